@@ -19,17 +19,20 @@ def main() -> int:
         packages.environment(venv)
         empty = packages.size(venv)
         packages.install(built, "--python", venv)
-        own = next(venv.glob("lib/python*/site-packages/runup"))
+        libraries = next(venv.glob("lib/python*/site-packages"))
+        own = [libraries / name for name in ("runup", "kubesandbox", "kubekit")]
+        sandbox = [libraries / "runup" / "sandbox", libraries / "kubesandbox"]
         rows = {
             "the wheel": built.stat().st_size,
-            "runup, installed": packages.size(own),
-            "of it the sandbox": packages.size(own) - packages.size(own, without="sandbox"),
+            "runup, installed": sum(map(packages.size, own)),
+            "of it the sandbox": sum(map(packages.size, sandbox)),
             "with all that it needs": packages.size(venv) - empty,
         }
         left_out = re.search(r"pip uninstall -y (.+) \\", (packages.ROOT / "deploy" / "Containerfile").read_text())
         assert left_out is not None
         packages.uninstall(venv, left_out[1].split())
-        shutil.rmtree(own / "sandbox")
+        for folder in sandbox:
+            shutil.rmtree(folder)
         rows["what the operator's image adds to Python's"] = packages.size(venv) - empty
     for what, number in rows.items():
         print(f"| {what} | {number / 1e6:.1f} MB |")

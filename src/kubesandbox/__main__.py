@@ -157,7 +157,8 @@ def _in_words(error: OSError, arguments: argparse.Namespace) -> str:
         return f"port {arguments.port} is in use; give another with --port, or end what uses it"
     if error.errno == errno.EACCES and not error.filename:
         return f"port {arguments.port} may not be used; give another with --port"
-    option = "--audit" if arguments.audit and error.filename == str(arguments.audit) else "--data"
+    of_audit = arguments.audit and error.filename in map(str, (arguments.audit, *arguments.audit.parents))
+    option = "--audit" if of_audit else "--data"
     return f"{error.filename or arguments.data}: {error.strerror}; give another place with {option}"
 
 

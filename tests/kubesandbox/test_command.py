@@ -1,0 +1,251 @@
+"""`python -m kubesandbox`: what it serves when it says that it is ready, how it ends, and what it says of bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.servers import eventually
+
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.config import load
+from kubekit.kube.errors import NotFound
+
+COMMAND = (sys.executable, "-m", "kubesandbox")
+SHIPS = Resource("example.com", "v1", "Ship", "ships", namespaced=True)
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+SHIP: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "ships.example.com"},
+    "spec": {
+        "group": "example.com",
+        "names": {"kind": "Ship", "listKind": "ShipList", "plural": "ships", "singular": "ship"},
+        "scope": "Namespaced",
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}},
+        ],
+    },
+}
+DEPLOYMENT: dict[str, Any] = {
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "registry.example/web:1"}]},
+        },
+    },
+}
+
+pytestmark = [pytest.mark.slow]
+
+
+@contextmanager
+def started(*words: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """The command's process and the kubeconfig that it printed."""
+    process = subprocess.Popen([*COMMAND, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert re.match(r"Kubernetes API server at https://127.0.0.1:\d+; Ctrl-C ends it\n", process.stdout.readline())
+        (kubeconfig,) = shlex.split(process.stdout.readline().removeprefix("export KUBECONFIG="))
+        yield process, Path(kubeconfig)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def client_of(kubeconfig: Path) -> SyncClient:
+    """A client of the administrator."""
+    return SyncClient(load(str(kubeconfig)))
+
+
+def deleted(client: SyncClient, resource: Resource, name: str) -> bool:
+    """Whether the object is gone."""
+    try:
+        client.send(calls.get_raw(resource, name))
+    except NotFound:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["on Ctrl-C", "on SIGTERM"])
+def test_it_ends_and_removes_its_temporary_folder(number: signal.Signals) -> None:
+    """Within seconds, and with exit code 0."""
+    with started() as (process, kubeconfig):
+        assert kubeconfig.is_file()
+        process.send_signal(number)
+        assert process.wait(10) == 0
+        assert not kubeconfig.parent.exists()
+
+
+def test_it_ends_with_its_standard_input_where_that_is_asked_for() -> None:
+    """A program that is killed leaves no server behind."""
+    with started("--stop-with-stdin") as (process, _):
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+        assert process.wait(10) == 0
+
+
+def test_what_is_in_a_given_folder_is_kept(tmp_path: Path) -> None:
+    """For the next start."""
+    data = tmp_path / "with a blank"
+    with started("--data", str(data)) as (_, kubeconfig), client_of(kubeconfig) as client:
+        assert kubeconfig == data / "admin.kubeconfig"
+        client.send(calls.create(NAMESPACES, {"metadata": {"name": "kept"}}))
+    with started("--data", str(data)) as (_, kubeconfig), client_of(kubeconfig) as client:
+        assert client.send(calls.get_raw(NAMESPACES, "kept"))["metadata"]["name"] == "kept"
+
+
+def test_definitions_are_served_when_it_is_ready(tmp_path: Path) -> None:
+    """Those of folders below as well, in YAML and JSON; what else lies there is ignored."""
+    other = json.loads(json.dumps(SHIP).replace("hip", "heep"))
+    (tmp_path / "bases" / "more").mkdir(parents=True)
+    (tmp_path / "bases" / "ships.json").write_text(json.dumps(SHIP))
+    (tmp_path / "bases" / "more" / "sheep.yaml").write_text(f"---\n# nothing\n---\n{json.dumps(other)}\n")
+    (tmp_path / "bases" / "kustomization.yaml").write_text("resources: [ships.json]\n")
+    with started("--crds", str(tmp_path)) as (_, kubeconfig), client_of(kubeconfig) as client:
+        assert client.send(calls.list_raw(SHIPS)).items == ()
+        listed = json.loads(client.send(calls.get_path("/apis/example.com/v1")))
+        assert sorted(entry["name"] for entry in listed["resources"]) == ["sheeps", "ships"]
+
+
+def test_with_a_node_a_deployment_becomes_available() -> None:
+    """By declaration: nothing is run."""
+    with started("--node") as (_, kubeconfig), client_of(kubeconfig) as client:
+        client.send(calls.create(DEPLOYMENTS, DEPLOYMENT))
+        get = calls.get_raw(DEPLOYMENTS, "web", "default")
+        eventually(lambda: client.send(get).get("status", {}).get("availableReplicas") == 2, "both pods are available")
+
+
+def test_without_controllers_nothing_follows_from_an_object() -> None:
+    """As with envtest: a deleted namespace stays, for nobody empties it."""
+    with started("--no-controllers") as (_, kubeconfig), client_of(kubeconfig) as client:
+        client.send(calls.create(NAMESPACES, {"metadata": {"name": "stays"}}))
+        client.send(calls.delete(NAMESPACES, "stays"))
+        assert client.send(calls.get_raw(NAMESPACES, "stays"))["status"]["phase"] == "Terminating"
+        audit = [json.loads(line) for line in (kubeconfig.parent / "audit.log").read_text().splitlines()]
+        assert {event["user"]["username"] for event in audit} == {"kubernetes-admin"}
+
+
+def test_a_namespace_takes_objects_of_a_kind_that_came_later_with_it() -> None:
+    """The controllers ask for new kinds when a definition comes, not after their next pause."""
+    with started() as (_, kubeconfig), client_of(kubeconfig) as client:
+        definitions = Resource(
+            "apiextensions.k8s.io", "v1", SHIP["kind"], "customresourcedefinitions", namespaced=False
+        )
+        argo = {"apiVersion": "example.com/v1", "kind": "Ship", "metadata": {"name": "argo", "namespace": "sea"}}
+        client.send(calls.create(NAMESPACES, {"metadata": {"name": "sea"}}))
+        client.send(calls.create(definitions, SHIP))
+        # The controllers' own list of the kind is the sign that they know it.
+        log = kubeconfig.parent / "audit.log"
+        eventually(
+            lambda: any("/apis/example.com/v1/ships?" in line and "watch" in line for line in log.open()),
+            "the controllers follow the new kind",
+            deadline_s=4,
+        )
+        client.send(calls.create(SHIPS, argo))
+        client.send(calls.delete(NAMESPACES, "sea"))
+        eventually(lambda: deleted(client, NAMESPACES, "sea"), "the namespace is gone")
+        assert client.send(calls.list_raw(SHIPS)).items == ()
+
+
+INVALID = {**SHIP, "metadata": {"name": "boats.example.com"}}
+TAKEN = json.loads(json.dumps(SHIP).replace("hips", "hipz").replace("shipz", "ships", 0))
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "said"),
+    [
+        pytest.param(
+            {}, ("--crds", "{}/none"), "{}/none: there is no such file or folder", id="a folder that is not there"
+        ),
+        pytest.param(
+            {"a.yaml": "a: [\n"}, ("--crds", "{}"), "{}/a.yaml, line 2, column 1: ", id="a file that is not YAML"
+        ),
+        pytest.param(
+            {"a.yaml": "{{ if .Values.crds }}\n{{ end }}\n"}, ("--crds", "{}"), "{}/a.yaml, line 1", id="a template"
+        ),
+        pytest.param({"a.yaml": "- a\n"}, ("--crds", "{}"), "a document is not an object but list", id="a list"),
+        pytest.param(
+            {"a.yaml": "a: 1\n"}, ("--crds", "{}"), "{}: there is no CustomResourceDefinition in it", id="none"
+        ),
+        pytest.param(
+            {"a.json": json.dumps(INVALID)},
+            ("--crds", "{}"),
+            "{}/a.json: CustomResourceDefinition boats.example.com: CustomResourceDefinition.apiextensions.k8s.io "
+            '"boats.example.com" is invalid: metadata.name',
+            id="a definition that the server refuses",
+        ),
+        pytest.param(
+            {"a.json": json.dumps(SHIP), "b.json": json.dumps(TAKEN)},
+            ("--crds", "{}"),
+            '{}/b.json: CustomResourceDefinition shipz.example.com: "Ship" is already in use',
+            id="a definition whose names are taken",
+        ),
+        pytest.param({"file": ""}, ("--data", "{}/file"), "{}/file: ", id="a data folder that is a file"),
+        pytest.param(
+            {"file": ""},
+            ("--data", "{}/a", "--audit", "{}/file/x"),
+            "{}/file: File exists; give another place with --audit",
+            id="an audit log below a file",
+        ),
+        pytest.param({}, ("--node", "--no-controllers"), "leave out --no-controllers", id="a node without controllers"),
+    ],
+)
+def test_bad_input_is_named(files: dict[str, str], words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    """In one line, with exit code 1."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    command = [*COMMAND, *(word.replace("{}", str(tmp_path)) for word in words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert said.replace("{}", str(tmp_path)) in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_port_in_use_is_named() -> None:
+    """And the option that chooses another."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run([*COMMAND, "--port", port], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == f"error: port {port} is in use; give another with --port, or end what uses it\n"
+
+
+@pytest.mark.parametrize(
+    "port", ["65536", "-1", "http", "８"], ids=["too large", "negative", "a word", "another digit"]
+)
+def test_a_port_is_a_number_that_a_port_can_have(port: str) -> None:
+    """The operating system would take the rest of a division."""
+    done = subprocess.run([*COMMAND, f"--port={port}"], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert "is not a port; give a number from 0 (any free port) to 65535" in done.stderr
+
+
+def test_a_folder_that_another_server_uses_is_named(tmp_path: Path) -> None:
+    """Two servers on one store would lose writes."""
+    with started("--data", str(tmp_path)):
+        done = subprocess.run(
+            [*COMMAND, "--data", str(tmp_path)], capture_output=True, text=True, check=False, timeout=60
+        )
+    assert done.returncode == 1
+    assert "is in use by another process; give another folder with --data" in done.stderr
