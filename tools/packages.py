@@ -40,10 +40,10 @@ def environment(folder: Path) -> None:
     _run("venv", "-q", "--python", sys.executable, str(folder))
 
 
-def size(folder: Path, *, without: str = "") -> int:
-    """Bytes of the files below `folder`, byte code left out, and what is below a folder of the name `without`."""
+def size(folder: Path) -> int:
+    """Bytes of the files below `folder`, byte code left out."""
     files = (file for file in folder.rglob("*") if file.is_file() and not file.is_symlink() and file.suffix != ".pyc")
-    return sum(file.stat().st_size for file in files if without not in file.relative_to(folder).parts)
+    return sum(file.stat().st_size for file in files)
 
 
 def _run(*words: str) -> None:

@@ -1,6 +1,6 @@
 """What runs around an API server so that it behaves as a cluster: the controllers, and a node where one is wanted.
 
-Goes in: the folder of a server that listens. Comes out: the tasks that keep it a cluster, clients of the server over HTTPS.
+Goes in: the folder of a server that listens. Comes out: the tasks that keep it a cluster, clients over HTTPS.
 """
 
 from __future__ import annotations

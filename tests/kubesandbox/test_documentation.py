@@ -11,9 +11,7 @@ import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "kubesandbox.md"
 # The first line of a block names the file that it is.
-FILES = {
-    name: text for name, text in re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-}
+FILES = dict(re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
 TESTS = sorted(name for name in FILES if name.startswith("test_"))
 
 pytestmark = [pytest.mark.slow]

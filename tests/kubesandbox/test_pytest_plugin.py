@@ -33,6 +33,19 @@ def record(request):
         pathlib.Path(request.config.rootpath, f"{request.node.name}.seen").write_text(f"{worker} {text}")
     return note
 """
+KILLED = """\
+import os, signal
+
+def test_it(kube_api, record):
+    record(kube_api.server)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+IMPORTED = """\
+import sys, pytest
+before = set(sys.modules)
+import kubesandbox.pytest_plugin
+print(*set(sys.modules) - before)
+"""
 
 pytestmark = [pytest.mark.slow]
 
@@ -125,8 +138,7 @@ def test_wrong_settings_are_named(tests: str, settings: str, said: str, suite: R
 
 def test_a_killed_pytest_leaves_no_server(suite: Run, tmp_path: Path) -> None:
     """It never comes to the end of its fixtures."""
-    kill = f"import os, time\ndef test_it(kube_api, record):\n    record(kube_api.server)\n    os.kill(os.getpid(), {signal.SIGKILL:d})\n"
-    done = suite(kill)
+    done = suite(KILLED)
     assert done.returncode == -signal.SIGKILL
     ((_, server),) = seen(tmp_path)
     eventually(lambda: not is_up(server), "the server ends")
@@ -142,8 +154,7 @@ def test_a_module_of_the_project_under_test_does_not_stand_in_for_the_servers(su
 
 def test_nothing_is_imported_for_those_who_do_not_use_it() -> None:
     """Pytest loads the plugin for everybody who has the package."""
-    code = "import sys, pytest; before = set(sys.modules); import kubesandbox.pytest_plugin; print(*set(sys.modules) - before)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True, timeout=60)
     ours = {name for name in done.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names}
     assert ours == {"kubesandbox", "kubesandbox.pytest_plugin"}
 
@@ -151,7 +162,7 @@ def test_nothing_is_imported_for_those_who_do_not_use_it() -> None:
 def test_the_fixtures_explain_themselves(suite: Run) -> None:
     """`pytest --fixtures`, `--markers` and `--help` are where people look."""
     assert re.search(
-        r"^kube_api -- .*\n +A Kubernetes API server: `kubeconfig`", suite("", "", "--fixtures").stdout, re.M
+        r"^kube_api -- .*\n +A Kubernetes API server: `kubeconfig`", suite("", "", "--fixtures").stdout, re.MULTILINE
     )
     assert "@pytest.mark.kube_api(crds=(), node=False, controllers=True)" in suite("", "", "--markers").stdout
     assert "kube_api_scope (string):" in suite("", "", "--help").stdout
