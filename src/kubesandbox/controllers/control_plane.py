@@ -30,7 +30,7 @@ from kubesandbox.controllers.namespaces import NamespaceController
 from kubesandbox.controllers.replica_sets import ReplicaSets
 from kubesandbox.controllers.runner import Loop, follow
 from kubesandbox.controllers.scheduler import Scheduler
-from kubesandbox.node.tasks import first
+from kubesandbox.tasks import first
 
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 NOT_IMPORTED = f"!{IMPORTED}"

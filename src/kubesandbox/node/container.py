@@ -20,7 +20,7 @@ from kubesandbox.node.records import RAN, ContainerRecord, Ended, RestartPolicy,
 from kubesandbox.node.reporter import EventType, Reporter
 from kubesandbox.node.runner import Launch
 from kubesandbox.node.supplies import StartError, Supplies
-from kubesandbox.node.tasks import beside, first
+from kubesandbox.tasks import beside, first
 
 
 class ContainerWorker:

@@ -23,7 +23,7 @@ from kubesandbox.node.podstatus import Verdict
 from kubesandbox.node.records import DECLARED, Ended, RestartPolicy, restart_policy
 from kubesandbox.node.reporter import PODS, Reporter
 from kubesandbox.node.supplies import Supplies
-from kubesandbox.node.tasks import beside, first
+from kubesandbox.tasks import beside, first
 
 _DEADLINE = Verdict("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 _AGAIN_S = 0.5
