@@ -91,5 +91,7 @@ def kube_api(request: pytest.FixtureRequest, kube_api_factory: KubeApiFactory) -
     """
     marker = request.node.get_closest_marker(MARKER)
     chosen: dict[str, Any] = marker.kwargs if marker is not None else {}
+    if marker is not None and marker.args:
+        raise pytest.UsageError(f"the marker {MARKER} takes names: crds=[...], node=..., controllers=...")
     with kube_api_factory(**chosen) as api:
         yield api

@@ -127,6 +127,12 @@ def test_which_tests_share_a_server(
             "got an unexpected keyword argument 'nodes'",
             id="a marker's argument that there is not",
         ),
+        pytest.param(
+            "import pytest\n@pytest.mark.kube_api(['crds'])\n" + TWO,
+            "",
+            "the marker kube_api takes names: crds=[...], node=..., controllers=...",
+            id="a marker's argument without a name",
+        ),
     ],
 )
 def test_wrong_settings_are_named(tests: str, settings: str, said: str, suite: Run, tmp_path: Path) -> None:
