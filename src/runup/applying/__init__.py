@@ -1,1 +1,1 @@
-"""A release applied and kept applied: its manifests in, the cluster's objects as they should be."""
+"""Applies the manifests of a release to the cluster, and keeps the cluster's objects as the release has them."""

@@ -1,1 +1,1 @@
-"""Will the cluster's kernel modules load on the kernel of another release?"""
+"""Checks whether the cluster's kernel modules will load on the kernel of another release."""

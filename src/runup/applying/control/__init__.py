@@ -1,1 +1,1 @@
-"""Applies a release and keeps it applied: what `runup.applying.decide` decides, carried out."""
+"""Applies a release and keeps it applied: the I/O that carries out what `runup.applying.decide` decides."""

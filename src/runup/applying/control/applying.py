@@ -1,7 +1,8 @@
-"""One object of a release -> the requests that make the cluster's object so. Raises KubeError, DecodeError.
+"""Sends the requests that write one object of a release. Its functions raise KubeError and DecodeError.
 
-Server-side apply as one manager: what leaves a manifest leaves the object, what others set of it stays. What an earlier
-writer of manifests set (the Go operator's updates, the installer) becomes ours first, or it would stay for ever.
+It uses server-side apply with one field manager: a field that is removed from a manifest is removed from the object,
+and fields that others set stay. Fields that an earlier writer of manifests set (the Go operator's updates, the
+installer) are taken over first, because server-side apply would never remove them otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ JSON = dict[str, Any]
 
 
 async def apply(client: Client, resource: Resource, obj: JSON) -> Owned:
-    """Apply `obj`; what the server has of it then."""
+    """Applies `obj` and returns the server's answer, reduced to the metadata and status that we need."""
+    # Forced, because the release decides its fields: docs/decisions/0045-what-is-in-place-is-known-from-metadata.md.
     call = _narrow(calls.apply(resource, obj, field_manager=MANAGER, force=True), resource)
     answer = await client.send(call)
     if any(ownership.is_earlier(each.manager, each.operation, each.subresource) for each in _managers(answer)):
@@ -34,7 +36,7 @@ async def apply(client: Client, resource: Resource, obj: JSON) -> Owned:
 
 
 async def create(client: Client, resource: Resource, obj: JSON) -> Owned | None:
-    """Create `obj`; None where there is one of that name already, whatever it holds."""
+    """Creates `obj` and returns the server's answer; None if an object of that name exists, whatever its content."""
     try:
         answer = await client.send(_narrow(calls.create(resource, obj, field_manager=MANAGER), resource))
     except AlreadyExists:
@@ -43,7 +45,7 @@ async def create(client: Client, resource: Resource, obj: JSON) -> Owned | None:
 
 
 async def delete(client: Client, resource: Resource, name: str, namespace: str) -> bool:
-    """Ask for a deletion; whether there was something to delete."""
+    """Requests the deletion of an object and returns whether it existed."""
     try:
         await client.send(calls.delete(resource, name, namespace))
     except NotFound:
@@ -52,18 +54,19 @@ async def delete(client: Client, resource: Resource, name: str, namespace: str) 
 
 
 async def relate(client: Client, resource: Resource, name: str, related: list[Any]) -> None:
-    """Say in a new ClusterOperator's status what it concerns itself with, before its operator has a word."""
+    """Writes `relatedObjects` into a new ClusterOperator's status, before its operator has reported any."""
     patch = {"status": {"relatedObjects": related}}
     await client.send(calls.merge_patch(resource, name, patch, subresource="status", field_manager=MANAGER))
 
 
 async def _adopt(client: Client, resource: Resource, answer: Owned) -> None:
-    """Make what earlier writers of manifests set ours; a Conflict where somebody writes at the same moment."""
+    """Takes over the fields that earlier writers of manifests own; raises Conflict if the object changes meanwhile."""
     metadata = answer.metadata
-    whole = (await client.send(calls.get_raw(resource, metadata.name, metadata.namespace)))["metadata"]
+    current = (await client.send(calls.get_raw(resource, metadata.name, metadata.namespace)))["metadata"]
     patch = [
-        {"op": "replace", "path": "/metadata/managedFields", "value": ownership.adopted(whole["managedFields"])},
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": whole.get("resourceVersion", "")},
+        {"op": "replace", "path": "/metadata/managedFields", "value": ownership.adopted(current["managedFields"])},
+        # The API server answers Conflict if the object has changed since this version was read.
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": current.get("resourceVersion", "")},
     ]
     await client.send(calls.json_patch(resource, metadata.name, patch, metadata.namespace, field_manager=MANAGER))
 
@@ -73,8 +76,8 @@ def _managers(answer: Owned) -> tuple[ManagedFields, ...]:
 
 
 def _narrow(call: Call[JSON], resource: Resource) -> Call[Owned]:
-    """`call` with an answer that is read only as far as it is needed: a definition is hundreds of kilobytes."""
+    """Returns `call` with an answer decoded only as far as needed: a CustomResourceDefinition has hundreds of KB."""
     kind: type[Owned] = OwnedWorkload if (resource.group, resource.kind) in KINDS else Owned
-    asked = call.request
-    request = Request(asked.method, asked.path, asked.query, calls.accepting(kind, asked.headers), asked.body)
+    base = call.request
+    request = Request(base.method, base.path, base.query, calls.accepting(kind, base.headers), base.body)
     return Call(request, lambda data: codec.decode(kind, data))

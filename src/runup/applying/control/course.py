@@ -1,4 +1,4 @@
-"""How far a run is: what is done, what each task needs of the others, what keeps it. The parts of a run share it."""
+"""The progress of a run, shared by its parts: finished tasks, dependencies between tasks, and current problems."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from runup.applying.decide.task import Task
 
 
 class Course:
-    """`told` is called whenever `done`, `problems` or `state` have changed, with whether that cannot wait.
+    """The progress of one run: its task graph, the indexes of the tasks that are `done`, and each task's problem.
 
-    `state` and `completed` are set by the run, once all is done.
+    `told` is called whenever `done`, `problems` or `state` change, with True if the change is urgent. The run itself
+    sets `state` and `completed` once every task is done.
     """
 
     def __init__(
@@ -37,35 +38,36 @@ class Course:
         self._finished: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
 
     def finish(self, task: Task) -> None:
-        """`task` is done: whoever waits for it goes on."""
+        """Marks `task` as done and wakes everything that waits for it."""
         self.done.add(task.index)
         self._finished[task.index].set()
 
     async def finished(self, *tasks: Task) -> None:
-        """Wait until all of `tasks` are done, however long that takes."""
+        """Waits until all of `tasks` are done, without a time limit."""
         for task in tasks:
             await self._finished[task.index].wait()
 
     async def finished_within(self, seconds: float, tasks: Sequence[Task]) -> None:
-        """The same, but at most so long."""
+        """Waits until all of `tasks` are done, at most `seconds`."""
         await self.within(seconds, *(self._finished[task.index] for task in tasks))
 
     def needs(self, task: Task) -> Iterator[Task]:
-        """The tasks of this release that must be done before, and are not; none that comes later."""
+        """Yields the unfinished tasks that `task` depends on, without those that come later in the order."""
         later = {other.index for other in self.later(task)}
-        yield from (each for each in self.putting.needs(task) if each.index not in self.done | later)
+        yield from (dependency for dependency in self.putting.needs(task) if dependency.index not in self.done | later)
 
     def later(self, task: Task) -> Iterator[Task]:
-        """Those of them whose turn comes only when that of `task` is over."""
+        """Yields the unfinished dependencies of `task` that come after it in the order."""
         node = self._node_of[task.index]
         for other in self.putting.needs(task):
-            theirs = self._node_of[other.index]
-            after = other.index > task.index if theirs == node else node in self._before[theirs]
-            if after and other.index not in self.done:
+            its_node = self._node_of[other.index]
+            # Tasks of one node are done in sequence; between nodes the graph decides.
+            comes_later = other.index > task.index if its_node == node else node in self._before[its_node]
+            if comes_later and other.index not in self.done:
                 yield other
 
     def tell(self, task: Task, problem: Problem | None) -> None:
-        """What keeps `task` now, None for nothing. A failure that comes, changes or goes cannot wait."""
+        """Records the problem of `task` (None: it has none). A failure that starts, changes or ends is urgent."""
         before = self.problems.get(task.index)
         if before == problem:
             return
@@ -73,20 +75,21 @@ class Course:
             del self.problems[task.index]
         else:
             self.problems[task.index] = problem
+        # Another message for the same reason can wait for the next regular report.
         edge = before is None or problem is None or before.reason != problem.reason
         failing = any(each is not None and each.effect is not Effect.NONE for each in (before, problem))
         self.told(edge and failing)
 
     async def within(self, seconds: float, *events: asyncio.Event) -> None:
-        """Until all of `events` are set, at most so long."""
+        """Waits until all of `events` are set, at most `seconds`."""
 
         async def all_() -> None:
             for event in events:
                 await event.wait()
 
-        work = [asyncio.ensure_future(all_()), asyncio.ensure_future(self.clock.sleep(seconds))]
+        waiters = [asyncio.ensure_future(all_()), asyncio.ensure_future(self.clock.sleep(seconds))]
         try:
-            await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in work:
+            for each in waiters:
                 each.cancel()

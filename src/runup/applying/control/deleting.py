@@ -1,4 +1,4 @@
-"""Objects that a release removes: asked for once, then watched until they are gone. The run goes on meanwhile."""
+"""Deletes the objects that a release removes: one request each, then a watch until it is gone, beside the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ log = structlog.get_logger("payload")
 
 
 class Deleting:
-    """`told` is called when a deletion was asked for, and when it is done."""
+    """The deletions of a release that are under way.
+
+    `told` is called with True when a deletion was requested, and again when the object is gone.
+    """
 
     def __init__(self, client: Client, clock: Clock, told: Callable[[bool], None]) -> None:
         self._client = client
@@ -34,11 +37,11 @@ class Deleting:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """What is to be gone and is not."""
+        """The objects whose deletion was requested and that still exist, as sorted text."""
         return tuple(sorted(str(identity) for identity in self._pending))
 
     async def delete(self, task: Task, resource: Resource | None) -> None:
-        """Ask for the object's deletion, once; what is gone, or of a kind that nobody serves, needs none."""
+        """Requests the object's deletion, once. Does nothing if the object or its kind (`resource` None) is absent."""
         identity = task.identity
         if resource is None or identity in self._asked:
             return
@@ -46,14 +49,15 @@ class Deleting:
             log.info("deleted", task=str(task))
             self._pending[identity] = asyncio.create_task(self._until_gone(identity, resource))
             self._told(True)
+        # Only after the request, so that a retry repeats one that failed.
         self._asked.add(identity)
 
     def forget(self) -> None:
-        """Another release: what it removes is asked for again."""
+        """Forgets which deletions were requested, so that the next release requests its own again."""
         self._asked.clear()
 
     async def close(self) -> None:
-        """Watch nothing any more."""
+        """Stops all watches."""
         await cancel(list(self._pending.values()))
         self._pending.clear()
 
@@ -72,12 +76,12 @@ class Deleting:
             clock=self._clock,
             resource=resource,
         )
-        following = asyncio.create_task(reflector.run())
+        watch = asyncio.create_task(reflector.run())
         try:
             while not cache.synced or cache.get(key) is not None:
                 changed.clear()
                 await changed.wait()
         finally:
-            await cancel([following])
+            await cancel([watch])
         del self._pending[identity]
         self._told(True)

@@ -1,4 +1,4 @@
-"""An error of a task -> the problem that conditions tell: the reasons and causes of cvo-behaviour 4.3."""
+"""Turns the error of a task into the problem that conditions report: the reasons and causes of cvo-behaviour 4.3."""
 
 from __future__ import annotations
 
@@ -41,21 +41,22 @@ _BY_REASON = {"InternalError": _ERROR, "ServerTimeout": _OVERLOADED}
 
 
 class KindMissing(Exception):
-    """The server does not serve the kind of a task."""
+    """Raised if the API server does not serve the kind of a task's object."""
 
 
 def problem_of(task: Task, error: Exception) -> Problem:
-    """What to tell of `task`, which failed with `error`; the server's own words come last."""
+    """Returns the problem to report for `task`, which failed with `error`. The server's own words come last."""
     reason, cause = _class_of(error)
-    words = [f"Could not update {task}", *([cause] if cause else [])]
-    said = words_of(error)
-    return Problem(reason, ": ".join(words) + (f" ({said})" if said else ""))
+    parts = [f"Could not update {task}", *([cause] if cause else [])]
+    details = words_of(error)
+    return Problem(reason, ": ".join(parts) + (f" ({details})" if details else ""))
 
 
 def words_of(error: Exception) -> str:
-    """What `error` says; of a question that was asked before anything was written, which one it was."""
-    said = error.message if isinstance(error, KubeError | RunupError) else str(error)
-    return f"{error.request}: {said}" if isinstance(error, ApiError) and error.request.method == "GET" else said
+    """Returns the message of `error`, with the request in front of it if that was a GET."""
+    # A GET precedes the write (API discovery, for example), so its path is not that of the task's object.
+    message = error.message if isinstance(error, KubeError | RunupError) else str(error)
+    return f"{error.request}: {message}" if isinstance(error, ApiError) and error.request.method == "GET" else message
 
 
 def _class_of(error: Exception) -> tuple[str, str]:
@@ -64,9 +65,9 @@ def _class_of(error: Exception) -> tuple[str, str]:
         return "UpdatePayloadResourceTypeMissing", text
     if isinstance(error, NotFound) and error.api_missing:
         return _class_of(KindMissing())
-    for kind, found in _BY_TYPE:
+    for kind, reason_and_cause in _BY_TYPE:
         if isinstance(error, kind):
-            return found
+            return reason_and_cause
     if isinstance(error, ServerError):
         return _BY_REASON.get(error.reason, _DOWN)
     if isinstance(error, Transient | DecodeError):

@@ -1,4 +1,4 @@
-"""One task put, however often that takes: what it needs is waited for, what fails is tried again later and later."""
+"""Applies one task, retrying with back-off. It waits for the objects that the task depends on."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task
 
 log = structlog.get_logger("payload")
-# What putting an object may end with that is no bug of ours.
+# The errors that applying an object may raise without a bug in this program.
 FAILURES = (KubeError, DecodeError, Terminal, KindMissing)
-# Attempts at one task until its failure is told, and the longest pause between two.
+# The number of failed attempts after which a failure is reported, and the longest pause between two attempts.
 TOLD_AFTER = 4
 LONGEST_PAUSE_S = 15.0
-# What is there already, or comes by itself in a moment, is waited for so long before the server is asked all the same.
+# How long an unfinished dependency is waited for before the first attempt, which may succeed without it.
 BEFORE_ASKING_S = 10.0
 
 
 class Insisting:
-    """For one run. `failed` is called after each attempt that did."""
+    """Retries the tasks of one run. `failed` is called after every failed attempt."""
 
     def __init__(self, course: Course, failed: Callable[[], None]) -> None:
         self._course = course
@@ -34,19 +34,20 @@ class Insisting:
         self._failed = failed
 
     async def awaited(self, task: Task) -> None:
-        """Wait for definition and namespace if the release has them: asking before is a request for nothing."""
+        """Waits up to 10 s for the task's CustomResourceDefinition and namespace, to spare a request that must fail."""
         needed = [*self._course.needs(task)]
         if needed and not self._putting.in_place(task):
             await self._course.finished_within(BEFORE_ASKING_S, needed)
 
     async def put(self, task: Task) -> bool:
-        """Put it, however often that takes; False where it cannot be before something that comes after it."""
+        """Applies `task`, retrying until it succeeds; returns False if it depends on a task that comes later."""
         attempts, waited = 0, False
         while True:
             try:
                 await self._putting.put(task, updating=self._course.state is State.UPDATING)
             except FAILURES as error:
                 if isinstance(error, KindMissing | NotFound):
+                    # A task that comes later starts only after this one, so waiting for it here would never end.
                     if any(self._course.later(task)):
                         return False
                     if needed := [*self._course.needs(task)]:
@@ -57,6 +58,7 @@ class Insisting:
                 problem = problem_of(task, error)
                 log.warning("could not be applied", task=str(task), error=words_of(error), attempts=attempts)
                 self._failed()
+                # A Terminal error needs an edit, so further attempts before reporting it are useless.
                 if attempts >= TOLD_AFTER or isinstance(error, Terminal):
                     self._course.tell(task, problem)
                 await self._pause(task, attempts, error)
@@ -67,14 +69,18 @@ class Insisting:
         return True
 
     async def _in_vain(self, task: Task, needed: Sequence[Task]) -> None:
-        """It came before what it needs, which is on its way: that is waited for, and is no failure of this one."""
+        """Waits for the tasks in `needed`, which are on their way. Reports this as progress, not as a failure."""
         text = f"{task} is waiting on {', '.join(map(str, needed))}"
         self._course.tell(task, Problem("WaitingForObject", text, Effect.NONE))
         await self._course.finished_within(LONGEST_PAUSE_S, needed)
 
     async def _pause(self, task: Task, attempts: int, error: Exception) -> None:
-        """Until the next attempt: what the server asks for, else longer each time, or until what it needs is there."""
-        asked = error.retry_after_s if isinstance(error, Transient) else None
-        seconds = min(max(2.0 ** min(attempts - 1, 10), asked or 0), max(LONGEST_PAUSE_S, asked or 0))
+        """Waits until the next attempt: with exponential back-off, at least the server's Retry-After.
+
+        Ends early if all unfinished dependencies of `task` are done.
+        """
+        retry_after_s = error.retry_after_s if isinstance(error, Transient) else None
+        # The exponent is limited, because the number of attempts is not.
+        seconds = min(max(2.0 ** min(attempts - 1, 10), retry_after_s or 0), max(LONGEST_PAUSE_S, retry_after_s or 0))
         needed = [*self._course.needs(task)]
         await (self._course.finished_within(seconds, needed) if needed else self._course.clock.sleep(seconds))

@@ -1,4 +1,4 @@
-"""Whether what was put is as it should be: told by the watch, and waited for on it."""
+"""Judges the health of applied objects from the watches, and waits until they are healthy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runup.release.decide.manifest import Identity
 
 
 class Judging:
-    """For one run. `since` is when each operator that is not well was first asked for, and outlives the run."""
+    """The health checks of one run. `since` holds when each ClusterOperator that is not ready was first waited for."""
 
     def __init__(self, course: Course, insisting: Insisting, since: dict[str, datetime]) -> None:
         self._course = course
@@ -35,12 +35,12 @@ class Judging:
         self._listening: dict[Identity, set[asyncio.Event]] = defaultdict(set)
 
     def changed(self, identity: Identity) -> None:
-        """Whoever waits for that object looks again."""
+        """Wakes everything that waits for the object, so that it is judged again."""
         for event in self._listening.get(identity, ()):
             event.set()
 
     async def well(self, task: Task) -> None:
-        """Wait until what was put is as it should be."""
+        """Waits until the object of `task` is healthy, and applies it again if it drifts meanwhile."""
         with self._changes(task.identity) as event:
             while True:
                 event.clear()
@@ -48,20 +48,21 @@ class Judging:
                     await self._insisting.put(task)
                 problem = self.health(task)
                 self._course.tell(task, problem)
+                # A problem with effect REPORT stops nothing, so the tasks that wait for this one continue.
                 if problem is None or problem.effect is Effect.REPORT:
                     self._putting.well(task)
                     return
-                # An operator that just was asked is given a moment before it counts as unavailable.
+                # Time alone changes the verdict: an operator counts as unavailable only after operators.GRACE.
                 await self._course.within(operators.GRACE.total_seconds(), event)
 
     def health(self, task: Task) -> Problem | None:
-        """Why the object of `task` is not as it should be, None where it is."""
+        """Returns why the object of `task` is not healthy, None if it is."""
         if task.deletes:
             return None
         if task.kind == CLUSTER_OPERATOR:
             return self._operator(task)
-        seen = self._putting.seen(task)
-        return workloads.problem_of(task, seen if isinstance(seen, OwnedWorkload) else None, self._course.state)
+        latest = self._putting.seen(task)
+        return workloads.problem_of(task, latest if isinstance(latest, OwnedWorkload) else None, self._course.state)
 
     def _operator(self, task: Task) -> Problem | None:
         name = task.identity.name
@@ -71,8 +72,8 @@ class Judging:
             return Problem("WaitingForObject", f"waiting on the list of ClusterOperators{why}", Effect.NONE)
         now = self._course.clock.now()
         since = self._since.setdefault(name, now)
-        found = self._putting.operator(name)
-        problem = operators.problem_of(name, self._versions[task.index], found, self._course.state, since, now)
+        operator = self._putting.operator(name)
+        problem = operators.problem_of(name, self._versions[task.index], operator, self._course.state, since, now)
         if problem is None:
             self._since.pop(name, None)
         return problem

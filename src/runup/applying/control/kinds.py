@@ -1,6 +1,6 @@
-"""Group, version and kind -> the resource by which it is reached: out of the release's own definitions, else asked.
+"""Maps group, version and kind to a resource: from the release's CustomResourceDefinitions, else by API discovery.
 
-What was found is kept; `forget` drops it, for a server that turned out to say something else by now.
+Answers of the server are cached; `forget` drops one that turned out to be out of date.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Known = dict[tuple[str, str, str], Resource]
 
 
 class Kinds:
-    """Answers for one cluster; the same group and version is asked once, however many wait for it."""
+    """The resources of one cluster. Discovery asks for each group and version once, however many callers wait."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -29,31 +29,32 @@ class Kinds:
         self._asked: dict[str, asyncio.Task[Known]] = {}
 
     def define(self, manifests: Iterable[Manifest]) -> None:
-        """Learn what the definitions among `manifests` define: known before any server serves it."""
+        """Stores the kinds that CustomResourceDefinitions in `manifests` define, which may not be served yet."""
         self._defined = {}
         for manifest in manifests:
             if (manifest.identity.group, manifest.identity.kind) == DEFINITION:
                 self._defined |= _of_definition(manifest.object)
 
     def defines(self, group: str, kind: str) -> bool:
-        """Whether the release itself defines that kind."""
+        """Returns whether the release itself defines that kind."""
         return any((known[0], known[2]) == (group, kind) for known in self._defined)
 
     async def resource(self, api_version: str, kind: str) -> Resource | None:
-        """The resource of that kind, None where the server has none; raises KubeError."""
+        """Returns the resource of that kind, None if the server does not serve it; raises KubeError."""
         group, _, version = api_version.rpartition("/")
-        if found := self._defined.get((group, version, kind)):
-            return found
+        if defined := self._defined.get((group, version, kind)):
+            return defined
         if api_version not in self._asked:
             self._asked[api_version] = asyncio.create_task(self._ask(api_version))
         try:
+            # Shielded, because other callers may wait for the same request when this one is cancelled.
             return (await asyncio.shield(self._asked[api_version])).get((group, version, kind))
         except BaseException:
             self.forget(api_version)
             raise
 
     def forget(self, api_version: str) -> None:
-        """Ask again the next time."""
+        """Drops the cached answer for `api_version`, so that the next call asks the server."""
         self._asked.pop(api_version, None)
 
     async def _ask(self, api_version: str) -> Known:
@@ -69,6 +70,7 @@ class Kinds:
                 group, version, entry["kind"], entry["name"], namespaced=bool(entry.get("namespaced"))
             )
             for entry in body.get("resources") or ()
+            # Discovery lists subresources, too, for example `deployments/status`.
             if "/" not in entry["name"]
         }
 

@@ -1,6 +1,6 @@
-"""The releases at hand: the operator's own, and those that were asked for, loaded beside everything else.
+"""Loads the requested releases in the background, and holds them beside the operator's own release.
 
-Their state is observed like anything else. Few are kept: a loaded release is megabytes.
+The reconcile observes the state of each load. Only few releases are kept: a loaded release takes megabytes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from runup.process.leading import cancel
 from runup.release.decide.payload import Payload
 
 log = structlog.get_logger("payload")
-# Besides the operator's own: the one that is being applied, and one that is asked for.
+# Besides the operator's own: the release that is being applied, and one that is requested.
 MOST_KEPT = 2
 
 
 class Loads:
-    """`states` by pull spec; `wake` is called when one of them changed."""
+    """The loads of releases; `states` is keyed by pull spec, and `wake` is called when a load has ended."""
 
     def __init__(self, payloads: Payloads, clock: Clock, wake: Callable[[], None], *, image: str, own: Payload) -> None:
         self.states: dict[str, Loading] = {image: Loading(payload=own)}
@@ -34,23 +34,23 @@ class Loads:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def load(self, release: Release) -> None:
-        """Start to load `release`, unless it is loaded or on its way."""
+        """Starts to load `release`, unless it is loaded or being loaded."""
         known = self.states.get(release.image)
         if known is not None and (known.running or known.payload is not None):
             return
         self._forget_one()
-        # What went wrong last time is told until it is known to have changed.
+        # The last error stays visible until this attempt has ended.
         before = known or Loading()
         self.states[release.image] = Loading(running=True, reason=before.reason, error=before.error, at=before.at)
         self._tasks[release.image] = asyncio.create_task(self._load(release))
 
     def payload(self, image: str) -> Payload | None:
-        """The release of that pull spec, None where it is not loaded."""
+        """Returns the release of that pull spec, None if it is not loaded."""
         state = self.states.get(image)
         return state.payload if state is not None else None
 
     async def close(self) -> None:
-        """Load nothing any more."""
+        """Cancels all loads."""
         await cancel(list(self._tasks.values()))
         self._tasks.clear()
 
@@ -62,6 +62,7 @@ class Loads:
             log.warning("a release could not be loaded", image=image, reason=error.reason, error=error.message)
             self._failed(image, error.reason, error.message)
         except Exception as error:
+            # A bug must not leave the load `running` for ever, so it is reported like any other failure.
             log.exception("loading a release failed", image=image)
             self._failed(image, "LoadPayload", f"{type(error).__name__}: {error}")
         else:
@@ -75,7 +76,7 @@ class Loads:
         self.states[image] = Loading(reason=reason, error=message, at=self._clock.now())
 
     def _forget_one(self) -> None:
-        """The oldest one goes, for the one that is asked for now."""
+        """Drops the oldest releases, so that there is room for one more."""
         others = [image for image, state in self.states.items() if image != self._own and not state.running]
         for image in others[: max(len(others) - MOST_KEPT + 1, 0)]:
             del self.states[image]

@@ -1,6 +1,7 @@
-"""The operator's own release, as this cluster gets it: which manifests are in, their hash, and how it verifies others.
+"""The operator's own release as this cluster gets it: the included manifests, their hash, and its signature verifier.
 
-What the cluster's FeatureGate says decides, and changes while the operator runs; without one nothing is assumed.
+The cluster's FeatureGate decides what is included, and may change while the operator runs. Without a FeatureGate no
+feature set is assumed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Key = tuple[str, frozenset[str]]
 
 @dataclass
 class OwnRelease:
-    """`payload` filtered for `profile`, without what `exclude` (EXCLUDE_MANIFESTS) leaves out."""
+    """The operator's own `payload`, filtered for `profile` and by `exclude` (EXCLUDE_MANIFESTS)."""
 
     payload: Payload
     profile: str = DEFAULT_PROFILE
@@ -27,24 +28,27 @@ class OwnRelease:
     _hashes: dict[Key, str] = field(default_factory=dict)
 
     def manifests(self, gate: FeatureGate | None) -> tuple[Manifest, ...]:
-        """The manifests that the cluster gets."""
+        """Returns the manifests that the cluster gets."""
         return self._included(feature_set_and_gates(gate, self.payload.version))
 
     def version_hash(self, gate: FeatureGate | None) -> str:
-        """`status.versionHash`; worked out once for each FeatureGate, since it takes a second."""
+        """Returns the value of `status.versionHash`, cached for the last FeatureGate because it takes a second."""
         key = feature_set_and_gates(gate, self.payload.version)
         if key not in self._hashes:
             self._hashes = {key: version_hash(self._included(key))}
         return self._hashes[key]
 
     def verifier(self, gate: FeatureGate | None) -> Verifier | None:
-        """How other releases are verified, None where nothing says; raises Unverified where what says so is broken."""
-        found = verification_of(self.manifests(gate))
-        return verifier_from_config_map(found.object) if found is not None else None
+        """Returns the verifier of other releases, None if the release has no verification ConfigMap.
+
+        Raises Unverified if the ConfigMap is broken.
+        """
+        config_map = verification_of(self.manifests(gate))
+        return verifier_from_config_map(config_map.object) if config_map is not None else None
 
     def _included(self, key: Key) -> tuple[Manifest, ...]:
         feature_set, gates = key
-        # What names a capability that nobody knows is left out; which are enabled counts when it is applied.
+        # Manifests with an unknown capability are left out. Which capabilities are enabled counts only when applying.
         known = frozenset(KNOWN)
         filters = Filters(
             exclude_identifier=self.exclude,

@@ -1,6 +1,7 @@
-"""Where releases come from: the one question that applying asks of whoever fetches them.
+"""The interface by which other releases are fetched, and its implementation for folders of this machine.
 
-The operator's own release is not asked for here, it is at hand. What is asked for was verified, or that was waived.
+The operator's own release is already loaded and does not come from here. Callers have verified the signature of a
+release before they ask for it, or the user has waived that.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Step = Literal["RetrievePayload", "LoadPayload"]
 
 
 class NotLoaded(Exception):
-    """The release could not be fetched (`RetrievePayload`) or read (`LoadPayload`); `message` names the way out."""
+    """Raised if a release cannot be fetched (`RetrievePayload`) or read (`LoadPayload`); `message` names the fix."""
 
     def __init__(self, message: str, *, reason: Step) -> None:
         super().__init__(message)
@@ -28,22 +29,22 @@ class NotLoaded(Exception):
 
 
 class Payloads(Protocol):
-    """Fetches releases. Several calls may run at once; one that is not wanted any more is cancelled."""
+    """Fetches releases. Several calls may run at once; a call that is no longer needed is cancelled."""
 
     async def load(self, release: Release) -> Payload:
-        """The release in `release.image`, whose version may not be known; raises NotLoaded."""
+        """Returns the payload of `release.image`, whose version may be unknown; raises NotLoaded."""
         ...
 
 
 class Folders:
-    """Releases in folders of this machine, by pull spec: laid out as the files of a release image are."""
+    """A `Payloads` that reads folders of this machine, by pull spec, laid out like the files of a release image."""
 
     def __init__(self, folders: dict[str, Path], profile: str = DEFAULT_PROFILE) -> None:
         self.folders = folders
         self._profile = profile
 
     async def load(self, release: Release) -> Payload:
-        """The release in the folder of that pull spec; raises NotLoaded."""
+        """Returns the payload in the folder of that pull spec; raises NotLoaded."""
         folder = self.folders.get(release.image)
         if folder is None:
             raise NotLoaded(f"there is no folder for {release.image}", reason="RetrievePayload")
@@ -56,12 +57,12 @@ class Folders:
 
 
 def from_folder(root: Path, *, image: str, profile: str) -> Payload:
-    """The release whose image's files are in `root`; raises Terminal where there is none, or it cannot be read."""
+    """Returns the payload of the release image's files in `root`; raises Terminal if it is absent or unreadable."""
     return payloads.load_payload(read_folder(root), source=str(root), release_image=image, profile=profile)
 
 
 def read_folder(root: Path) -> dict[str, bytes]:
-    """Path in the image -> bytes, of the payload's folders; raises Terminal where there is none."""
+    """Returns the files of the payload's folders, path in the image to bytes; raises Terminal if there are none."""
     files = {
         str(path.relative_to(root)): path.read_bytes()
         for folder in payloads.FOLDERS

@@ -1,6 +1,6 @@
-"""One task of a release -> the object in the cluster as it should be, with as few requests as that takes.
+"""Applies the object of one task with as few requests as possible, and reports whether it is in place or has drifted.
 
-What is in place already is not written: the watch's metadata says which content was applied last (our label), and
+An object that is in place is not written: the watched metadata says which content was applied last (our label), and
 whether every field of it is still ours (managedFields; decision record 45). `Memory` outlives a run, so that another
 run of the same release, or a new release, begins where the last one stopped.
 """
@@ -37,14 +37,14 @@ from runup.applying.decide.workloads import DEFINITION, JOB, KINDS
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
-# Requests at a time; whatever waits does not count.
+# The most requests at a time. A task that waits for something else holds none of these slots.
 MOST_AT_ONCE = 16
 NAMESPACE = ("", "Namespace")
 
 
 @dataclass(frozen=True, slots=True)
 class Good:
-    """What an object looked like right after it was put: label, a digest of the fields that are ours, version."""
+    """The state of an object right after it was applied: label value, hash of the fields we own, resourceVersion."""
 
     digest: str
     fields: bytes
@@ -53,17 +53,21 @@ class Good:
 
 @dataclass
 class Memory:
-    """What is known of objects from having put them; it holds for as long as the process."""
+    """The memory of this process of the objects that it has applied."""
 
     good: dict[Identity, Good] = field(default_factory=dict)
-    # Answers to what was put, for those whose status is waited for.
+    # The server's answers to our writes, for kinds whose status is waited for: they may be newer than the watch.
     answers: dict[Identity, Owned] = field(default_factory=dict)
-    # Jobs that have succeeded and that the cluster removes by itself then.
+    # Jobs that have succeeded and that the TTL-after-finished controller then deletes.
     over: set[Identity] = field(default_factory=set)
 
 
 class Putting:
-    """For one run. `surroundings` says what objects are given of the cluster now, `digests` what each then comes to."""
+    """Applies the objects of one run.
+
+    `surroundings` returns the cluster's values that are put into objects (proxy, TLS profile and so on), and `digests`
+    holds the digest of each rendered object, by task index.
+    """
 
     def __init__(
         self,
@@ -101,7 +105,7 @@ class Putting:
         }
 
     def needs(self, task: Task) -> Iterator[Task]:
-        """The tasks that define the kind and the namespace of `task`, if the release has them."""
+        """Yields the tasks of the CustomResourceDefinition and the Namespace of `task`, if the release has them."""
         definition = self._definitions.get(task.kind)
         if definition is not None:
             yield definition
@@ -110,76 +114,90 @@ class Putting:
             yield namespace
 
     def hands_over(self, task: Task) -> bool:
-        """Whether putting `task` ends this process: it is of the Deployment that runs it, and of another release."""
+        """Returns whether applying `task` ends this process: it changes the image of the operator's own Deployment.
+
+        False if that Deployment has no replicas now.
+        """
         namespace, name = self._surroundings().operator
         if task.identity != Identity("apps", "Deployment", namespace, name):
             return False
-        seen = self.seen(task)
-        runs = isinstance(seen, OwnedWorkload) and seen.status is not None and seen.status.replicas > 0
+        deployment = self.seen(task)
+        runs = (
+            isinstance(deployment, OwnedWorkload) and deployment.status is not None and deployment.status.replicas > 0
+        )
         pod = task.manifest.object.get("spec", {}).get("template", {}).get("spec", {})
         images = {each.get("image") for each in pod.get("containers") or () if each.get("name") == name}
         return runs and bool(images) and self._image not in images
 
     def defined_by(self, task: Task) -> tuple[tuple[str, str], ...]:
-        """Group and kind of what `task` defines, nothing where it is no definition."""
+        """Returns group and kind of what `task` defines; empty if it is not a CustomResourceDefinition."""
         return _defined(task) if task.kind == DEFINITION and not task.deletes else ()
 
     def operator(self, name: str) -> ClusterOperator | None:
-        """The ClusterOperator of that name."""
+        """Returns the ClusterOperator of that name, None if there is none."""
         return self.operators.get(NamespacedName("", name))
 
     def seen(self, task: Task) -> Owned | None:
-        """The object of `task` as last seen, by the watch or as an answer, whichever is newer."""
+        """Returns the object of `task` from the watch or from the answer to our write, whichever is newer."""
         watched, answered = self._tracking.get(task.identity), self._memory.answers.get(task.identity)
         if watched is None or answered is None:
             return watched or answered
         return watched if _version(watched) >= _version(answered) else answered
 
     def in_place(self, task: Task) -> bool:
-        """Whether the object of `task` is as it should be, as far as the watch tells."""
-        found = self._tracking.get(task.identity)
-        if found is None or found.metadata.deletion_timestamp is not None:
+        """Returns whether the object of `task` is as the release has it, as far as the watch tells."""
+        watched = self._tracking.get(task.identity)
+        if watched is None or watched.metadata.deletion_timestamp is not None:
             return False
         if task.create_only:
             return True
         digest, good = self._digests[task.index], self._memory.good.get(task.identity)
         if good is not None and good.digest == digest:
-            if _short(found.owned) == good.fields and found.metadata.labels.get(LABEL) == digest:
+            # The fields are as right after our write, so they need not be compared with the manifest again.
+            if _short(watched.owned) == good.fields and watched.metadata.labels.get(LABEL) == digest:
                 return True
-            if _version(found) < good.resource_version:
-                return True  # the watch has not come to our own write yet
-        if found.metadata.labels.get(LABEL) != digest or not found.owned:
+            if _version(watched) < good.resource_version:
+                return True  # the watch has not delivered our own write yet
+        if watched.metadata.labels.get(LABEL) != digest or not watched.owned:
             return False
-        if not ownership.covers(json.loads(found.owned), self._rendered(task).object):
+        # The label is right, but this process has no record of these fields, for example after a restart.
+        if not ownership.covers(json.loads(watched.owned), self._rendered(task).object):
             return False
-        self._memory.good[task.identity] = Good(digest, _short(found.owned), _version(found))
+        self._memory.good[task.identity] = Good(digest, _short(watched.owned), _version(watched))
         return True
 
     def drifted(self, task: Task) -> bool:
-        """Whether the object of `task`, which was put, is not as it should be any more; one that ends is waited for."""
+        """Returns whether the object of `task` was changed or deleted since it was applied.
+
+        An object that is being deleted has not drifted yet: it is applied again once it is gone.
+        """
         if task.deletes or not self._tracking.follows(*task.kind):
             return False
-        found = self._tracking.get(task.identity)
-        if found is None and task.identity in self._memory.over:
+        watched = self._tracking.get(task.identity)
+        if watched is None and task.identity in self._memory.over:
             return False
-        if found is None:
+        if watched is None:
             good = self._memory.good.get(task.identity)
             return good is not None and self._tracking.gone(task.identity, good.resource_version)
-        return found.metadata.deletion_timestamp is None and not self.in_place(task)
+        return watched.metadata.deletion_timestamp is None and not self.in_place(task)
 
     def well(self, task: Task) -> None:
-        """`task` is as it should be: a Job that goes away by itself after that has not drifted."""
+        """Records that the object of `task` is healthy: a Job with a TTL has not drifted if it is gone after that."""
         if task.kind == JOB and "ttlSecondsAfterFinished" in (task.manifest.object.get("spec") or {}):
             self._memory.over.add(task.identity)
 
     def look_again(self) -> None:
-        """What the cluster gives has changed: work out anew what the objects come to."""
+        """Computes the digests of all objects again, after the cluster's values have changed."""
         self._digests.update(digests_of(self._tasks, self._surroundings()))
 
     async def put(self, task: Task, *, updating: bool = False, anew: bool = False) -> None:
-        """Make it so; raises KubeError, DecodeError, Terminal, KindMissing. `anew`: even if it looks as it should."""
+        """Applies or deletes the object of `task`; raises KubeError, DecodeError, Terminal, KindMissing.
+
+        An object that is in place is written only with `anew`. Objects are deleted only while `updating`.
+        """
         if task.unusable:
             raise Terminal(task.unusable, reason="UpdatePayloadFailed")
+        # A repair and the daily pass may write the same object at the same time.
         async with self._locks[task.identity]:
             if task.deletes:
                 if updating:
@@ -194,12 +212,13 @@ class Putting:
     async def _write(self, task: Task) -> None:
         resource = await self._resource(task)
         if resource is None:
+            # The next attempt asks again: the kind may be served by then.
             self._kinds.forget(_api_version(task))
             raise KindMissing(f"{task.identity.kind} in {_api_version(task)}")
         async with self._slots:
-            # Made in its turn only: all definitions at once are megabytes.
+            # Rendered only now, because all CustomResourceDefinitions at once take megabytes.
             new = self._rendered(task)
-            unrelated = task.kind == CLUSTER_OPERATOR and self.operator(task.identity.name) is None
+            is_new_operator = task.kind == CLUSTER_OPERATOR and self.operator(task.identity.name) is None
             self.writes += 1
             try:
                 if task.create_only:
@@ -210,12 +229,13 @@ class Putting:
                 if error.api_missing:
                     self._kinds.forget(_api_version(task))
                 raise
-            if unrelated:
+            if is_new_operator:
                 await self._relate(task, resource)
         if answer is not None:
             self._memory.good[task.identity] = Good(new.digest, _short(answer.owned), _version(answer))
             if task.kind in KINDS:
                 self._memory.answers[task.identity] = answer
+        # The write has succeeded, so the kind is served and can be watched.
         self._tracking.follow(resource)
 
     async def _relate(self, task: Task, resource: Resource) -> None:
@@ -232,14 +252,17 @@ class Putting:
 
 
 def digests_of(tasks: Sequence[Task], surroundings: Surroundings) -> dict[int, str]:
-    """What the content of every task comes to; what cannot be rendered is told when it is put."""
-    found: dict[int, str] = {}
+    """Returns the digest of every task's rendered object, by task index.
+
+    The digest is "" if the object cannot be rendered: applying it then raises the error.
+    """
+    digests: dict[int, str] = {}
     for task in tasks:
         try:
-            found[task.index] = rendered(task, surroundings).digest
+            digests[task.index] = rendered(task, surroundings).digest
         except Terminal:
-            found[task.index] = ""
-    return found
+            digests[task.index] = ""
+    return digests
 
 
 def _short(fields: bytes) -> bytes:
@@ -256,6 +279,6 @@ def _api_version(task: Task) -> str:
 
 
 def _version(obj: Owned) -> int:
-    """Versions of one resource are numbers that grow, on every server there is."""
+    """Returns the resourceVersion as a number, 0 if it is not one: on every server it is a number that grows."""
     text = obj.metadata.resource_version
     return int(text) if text.isdecimal() else 0

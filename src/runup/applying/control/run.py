@@ -1,8 +1,9 @@
-"""One release being applied and then kept applied. Started by the worker, cancelled when something else is wanted.
+"""Applies one release and then keeps it applied. The worker starts a run, and cancels it for another release.
 
-Every node of the graph is a task of its own, and each object is put once: what waits (for a definition, a namespace, a
-workload, an operator) waits on the watch and goes on where it stood. What fails is tried again in its place, later and
-later, while the others go on. Once all is done the same watches say what drifted, and it is put back.
+Every node of the task graph is an asyncio task, and each object is applied once: a task that waits (for a
+CustomResourceDefinition, a namespace, a workload, an operator) waits on the watch and continues from there. A task that
+fails is retried in its place with back-off, while the others continue. Once all are done, the same watches report
+drift, and drifted objects are applied again (docs/decisions/0046-one-run-that-waits-in-place.md).
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ from runup.applying.decide.workloads import DEFINITION
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
-# Once the operator's own Deployment is of the new release, the rest is the next operator's, if one comes.
+# Once the operator's own Deployment has the new image, the run pauses this long for the new operator to take over.
 HANDOVER_S = 120.0
 
 
 class Run:
-    """`told` is called whenever `done`, `problems` or `state` have changed, with whether that cannot wait.
+    """The application of one release.
 
-    `served` is called with each group and kind that a definition of the release has brought, `failed` after each
-    attempt that did.
+    `told` is called whenever `done`, `problems` or `state` change, with True if the change is urgent. `served` is
+    called with each group and kind that a CustomResourceDefinition of the release has established, `failed` after every
+    failed attempt.
     """
 
     def __init__(
@@ -61,31 +63,32 @@ class Run:
         self._served = served
         self._ended = [asyncio.Event() for _ in course.graph]
         self._group: asyncio.TaskGroup | None = None
+        # Not set while this operator waits for its successor to take over.
         self._ours = asyncio.Event()
         self._ours.set()
 
     @property
     def state(self) -> State:
-        """Why the release is applied: kept, once all of it was."""
+        """The reason to apply the release: `Reconciling` once all tasks were done."""
         return self._course.state
 
     @property
     def completed(self) -> bool:
-        """Whether all of it was done."""
+        """Returns whether all tasks were done at least once."""
         return self._course.completed
 
     @property
     def done(self) -> int:
-        """How many tasks are."""
+        """The number of tasks that are done."""
         return len(self._course.done)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What keeps tasks at this moment, in their order."""
+        """The current problems of tasks, in the order of the tasks."""
         return tuple(problem for _, problem in sorted(self._course.problems.items(), key=lambda each: each[0]))
 
     async def go(self) -> None:
-        """Apply all, then keep it so; ends only by being cancelled."""
+        """Applies all tasks, then keeps them applied; ends only by being cancelled."""
         course = self._course
         async with asyncio.TaskGroup() as group:
             self._group = group
@@ -101,7 +104,7 @@ class Run:
             await self._keeping.over_and_over()
 
     def changed(self, identity: Identity) -> None:
-        """The object changed, came or went."""
+        """Handles that the object was added, changed or deleted."""
         self._judging.changed(identity)
         task = self._course.tasks.get(identity)
         if task is None or task.index not in self._course.done:
@@ -111,13 +114,13 @@ class Run:
             self._group.create_task(self._repair(task))
 
     def operators_listed(self) -> None:
-        """The list of ClusterOperators came, or could not be had."""
+        """Handles that the ClusterOperators were listed, or could not be listed."""
         for task in self._course.tasks.values():
             if task.kind == CLUSTER_OPERATOR:
                 self.changed(task.identity)
 
     def surroundings_changed(self) -> None:
-        """What objects are given of the cluster changed: whatever looks otherwise now is put anew."""
+        """Handles that the cluster's values changed: objects that render differently now are applied again."""
         for identity in list(self._course.tasks):
             self.changed(identity)
 
@@ -139,7 +142,10 @@ class Run:
         self._ended[number].set()
 
     async def _precreate(self, node: Node) -> None:
-        """So that conditions and must-gather have an object to hang on. What fails is tried again in its turn."""
+        """Creates the ClusterOperators of `node` ahead, so that their operators' conditions and must-gather find them.
+
+        A failure is only logged: the object is applied again in its turn.
+        """
         assert self._group is not None
         for task in node.tasks:
             if task.kind == CLUSTER_OPERATOR and not task.deletes:
@@ -154,7 +160,7 @@ class Run:
             log.debug("not created ahead", task=str(task), error=words_of(error))
 
     async def _put(self, task: Task) -> bool:
-        """Whether it is as the release has it. It was postponed if not."""
+        """Applies `task` and returns True; returns False if it was postponed."""
         await self._ours.wait()
         await self._insisting.awaited(task)
         hands_over = self.state is State.UPDATING and self._putting.hands_over(task)
@@ -170,12 +176,13 @@ class Run:
         self._course.finish(task)
         for group, kind in self._putting.defined_by(task):
             self._served(group, kind)
+        # `changed` ignores events of unfinished tasks, so a change that came just before must be looked up here.
         if self._putting.drifted(task):
             self.changed(task.identity)
         self._course.told(False)
 
     def _postpone(self, task: Task) -> None:
-        """Leave its turn to what comes after it, and do it once that is there: in its place it would wait for ever."""
+        """Applies `task` after the later tasks that it depends on: in its own place it would wait for ever."""
         assert self._group is not None
         needed = [*self._course.later(task)]
         text = f"waiting on {', '.join(map(str, needed))}, which comes after {task}"
@@ -189,7 +196,7 @@ class Run:
             await self._see_well(task)
 
     async def _hand_over(self, task: Task) -> None:
-        """Leave the rest to the operator that replaces this one: two of them would write the same in turns."""
+        """Pauses the run, so that this operator and the one that replaces it do not both write."""
         log.info("the new operator goes on from here", task=str(task))
         self._ours.clear()
         self._course.told(True)

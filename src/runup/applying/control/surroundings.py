@@ -1,6 +1,6 @@
-"""What the cluster gives to objects of a release: its proxy, its TLS profile, its internal address. Watched where used.
+"""Watches the cluster's values that are put into objects of a release: proxy, TLS profile, internal API address.
 
-A release that asks for none of it costs no watch.
+Only what the manifests ask for is watched.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ PROXY, INFRASTRUCTURE = _config("Proxy", "proxies"), _config("Infrastructure", "
 
 
 class ClusterGives:
-    """`surroundings` as of now; `changed` is called when they change. `operator` is the operator's own Deployment."""
+    """The current `surroundings`; `changed` is called when they change.
+
+    `operator` is namespace and name of the operator's own Deployment.
+    """
 
     def __init__(self, client: Client, clock: Clock, operator: tuple[str, str], changed: Callable[[], None]) -> None:
         self.surroundings = Surroundings(operator=operator)
@@ -49,7 +52,7 @@ class ClusterGives:
         self._tasks: list[asyncio.Task[None]] = []
 
     def wanted(self, tasks: Sequence[Task], owner_uid: str) -> None:
-        """Follow what `tasks` ask for."""
+        """Starts to watch what `tasks` ask for."""
         self._owner_uid = owner_uid
         for resource in _asked_for(tasks, self._operator):
             if resource not in self._caches:
@@ -57,7 +60,7 @@ class ClusterGives:
         self.surroundings = self._now()
 
     async def settled(self) -> None:
-        """Wait until all that is followed has its first list, or a reason for having none."""
+        """Waits until each watch has its first list or an error."""
         for cache in self._caches.values():
             changed = asyncio.Event()
             cache.add_state_listener(changed.set)
@@ -67,7 +70,7 @@ class ClusterGives:
         self.surroundings = self._now()
 
     async def close(self) -> None:
-        """Follow nothing any more."""
+        """Stops all watches."""
         await cancel(self._tasks)
         self._tasks.clear()
         self._caches.clear()
@@ -112,25 +115,25 @@ class ClusterGives:
         return cache.get(_CLUSTER) if cache is not None else None
 
     def _address(self) -> tuple[str, str]:
-        found = self._get(INFRASTRUCTURE)
-        url = urlsplit(_text(found.status, "apiServerInternalURI") if found is not None else "")
+        infrastructure = self._get(INFRASTRUCTURE)
+        url = urlsplit(_text(infrastructure.status, "apiServerInternalURI") if infrastructure is not None else "")
         try:
             return (url.hostname or "", str(url.port or _HTTPS)) if url.hostname else ("", "")
-        except ValueError:
+        except ValueError:  # the port is not a valid number
             return "", ""
 
 
 def _asked_for(tasks: Sequence[Task], operator: tuple[str, str]) -> set[Resource]:
-    found: set[Resource] = set()
+    resources: set[Resource] = set()
     for task in tasks:
         annotations = task.manifest.annotations or {}
         if INJECT_PROXY in annotations:
-            found.add(PROXY)
+            resources.add(PROXY)
         if annotations.get(INJECT_TLS) == "true":
-            found.add(API_SERVER)
+            resources.add(API_SERVER)
         if (task.identity.namespace, task.identity.name) == operator and task.identity.kind == "Deployment":
-            found.add(INFRASTRUCTURE)
-    return found
+            resources.add(INFRASTRUCTURE)
+    return resources
 
 
 def _text(values: dict[str, Any], key: str) -> str:

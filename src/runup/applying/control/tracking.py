@@ -1,7 +1,8 @@
-"""What the cluster has of a release, kind by kind, kept by watches of what carries our label.
+"""Watches the objects of a release, kind by kind, selected by our label.
 
-Of most kinds the metadata alone is asked for: whose fields are whose is part of it, contents never are. Workloads and
-definitions come with the part of their status that somebody waits for. A kind is followed from when it is served.
+Of most kinds only the metadata is requested: it includes managedFields, and contents (such as those of Secrets) are not
+needed. Workloads and CustomResourceDefinitions come with their status, which is waited for. A kind is watched from when
+it is served.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from runup.applying.decide.workloads import DEFINITION, KINDS
 from runup.process.leading import cancel, keep_running
 from runup.release.decide.manifest import Identity
 
-# Half an hour to an hour: dozens of kinds are followed, and each end costs a request.
+# Half an hour to an hour: dozens of kinds are watched, and each watch that ends costs a request.
 WATCH_S = 1800
 Changed = Callable[[Identity], None]
 
@@ -36,7 +37,7 @@ class _Followed:
 
 
 class Tracking:
-    """See the module. `changed` is called with the identity of whatever changed, came or went."""
+    """The watches of a release's kinds. `changed` is called with the identity of each object that changes."""
 
     def __init__(self, client: Client, clock: Clock, changed: Changed) -> None:
         self._client = client
@@ -45,40 +46,43 @@ class Tracking:
         self._followed: dict[tuple[str, str], _Followed] = {}
 
     def follow(self, resource: Resource) -> Cache[Owned]:
-        """The cache of that kind, which is followed from now on."""
+        """Returns the cache of that kind, and starts to watch it if it is not watched yet."""
         kind = (resource.group, resource.kind)
         if kind not in self._followed:
             self._followed[kind] = self._start(resource, kind)
         return self._followed[kind].cache
 
     def follows(self, group: str, kind: str) -> bool:
-        """Whether that kind is followed already."""
+        """Returns whether that kind is watched already."""
         return (group, kind) in self._followed
 
     def gone(self, identity: Identity, version: int) -> bool:
-        """Whether an object that was there at that version is gone, or has lost our label: the watch is past it."""
-        found = self._followed.get((identity.group, identity.kind))
-        if found is None or not found.cache.ready or self.get(identity) is not None:
+        """Returns whether an object of that resourceVersion is gone or has lost our label.
+
+        That is known once the watch has come to that version without the object.
+        """
+        followed = self._followed.get((identity.group, identity.kind))
+        if followed is None or not followed.cache.ready or self.get(identity) is not None:
             return False
-        told = found.cache.resource_version
-        return told.isdecimal() and int(told) >= version
+        seen_version = followed.cache.resource_version
+        return seen_version.isdecimal() and int(seen_version) >= version
 
     def hurry(self, group: str, kind: str) -> None:
-        """Look again now, if that kind could not be listed: it is served by now."""
+        """Lists that kind again at once if listing it failed before, because it is served by now."""
         if (group, kind) in self._followed:
             self._followed[(group, kind)].reflector.hurry()
 
     def get(self, identity: Identity) -> Owned | None:
-        """The object as last seen, None where there is none with our label, or its kind is not followed."""
-        found = self._followed.get((identity.group, identity.kind))
-        return found.cache.get(NamespacedName(identity.namespace, identity.name)) if found else None
+        """Returns the object from the watch, None if none has our label or its kind is not watched."""
+        followed = self._followed.get((identity.group, identity.kind))
+        return followed.cache.get(NamespacedName(identity.namespace, identity.name)) if followed else None
 
     def errors(self) -> tuple[str, ...]:
-        """Why kinds cannot be followed, in words."""
+        """Returns the errors of kinds that cannot be watched, sorted."""
         return tuple(sorted(each.cache.error for each in self._followed.values() if each.cache.error))
 
     async def settled(self, cache: Cache[Owned]) -> None:
-        """Wait until `cache` has its first list, or a reason for having none."""
+        """Waits until `cache` has its first list or an error."""
         if cache.synced or cache.error is not None:
             return
         changed = asyncio.Event()
@@ -88,12 +92,13 @@ class Tracking:
             await changed.wait()
 
     async def close(self) -> None:
-        """Follow nothing any more."""
+        """Stops all watches."""
         await cancel([each.task for each in self._followed.values()])
         self._followed.clear()
 
     def _start(self, resource: Resource, kind: tuple[str, str]) -> _Followed:
         typed: type[Owned] = OwnedWorkload if kind in KINDS else Owned
+        # Other managers' entries and labels are dropped, because a release has hundreds of objects.
         cache: Cache[Owned] = Cache(typed, keep=lambda obj: without_others(obj, MANAGER, LABEL))
         reflector = Reflector(
             self._client,
@@ -102,7 +107,7 @@ class Tracking:
             label_selector=LABEL,
             clock=self._clock,
             resource=resource,
-            # A hundred definitions are megabytes, and what is listed was there before: only what changes is waited for.
+            # A hundred definitions are megabytes. Those listed existed before, so only changes need their status.
             listed_as=Owned if kind == DEFINITION else None,
             watch_s=WATCH_S,
         )

@@ -1,7 +1,7 @@
-"""Memory that a release needed while it was read, given back to the machine.
+"""Returns memory that was needed to read a release to the system, with glibc's malloc_trim(3).
 
-What libyaml and JSON took is freed, and glibc keeps it for later: a tenth of the operator's memory, for an hour that
-needs none of it. Where the C library has no such call nothing happens.
+glibc keeps the memory that libyaml and JSON have freed: a tenth of the operator's memory, which is not needed again for
+an hour.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import gc
 
 
 def trim() -> None:
-    """Give back what is free."""
+    """Returns free memory to the system; does nothing if the C library has no `malloc_trim`."""
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)

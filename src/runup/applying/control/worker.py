@@ -1,8 +1,8 @@
-"""Applies what ClusterVersion's reconcile asks for, one release at a time, and says how far it is.
+"""Applies the release that ClusterVersion's reconcile asks for, one at a time, and reports its progress.
 
-`want` is called from the reconcile's plan; what is under way is not disturbed by being asked for again. `progress` is
-observed by the next reconcile, which is woken when it changed: at once where a state or failure did, else seldom, since
-every number told is a write of the status.
+`want` is called from the reconcile's plan; asking again for the release that is being applied changes nothing.
+`progress` is observed by the next reconcile, which is woken when it changes: at once for a state or a failure, else
+every few seconds, because every reported number costs a write of the status.
 """
 
 from __future__ import annotations
@@ -37,26 +37,30 @@ from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import Payload, included, version_hash
 
 log = structlog.get_logger("payload")
-# Between two tellings of mere numbers.
+# Seconds between two reports of progress that are not urgent, and until a run that ended by a bug is started again.
 QUIET_S = 3.0
 AGAIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What to apply. `state` counts for the first work of a process only: later ones follow from what went before."""
+    """A release to apply.
+
+    `state` counts only for the first work of a process: later works are updates, unless `Initializing` is asked for.
+    """
 
     wanted: Wanted
     state: State
     payload: Payload
-    # Of the operator's own release what names a capability that nobody knows is left out.
+    # Manifests with an unknown capability are left out only of the operator's own release.
     own: bool = True
 
 
 class Worker:
-    """See the module. `image` is the running release's, `operator` namespace and name of its own Deployment.
+    """The worker that applies releases. `image` is the running release's.
 
-    `wake` makes the reconcile look; `hurry` is told which kind came to be served. `failed_attempts` is by version.
+    `operator` is namespace and name of the operator's own Deployment. `wake` wakes the reconcile, and `hurry` is called
+    with each group and kind that is newly served. `failed_attempts` counts by version.
     """
 
     def __init__(
@@ -95,20 +99,20 @@ class Worker:
         operators.add_state_listener(self._operators_listed)
 
     def want(self, work: Work) -> None:
-        """Apply that from now on; nothing changes where it is what is applied already."""
+        """Applies `work` from now on; does nothing if it is what is being applied already."""
         if self._work is not None and self._work.wanted == work.wanted:
             return
         state = work.state if self._work is None else self._state_after(work.state)
         log.info("wanted", version=work.wanted.version, image=work.wanted.image, state=str(state))
         self._work = replace(work, state=state)
-        # What the run that ends still does counts for nothing of this one.
+        # Events of the run that is being cancelled must not change this one's progress.
         self._run = None
         self._next = Progress(work.wanted, state)
         self._tell(True)
         self._new.set()
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Applies what is wanted until cancelled."""
         telling = asyncio.create_task(self._telling())
         if self._work is not None:
             self._new.set()
@@ -125,11 +129,11 @@ class Worker:
 
     @staticmethod
     def _state_after(asked: State) -> State:
-        """An installation goes on as one; any other change is an update."""
+        """Returns the state of work that follows other work: an installation continues, all else is an update."""
         return asked if asked is State.INITIALIZING else State.UPDATING
 
     async def _one(self) -> None:
-        """The present work, until there is another; a bug of ours starts it again."""
+        """Applies the current work until there is another; starts it again after `AGAIN_S` if a bug ended it."""
         work = self._work
         assert work is not None
         running = asyncio.create_task(self._apply(work))
@@ -150,11 +154,11 @@ class Worker:
         await self._new.wait()
 
     async def _apply(self, work: Work) -> None:
-        manifests, told = await in_thread(lambda: _chosen(work), "choose manifests")
+        manifests, release_hash = await in_thread(lambda: _chosen(work), "choose manifests")
         tasks = tasks_of(manifests)
         self._since.clear()
         self._deleting.forget()
-        self._next = replace(self._next, version_hash=told, total=len(tasks))
+        self._next = replace(self._next, version_hash=release_hash, total=len(tasks))
         self._tell(False)
         self._gives.wanted(tasks, work.wanted.owner_uid)
         await self._gives.settled()
@@ -162,6 +166,7 @@ class Worker:
         digests = await in_thread(lambda: digests_of(tasks, surroundings), "digests")
         trim()
         self._kinds.define(manifests)
+        # The lists of all kinds come before the first write, so that objects in place cost no request.
         await self._follow(tasks)
         self._putting = Putting(
             tasks,
@@ -175,6 +180,7 @@ class Worker:
             surroundings=lambda: self._gives.surroundings,
             image=self._image,
         )
+        # Other work may have been asked for during the waits above.
         if self._work is not work:
             return
         self._run = Run(
@@ -190,7 +196,10 @@ class Worker:
         await self._run.go()
 
     async def _follow(self, tasks: Sequence[Task]) -> None:
-        """Follow every kind that is served, and wait for the lists: what is in place need not be put."""
+        """Watches every kind that is served, and waits for the lists: objects in place need not be applied.
+
+        CustomResourceDefinitions come first, because they say which other kinds are served.
+        """
         kinds = {(str(task.manifest.object.get("apiVersion") or "v1"), task.identity.kind) for task in tasks}
         definitions = [kind for kind in kinds if kind[1] == DEFINITION[1]]
         await asyncio.gather(*(self._follow_kind(*kind) for kind in definitions))
@@ -207,14 +216,14 @@ class Worker:
             self._kinds.forget(api_version)
             return
         if self._kinds.defines(group, kind) and not self._is_defined(resource.plural, group):
-            return  # followed once it is there
+            return  # watched once its definition is established
         await self._tracking.settled(self._tracking.follow(resource))
 
     def _is_defined(self, plural: str, group: str) -> bool:
         return self._tracking.get(Identity(*DEFINITION, "", f"{plural}.{group}")) is not None
 
     def _served(self, group: str, kind: str) -> None:
-        """A kind of the release is there: whoever follows it need not wait any longer."""
+        """Lists a kind at once that the release has defined, in our own watches and in those behind `hurry`."""
         self._tracking.hurry(group, kind)
         self._hurry(group, kind)
 
@@ -252,7 +261,7 @@ class Worker:
         self._news.set()
 
     async def _telling(self) -> None:
-        """Let the reconcile see what is new: at once where it is urgent, else after a while."""
+        """Publishes new progress and wakes the reconcile: at once if it is urgent, else at most every `QUIET_S`."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -268,13 +277,14 @@ class Worker:
 
 
 def _chosen(work: Work) -> tuple[tuple[Manifest, ...], str]:
-    """What is applied, and the hash over what the cluster gets of the release, whatever is turned off in it.
+    """Returns the manifests to apply, and the hash over those that the cluster gets whatever is turned off in it.
 
-    Of an object that is there twice the last one counts, as it does where both are applied one after the other.
+    If two manifests are of one object, the last one counts, as if both were applied one after the other.
     """
     filters = work.wanted.filters
     known = Capabilities(frozenset(KNOWN), frozenset(KNOWN)) if work.own else None
+    # The hash must not change when an administrator enables a capability or sets an override.
     loaded = included(work.payload.manifests, replace(filters, capabilities=known, overrides=()))
     applied = included(loaded, filters)
-    last = {manifest.identity: manifest for manifest in applied}
-    return tuple(each for each in applied if last[each.identity] is each), version_hash(loaded)
+    last_by_identity = {manifest.identity: manifest for manifest in applied}
+    return tuple(each for each in applied if last_by_identity[each.identity] is each), version_hash(loaded)

@@ -1,1 +1,1 @@
-"""A release being applied: which task comes when, what went wrong, how far it is. Decided here, done elsewhere."""
+"""Decides how a release is applied: order of tasks, rendering, problems, progress. `control` carries it out."""

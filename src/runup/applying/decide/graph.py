@@ -1,8 +1,8 @@
-"""Which task waits for which: nodes of tasks that are done one after the other, and what each node comes after.
+"""The task graph: nodes of tasks that are done in sequence, and the nodes that each node waits for.
 
-An update goes by run level, the components of one level side by side. Installing and keeping do all levels at once.
-A Job is a barrier in either: all before it comes first, all after it waits (cvo-behaviour 4.2). Within a node
-definitions are the exception to the order: until something would use them, nothing waits for them.
+An update goes run level by run level, with the components of a level in parallel. Installing and reconciling do all
+levels in parallel. A Job is a barrier in either: tasks before it come first, tasks after it wait (cvo-behaviour 4.2).
+Within a node CustomResourceDefinitions are an exception: nothing waits for one until something would use it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runup.release.decide.manifest import FileName, file_name
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Tasks in the order in which they are done, and the indexes of the nodes that come first."""
+    """Tasks that are done in sequence, and the indexes of the nodes that come before."""
 
     tasks: tuple[Task, ...]
     after: frozenset[int] = frozenset()
@@ -31,7 +31,7 @@ Bucket = tuple[tuple[Task, ...], ...]
 
 
 def graph_of(tasks: Sequence[Task], state: State) -> Graph:
-    """The graph of `tasks`, which are in the order of the release, when they are applied in `state`."""
+    """Returns the graph for applying `tasks` in `state`; `tasks` are in the order of the release."""
     nodes: list[Node] = []
     before: frozenset[int] = frozenset()
     for bucket in _buckets(tasks, state):
@@ -42,18 +42,18 @@ def graph_of(tasks: Sequence[Task], state: State) -> Graph:
 
 
 def everything_before(graph: Graph) -> tuple[frozenset[int], ...]:
-    """For each node all those that are done before it starts, directly or not."""
-    found: list[frozenset[int]] = []
-    for node in graph:  # what a node comes after stands before it
-        found.append(node.after.union(*(found[before] for before in node.after)))
-    return tuple(found)
+    """Returns, for each node, the indexes of all nodes that are done before it starts, directly or indirectly."""
+    predecessors: list[frozenset[int]] = []
+    for node in graph:  # in topological order: a node stands after those that it waits for
+        predecessors.append(node.after.union(*(predecessors[before] for before in node.after)))
+    return tuple(predecessors)
 
 
 def after_definitions(task: Task) -> bool:
-    """Whether `task` waits for the definitions before it in its node to be established (decision 67).
+    """Returns whether `task` waits until the definitions before it in its node are established (decision 67).
 
-    What runs and what reports does, and what is removed. What is merely there does not; a custom resource waits for
-    its own definition, wherever that stands.
+    Workloads, ClusterOperators and deletions do. Other objects do not. A custom resource waits for its own
+    CustomResourceDefinition, wherever that stands.
     """
     return task.deletes or task.kind in (DEPLOYMENT, DAEMON_SET, JOB, CLUSTER_OPERATOR)
 
@@ -68,7 +68,7 @@ def _buckets(tasks: Sequence[Task], state: State) -> Iterator[Bucket]:
 
 
 def _around_jobs(tasks: Sequence[Task]) -> Iterator[tuple[Task, ...]]:
-    """Runs of tasks without a Job, and each Job by itself."""
+    """Yields sequences of tasks without a Job, and each Job by itself."""
     for is_job, run in groupby(tasks, key=lambda task: task.kind == JOB):
         if is_job:
             yield from ((task,) for task in run)
@@ -77,7 +77,7 @@ def _around_jobs(tasks: Sequence[Task]) -> Iterator[tuple[Task, ...]]:
 
 
 def _by_level(tasks: Iterable[Task]) -> Iterator[Bucket]:
-    """Groups side by side, bucket after bucket. What has nothing beside it is joined with its like around it."""
+    """Yields buckets of groups that are done in parallel. Consecutive levels of one group each become one group."""
     alone: list[Task] = []
     for level in _levels(tasks):
         groups = tuple(tuple(group) for _, group in groupby(level, key=lambda task: _name(task)[1]))
@@ -93,7 +93,7 @@ def _by_level(tasks: Iterable[Task]) -> Iterator[Bucket]:
 
 
 def _levels(tasks: Iterable[Task]) -> Iterator[list[Task]]:
-    """Neighbours of one run level; a file whose name says nothing is a level of its own."""
+    """Yields consecutive tasks of one run level. A file without a run level in its name is a level of its own."""
     level: list[Task] = []
     for task in tasks:
         name = _name(task)
@@ -106,5 +106,5 @@ def _levels(tasks: Iterable[Task]) -> Iterator[list[Task]]:
 
 
 def _name(task: Task) -> tuple[str, str]:
-    found = file_name(task.manifest.file) or FileName("", "")
-    return found.run_level, found.component
+    name = file_name(task.manifest.file) or FileName("", "")
+    return name.run_level, name.component

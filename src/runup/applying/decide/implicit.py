@@ -1,7 +1,7 @@
-"""Capabilities that an update turns on without being asked: of objects that the cluster has, and has to keep.
+"""Capabilities that an update enables implicitly, because the cluster already has objects of them.
 
-Where a new release puts an object of the running one into a capability that is not enabled, the capability is enabled,
-or the object would be left behind (cvo-behaviour section 3). What is new in the release enables nothing.
+If a new release moves an object of the running release into a capability that is not enabled, the capability is
+enabled, or the object would be left behind (cvo-behaviour section 3). Objects new in the release enable nothing.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from runup.release.decide.manifest import Manifest
 
 
 def implicit(new: Iterable[Manifest], running: Iterable[Manifest], filters: Filters, major: int) -> frozenset[str]:
-    """What the update from `running` to `new`, a release of that `major`, turns on; `filters` are the running ones."""
+    """Returns the capabilities that the update from `running` to `new` enables.
+
+    `filters` are those of the running release, `major` is the major version of the new one.
+    """
     if filters.capabilities is None:
         return frozenset()
+    # The new release may define capabilities that the running one does not know.
     of_new = replace(filters, major=major, unknown_capabilities_allowed=True)
-    have = {manifest.identity: manifest for manifest in running if isinstance(include(manifest, filters), Included)}
-    found: set[str] = set()
+    existing = {manifest.identity: manifest for manifest in running if isinstance(include(manifest, filters), Included)}
+    capabilities: set[str] = set()
     for manifest in new:
-        before = have.get(manifest.identity)
+        before = existing.get(manifest.identity)
         if before is None or isinstance(include(manifest, of_new), Included):
             continue
-        found |= set(capabilities_of(manifest.annotations)) - set(capabilities_of(before.annotations))
-    return frozenset(found - filters.capabilities.enabled)
+        capabilities |= set(capabilities_of(manifest.annotations)) - set(capabilities_of(before.annotations))
+    return frozenset(capabilities - filters.capabilities.enabled)

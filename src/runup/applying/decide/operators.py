@@ -1,4 +1,4 @@
-"""Whether a ClusterOperator is as the release that is applied wants it (cvo-behaviour 4.6)."""
+"""Decides whether a ClusterOperator is ready for the release that is being applied (cvo-behaviour 4.6)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 
 KIND = ("config.openshift.io", "ClusterOperator")
-# While a release is on its way, an operator that was asked so lately is progress, not failure.
+# While a release is being applied, an operator that was first waited for less than this ago is progress, not failure.
 GRACE = timedelta(seconds=30)
 
 
 def wants_versions(manifest: dict[str, object]) -> tuple[OperandVersion, ...]:
-    """The versions that a ClusterOperator's manifest declares."""
+    """Returns the versions that a ClusterOperator's manifest declares."""
     status = manifest.get("status")
-    found = status.get("versions") if isinstance(status, dict) else None
+    versions = status.get("versions") if isinstance(status, dict) else None
     return tuple(
         OperandVersion(name=str(each.get("name", "")), version=str(each.get("version", "")))
-        for each in (found if isinstance(found, list) else ())
+        for each in (versions if isinstance(versions, list) else ())
         if isinstance(each, dict)
     )
 
@@ -33,16 +33,17 @@ def problem_of(
     since: datetime,
     now: datetime,
 ) -> Problem | None:
-    """Why operator `name` is not ready, None where it is; `since` is when it was first waited for."""
+    """Returns why operator `name` is not ready, None if it is; `since` is when it was first waited for."""
     times = ((name, since),)
     if not wanted:
-        told = "do not declare expected versions"
+        wording = "do not declare expected versions"
         message = f"Cluster operator {name} does not declare expected versions"
         reasons = ("ClusterOperatorNoVersions", "ClusterOperatorsNoVersions")
-        return Problem(reasons[0], message, Effect.FAIL, (name,), reasons[1], told, times)
+        return Problem(reasons[0], message, Effect.FAIL, (name,), reasons[1], wording, times)
     if operator is None or status_of(operator.status.conditions, "Available") != "True":
         early = state is not State.RECONCILING and now - since < GRACE
         return _problem(name, "NotAvailable", "not available", Effect.NONE if early else Effect.FAIL, since)
+    # A missing Degraded condition counts as degraded.
     if status_of(operator.status.conditions, "Degraded") != "False":
         effect = Effect.REPORT if state is State.INITIALIZING else Effect.FAIL_AFTER_INTERVAL
         return _problem(name, "Degraded", "degraded", effect, since)
@@ -52,8 +53,9 @@ def problem_of(
 
 
 def _behind(wanted: tuple[OperandVersion, ...], operator: ClusterOperator) -> bool:
-    told = {each.name: each.version for each in operator.status.versions}
-    return any(told.get(each.name) != each.version for each in wanted)
+    reported_versions = {each.name: each.version for each in operator.status.versions}
+    # Versions that only the operator reports are ignored: the manifest says which ones count.
+    return any(reported_versions.get(each.name) != each.version for each in wanted)
 
 
 def _problem(name: str, what: str, words: str, effect: Effect, since: datetime) -> Problem:

@@ -1,8 +1,9 @@
-"""Who set which field of an object: managedFields read for what we applied, and mended where another writer came first.
+"""Field ownership by managedFields: checks that we still own what we applied, and takes over earlier writers' fields.
 
-`covers` answers without reading the object whether all that a manifest says is still as it was applied: whoever changes
-a field that we own takes it over, and it is missing from ours then. `adopted` hands us what earlier writers of release
-manifests left behind, so that a field which leaves the manifest leaves the object (as client-go's csaupgrade does).
+`covers` answers without reading the object whether every field of a manifest is as it was applied: a writer that
+changes a field of ours takes it over, and it is then missing from our entry. `adopted` moves fields of earlier writers
+of release manifests to us, so that a field removed from the manifest is removed from the object (as client-go's
+csaupgrade does).
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from typing import Any
 
 JSON = dict[str, Any]
 MANAGER = "cluster-version-operator"
-# The Go operator's updates, the installer's first writes.
+# The managers of earlier writers: the Go operator (by Update instead of Apply) and the installer.
 EARLIER = frozenset({MANAGER, "cluster-bootstrap"})
-# Of these a server keeps no record: they are how the object is found.
+# The server records no owner for these fields, because they identify the object.
 _IDENTITY = frozenset({"apiVersion", "kind"})
 _OF_METADATA = frozenset({"name", "namespace"})
 
 
 def covers(fields: Mapping[str, Any], obj: JSON) -> bool:
-    """Whether `fields` (of our own entry) have everything that `obj` says."""
+    """Returns whether `fields` (fieldsV1 of our own entry) contain every field of `obj`."""
     for key, value in obj.items():
         if key in _IDENTITY:
             continue
@@ -35,12 +36,12 @@ def covers(fields: Mapping[str, Any], obj: JSON) -> bool:
 
 
 def is_earlier(manager: str, operation: str, subresource: str) -> bool:
-    """Whether that entry of managedFields is of an earlier writer of manifests."""
+    """Returns whether that entry of managedFields is of an earlier writer of manifests."""
     return operation == "Update" and not subresource and manager in EARLIER
 
 
 def adopted(entries: Sequence[JSON]) -> list[JSON]:
-    """`entries` with what earlier writers of manifests set as ours, as if we had applied it."""
+    """Returns `entries` with the fields of earlier writers of manifests merged into ours, as if we had applied them."""
     ours = next((entry for entry in entries if _is_ours(entry)), None)
     earlier = [entry for entry in entries if _is_earlier(entry)]
     if ours is None or not earlier:
@@ -61,18 +62,18 @@ def _is_earlier(entry: JSON) -> bool:
 
 
 def _union(one: JSON, other: JSON) -> JSON:
-    found = dict(one)
+    union = dict(one)
     for key, value in other.items():
-        found[key] = _union(found[key], value) if key in found else value
-    return found
+        union[key] = _union(union[key], value) if key in union else value
+    return union
 
 
 def _owned(fields: Mapping[str, Any], key: str, value: Any) -> bool:
-    found = fields.get(f"f:{key}")
-    if found is None:
+    members = fields.get(f"f:{key}")
+    if members is None:
         return False
-    # A leaf: owned as a whole, whatever it holds.
-    inside = {name: member for name, member in found.items() if name != "."}
+    # A leaf of fieldsV1 is owned as a whole, whatever it holds.
+    inside = {name: member for name, member in members.items() if name != "."}
     if not inside or value is None:
         return True
     if isinstance(value, dict):
@@ -83,7 +84,10 @@ def _owned(fields: Mapping[str, Any], key: str, value: Any) -> bool:
 
 
 def _item(inside: Mapping[str, Any], item: Any) -> bool:
-    """Whether an item of a list is owned: a set names values, a map names its items by some of their fields."""
+    """Returns whether an item of a list is owned: by its value (`v:`, list of type set) or its keys (`k:`, type map).
+
+    See https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy.
+    """
     for name, fields in inside.items():
         if name.startswith("v:") and json.loads(name[2:]) == item:
             return True

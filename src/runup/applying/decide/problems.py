@@ -1,7 +1,7 @@
-"""What keeps a task of a release from being done, and what that means for the whole.
+"""Problems that keep a task of a release from being done, and their effect on the whole update.
 
-The effect says what follows (cvo-behaviour 4.7): `NONE` is progress, not failure; `REPORT` is told and stops nothing;
-`FAIL_AFTER_INTERVAL` is progress for a while; `FAIL` is failure now.
+The effects (cvo-behaviour 4.7): `NONE` is progress, not failure. `REPORT` is reported but stops nothing.
+`FAIL_AFTER_INTERVAL` is progress for a while, then failure. `FAIL` is failure at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Effect(StrEnum):
-    """See the module; in the order in which the worst of several counts."""
+    """The effect of a problem on the update, as the module describes; from the mildest to the worst."""
 
     REPORT = "Report"
     NONE = "None"
@@ -22,10 +22,10 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a task waits for or fails with. `reason` and `message` are the condition's.
+    """A problem that a task waits for or fails with. `reason` and `message` are the condition's.
 
-    `names` are the ClusterOperators that it is about, and `plural` and `told` what reason and message are where several
-    of them have the same: `told` follows their names. `since` is when each operator was first waited for.
+    `names` are the ClusterOperators concerned. If several have the same problem, `plural` is the reason, and the
+    message is their names followed by `told`. `since` is when each operator was first waited for.
     """
 
     reason: str
@@ -37,6 +37,6 @@ class Problem:
     since: tuple[tuple[str, datetime], ...] = ()
 
     def waited_longer(self, name: str, limit: timedelta, now: datetime) -> bool:
-        """Whether operator `name` is waited for since longer than `limit`; one that nobody knows of counts as such."""
+        """Returns whether operator `name` has been waited for longer than `limit`; True if its start is unknown."""
         since = dict(self.since).get(name)
         return since is None or now - since > limit

@@ -1,4 +1,4 @@
-"""What the worker is asked to apply, and how far it is: values that cross between it and ClusterVersion's reconcile."""
+"""Values exchanged between the worker and ClusterVersion's reconcile: the release to apply, and the progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runup.release.decide.payload import Payload
 
 
 class State(StrEnum):
-    """Why a release is applied, which decides order and patience (cvo-behaviour 4.1)."""
+    """The reason to apply a release, which decides the order of tasks and how long to wait (cvo-behaviour 4.1)."""
 
     INITIALIZING = "Initializing"
     UPDATING = "Updating"
@@ -21,9 +21,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The release to apply, which of its manifests, and whose they are.
+    """The release to apply, the filters that select its manifests, and the owner of its objects.
 
-    `filters` are those of loading and applying together; `owner_uid` is ClusterVersion's.
+    `filters` combine those of loading and of applying; `owner_uid` is the UID of ClusterVersion.
     """
 
     image: str
@@ -34,11 +34,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the worker is with `wanted` (None: it was not asked for anything yet).
+    """The worker's progress with `wanted` (None: nothing was wanted yet).
 
-    `done` of `total` manifests are as they should be in this run; `completed` says that all of them were at least once
-    since `wanted` was asked for. `problems` are those of this moment. `version_hash` is over what is included.
-    `deleting` are the objects whose deletion was asked for and is not done.
+    `done` of `total` manifests are in place in this run; `completed` is True once all of them were, since `wanted` was
+    asked for. `problems` are the current ones. `version_hash` is over the included manifests. `deleting` are the
+    objects whose deletion was requested and that still exist.
     """
 
     wanted: Wanted | None = None
@@ -53,9 +53,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What is known of a release's payload: loaded, being loaded (`running`), or why not.
+    """The state of loading a release: its `payload`, or `running`, or the `error` of the last attempt.
 
-    `reason` is the step that failed, `RetrievePayload` or `LoadPayload`; `at` is when it did.
+    `reason` is the step that failed, `RetrievePayload` or `LoadPayload`, and `at` is when it failed.
     """
 
     payload: Payload | None = None

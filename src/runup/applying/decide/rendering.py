@@ -1,7 +1,7 @@
-"""A manifest as it is applied: ours, labelled with what its content comes to, and with what the cluster gives it.
+"""Renders a manifest into the object that is applied: with owner, a label that holds its digest, and cluster values.
 
-What the cluster gives (proxy, TLS profile, internal load balancer) is `Surroundings`; which manifests want it, their
-annotations say (cvo-behaviour 5.2). The object that results is what server-side apply sends, and all that we own.
+The cluster's values (proxy, TLS profile, internal load balancer) are `Surroundings`; annotations of a manifest ask for
+them (cvo-behaviour 5.2). The rendered object is what server-side apply sends, so its fields are those that we own.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from runup.process.tls import TlsProfile
 
 JSON = dict[str, Any]
 LABEL = "release.openshift.io/manifest"
-"""The label of every object that a release brings; its value says which content was applied."""
+"""The label of every object of a release; its value is the digest of the applied content."""
 
 INJECT_PROXY = "config.openshift.io/inject-proxy"
 INJECT_TLS = "config.openshift.io/inject-tls"
 INJECT_CA = "service.beta.openshift.io/inject-cabundle"
 INVALID = "UpdatePayloadResourceInvalid"
+# The status belongs to the object's controller, and these metadata to the API server: we must not own them.
 _NOT_APPLIED = ("status",)
 _SERVERS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """What Proxy `cluster` says, in its status."""
+    """The status of the Proxy named `cluster`."""
 
     http: str = ""
     https: str = ""
@@ -40,10 +41,10 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What objects are given of the cluster that they are applied to.
+    """The values of a cluster that are put into the objects applied to it.
 
     `operator` is namespace and name of the operator's own Deployment, `internal_host` and `internal_port` the API
-    server's address for it, empty for the usual one. `tls` is None where no profile could be read.
+    server's address for it, empty for the usual one. `tls` is None if no profile could be read.
     """
 
     owner_uid: str = ""
@@ -56,14 +57,14 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """`object` is what is sent; `digest` is the label's value in it."""
+    """A rendered manifest: the `object` that is sent, and its `digest`, which is also the label's value."""
 
     object: JSON
     digest: str
 
 
 def rendered(task: Task, cluster: Surroundings) -> Rendered:
-    """The object of `task` as `cluster` gets it; raises Terminal where it cannot be made."""
+    """Returns the object of `task` for `cluster`; raises Terminal if it cannot be rendered."""
     obj = {key: value for key, value in task.manifest.object.items() if key not in _NOT_APPLIED}
     metadata = {key: value for key, value in obj["metadata"].items() if key not in _SERVERS}
     metadata["ownerReferences"] = _owners(task, metadata, cluster.owner_uid)
@@ -79,6 +80,7 @@ def rendered(task: Task, cluster: Surroundings) -> Rendered:
         _without_ca(obj)
     if (task.identity.namespace, task.identity.name) == cluster.operator and cluster.internal_host:
         _with_internal_address(obj, cluster)
+    # Sorted keys, so that the digest does not depend on the order in the file; 24 digits are unlikely to collide.
     digest = hashlib.sha256(msgspec.json.encode(obj, order="sorted")).hexdigest()[:24]
     labels = metadata.get("labels")
     metadata["labels"] = {**(labels if isinstance(labels, dict) else {}), LABEL: digest}
@@ -86,7 +88,7 @@ def rendered(task: Task, cluster: Surroundings) -> Rendered:
 
 
 def _owners(task: Task, metadata: JSON, uid: str) -> list[JSON]:
-    """The manifest's own owners where it names any but ClusterVersion, else ClusterVersion."""
+    """Returns the manifest's own owners if it names any besides ClusterVersion, else ClusterVersion if `uid` is set."""
     own = [
         owner
         for owner in metadata.get("ownerReferences") or ()
@@ -100,13 +102,14 @@ def _owners(task: Task, metadata: JSON, uid: str) -> list[JSON]:
         "name": "version",
         "uid": uid,
     }
+    # As in the Go operator, ClusterVersion is an owner but not the controller of create-only objects.
     return [owner if task.create_only else {**owner, "controller": True}]
 
 
 def _containers(obj: JSON) -> list[JSON]:
     pod = obj.get("spec", {}).get("template", {}).get("spec", {})
-    found = [*(pod.get("initContainers") or ()), *(pod.get("containers") or ())]
-    return [container for container in found if isinstance(container, dict)]
+    containers = [*(pod.get("initContainers") or ()), *(pod.get("containers") or ())]
+    return [container for container in containers if isinstance(container, dict)]
 
 
 def _with_proxy(task: Task, obj: JSON, names: list[str], proxy: Proxy) -> None:
@@ -120,6 +123,7 @@ def _with_proxy(task: Task, obj: JSON, names: list[str], proxy: Proxy) -> None:
 
 
 def _set_env(container: JSON, values: dict[str, str]) -> None:
+    # The cluster's value replaces one in the manifest.
     kept = [each for each in container.get("env") or () if each.get("name") not in values]
     new = [{"name": name, "value": value} for name, value in values.items()]
     if kept or new:
@@ -134,7 +138,7 @@ def _with_internal_address(obj: JSON, cluster: Surroundings) -> None:
 
 
 def _without_ca(obj: JSON) -> None:
-    """Whoever injects the bundle owns it: what a manifest holds in its place would be fought over."""
+    """Removes `caBundle` fields: the service CA operator injects and owns them, so applying ours would undo its own."""
     for webhook in obj.get("webhooks") or ():
         (webhook.get("clientConfig") or {}).pop("caBundle", None)
     spec = obj.get("spec") if isinstance(obj.get("spec"), dict) else {}

@@ -1,6 +1,6 @@
-"""The `version-*` Pod that brings a release's files to the operator's node, and what its status says.
+"""The `version-*` Pod that copies a release's files to the operator's node, and how its status is read.
 
-It copies out of the target's image into a folder that only it can write, and renames it last, so that half a copy is
+The Pod copies the target image's manifests into a temporary folder and renames that last, so that an incomplete copy is
 never taken for a release. Names, labels, containers and limits: cvo-behaviour 1.4; what differs, and why:
 docs/decisions/0048-where-releases-come-from.md.
 """
@@ -26,25 +26,26 @@ ACTIVE_DEADLINE_S = 120
 JSON = dict[str, Any]
 _MOUNT = {"name": "payloads", "mountPath": PAYLOADS}
 _NO_LABEL = re.compile(r"[^a-z0-9.-]")
-# A Pod's name has 253 characters at most; versions are short, but nobody says so.
+# A Pod's name has at most 253 characters, and the length of a version has no limit of its own.
 _MAX_VERSION = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a Pod ended: well, or with `error`."""
+    """The end of a Pod; `error` is empty if it succeeded."""
 
     error: str = ""
 
 
 def folder_name(image: str) -> str:
-    """The folder of a release below PAYLOADS."""
+    """Returns the name of a release's folder below `PAYLOADS`: the image's MD5 in base64url without padding."""
+    # The Go operator's name for the folder, so that each finds what the other has fetched. It protects nothing.
     digest = hashlib.md5(image.encode(), usedforsecurity=False).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def pod(image: str, version: str, *, namespace: str, node: str, suffix: str) -> JSON:
-    """The Pod that copies the release in `image`; `suffix` are five random characters that make its name its own."""
+    """Returns the Pod that copies the release in `image`; `suffix` is five random characters that make it unique."""
     target = f"{PAYLOADS}/{folder_name(image)}"
     temporary = f"{target}-{suffix}"
     steps: tuple[tuple[str, list[str], JSON], ...] = (
@@ -71,6 +72,7 @@ def pod(image: str, version: str, *, namespace: str, node: str, suffix: str) -> 
             "automountServiceAccountToken": False,
             "activeDeadlineSeconds": ACTIVE_DEADLINE_S,
             "restartPolicy": "OnFailure",
+            # The folder is on this node alone, so the scheduler is bypassed and every taint tolerated.
             "nodeName": node,
             "tolerations": [{"operator": "Exists"}],
             "priorityClassName": PRIORITY_CLASS,
@@ -82,9 +84,10 @@ def pod(image: str, version: str, *, namespace: str, node: str, suffix: str) -> 
 
 
 def ended(found: JSON) -> Ended | None:
-    """How `found` (a Pod) ended, None while it may still succeed.
+    """Returns how the Pod `found` ended, None while it may still succeed.
 
-    An image whose signature a node refuses, or that a registry does not know, never comes: that is told at once.
+    A Pod counts as failed at once if its image's signature was rejected by the node, or if the registry does not have
+    its image, because such a Pod never starts.
     """
     status = found.get("status") or {}
     name = (found.get("metadata") or {}).get("name", "")
@@ -92,19 +95,19 @@ def ended(found: JSON) -> Ended | None:
     if phase == "Succeeded":
         return Ended()
     if phase == "Failed":
-        said = f'reason "{status.get("reason", "")}" and message "{status.get("message", "")}"'
-        return Ended(f"pod {name} failed with {said} and status {_told(status)}")
+        cause = f'reason "{status.get("reason", "")}" and message "{status.get("message", "")}"'
+        return Ended(f"pod {name} failed with {cause} and status {_told(status)}")
     if phase == "Pending" and any(_hopeless(state) for _, _, state in _states(status)):
         return Ended(f"pod {name} will not start: {_told(status)}")
     return None
 
 
 def waiting(found: JSON) -> str:
-    """What a Pod that has not ended waits for."""
+    """Returns what a Pod that has not ended waits for, in words."""
     status = found.get("status") or {}
     conditions = [c for c in status.get("conditions") or () if c.get("status") == "False" and c.get("message")]
-    told = _told(status) or "; ".join(f"{c.get('reason', '')}: {c['message']}" for c in conditions)
-    return told or f"phase {status.get('phase') or 'not told'}"
+    reasons = _told(status) or "; ".join(f"{c.get('reason', '')}: {c['message']}" for c in conditions)
+    return reasons or f"phase {status.get('phase') or 'not told'}"
 
 
 def _container(image: str, name: str, command: list[str], more: JSON) -> JSON:
@@ -114,6 +117,7 @@ def _container(image: str, name: str, command: list[str], more: JSON) -> JSON:
         "command": command,
         "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
         "resources": {"requests": {"cpu": "10m", "memory": "50Mi", "ephemeral-storage": "2Mi"}},
+        # The Pod's status then quotes the end of a failed container's log.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [_MOUNT],
         **more,
@@ -122,23 +126,23 @@ def _container(image: str, name: str, command: list[str], more: JSON) -> JSON:
 
 def _states(status: JSON) -> Iterator[tuple[str, str, JSON]]:
     for kind, key in (("init", "initContainerStatuses"), ("", "containerStatuses")):
-        for found in status.get(key) or ():
-            yield kind, str(found.get("name", "")), found.get("state") or {}
+        for container_status in status.get(key) or ():
+            yield kind, str(container_status.get("name", "")), container_status.get("state") or {}
 
 
 def _hopeless(state: JSON) -> bool:
-    found = state.get("waiting") or {}
-    missing = found.get("reason") == "ErrImagePull" and "manifest unknown" in found.get("message", "")
-    return found.get("reason") == "SignatureValidationFailed" or missing
+    waiting_state = state.get("waiting") or {}
+    missing = waiting_state.get("reason") == "ErrImagePull" and "manifest unknown" in waiting_state.get("message", "")
+    return waiting_state.get("reason") == "SignatureValidationFailed" or missing
 
 
 def _told(status: JSON) -> str:
-    """Each container that waits or has failed, as upstream writes it."""
+    """Returns the state of each container that waits or has failed, in the words of the Go operator."""
     lines = []
     for kind, name, state in _states(status):
         for how in ("waiting", "terminated"):
-            found = state.get(how)
-            if found and found.get("reason") not in ("Completed", "PodInitializing"):
-                said = f'reason "{found.get("reason", "")}" and message "{found.get("message", "")}"'
-                lines.append(f"{kind}container {name} is {how} with {said}")
+            details = state.get(how)
+            if details and details.get("reason") not in ("Completed", "PodInitializing"):
+                cause = f'reason "{details.get("reason", "")}" and message "{details.get("message", "")}"'
+                lines.append(f"{kind}container {name} is {how} with {cause}")
     return ", ".join(lines)

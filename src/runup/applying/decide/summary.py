@@ -1,4 +1,4 @@
-"""Many problems -> the one that conditions tell (cvo-behaviour 4.7), and what it means after so long a wait."""
+"""Summarizes many problems into the one that conditions report (cvo-behaviour 4.7), and judges how long it may last."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from runup.applying.decide.problems import Effect, Problem
 
 MULTIPLE = "MultipleErrors"
 SLOW = "SlowClusterOperator"
-# Bytes of one message that tells of many: half of what a condition is given, so that none of them is cut in its middle.
+# Bytes of a message about several problems: half of what a condition may have, so that none is cut in the middle.
 MOST_TOLD = 8 * 1024
 MACHINE_CONFIG = "machine-config"
+# How long an operator may be waited for before it counts as slow. machine-config drains and reboots every node.
 PATIENCE = timedelta(minutes=30)
 PATIENCE_WITH_MACHINES = timedelta(minutes=90)
+# How long a problem with effect FAIL_AFTER_INTERVAL counts as progress.
 INTERVAL = timedelta(minutes=40)
 _ORDER = (Effect.REPORT, Effect.NONE, Effect.FAIL_AFTER_INTERVAL, Effect.FAIL)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One problem for all of them, and those that it stands for where they are several."""
+    """A problem that stands for all; `nested` are the problems it stands for if they are several."""
 
     problem: Problem
     nested: tuple[Problem, ...] = ()
@@ -30,9 +32,9 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a summary comes to at a moment. `progressing`: it is no failure; `slow`: nor is it as it should be.
+    """The verdict on a problem at a point in time. `progressing`: it is not a failure. `slow`: it takes too long.
 
-    `text` follows "Working towards" where it is progress. `next_look` is when time alone changes the verdict.
+    `text` follows "Working towards" in the condition. `next_look` is when time alone may change the verdict.
     """
 
     progressing: bool
@@ -42,27 +44,27 @@ class Judged:
 
 
 def summarize(problems: Iterable[Problem]) -> Summary | None:
-    """The one problem that `problems` come to, None where there is none."""
-    found = _merged(problems)
-    if not found:
+    """Returns the one problem that stands for `problems`, None if there are none."""
+    merged = _merged(problems)
+    if not merged:
         return None
-    if len(found) == 1:
-        return Summary(found[0])
-    lines = sorted({problem.message for problem in found})
+    if len(merged) == 1:
+        return Summary(merged[0])
+    lines = sorted({problem.message for problem in merged})
     text = joined(["Multiple errors are preventing progress:", *lines], "\n* ", MOST_TOLD)
-    return Summary(Problem(MULTIPLE, text, _worst(found)), tuple(found))
+    return Summary(Problem(MULTIPLE, text, _worst(merged)), tuple(merged))
 
 
 def without_progress(summary: Summary) -> Summary | None:
-    """`summary` without the nested problems that are progress, None where nothing is left."""
+    """Returns `summary` without the nested problems that are progress, None if none is left."""
     if not summary.nested:
         return summary
-    left = [problem for problem in summary.nested if problem.effect is not Effect.NONE]
-    return summarize(left)
+    remaining = [problem for problem in summary.nested if problem.effect is not Effect.NONE]
+    return summarize(remaining)
 
 
 def judge(problem: Problem, *, now: datetime) -> Judged:
-    """Whether `problem` is progress still, and in which words."""
+    """Decides whether `problem` still counts as progress at `now`, and in which words."""
     if problem.effect is Effect.NONE:
         return _waiting(problem, now)
     if problem.effect is not Effect.FAIL_AFTER_INTERVAL:
@@ -92,18 +94,18 @@ def _patience(name: str) -> timedelta:
 
 
 def _next(problem: Problem, limit: Callable[[str], timedelta], now: datetime) -> datetime | None:
-    """When the next of the operators will have been waited for too long."""
+    """Returns when the next of the operators will have been waited for too long, None if none will."""
     ends = [since + limit(name) for name, since in problem.since]
     return min((end for end in ends if end >= now), default=None)
 
 
 def _merged(problems: Iterable[Problem]) -> list[Problem]:
-    """Those of several ClusterOperators that say the same are one; each other one is itself, once."""
-    found: dict[object, list[Problem]] = {}
+    """Merges the same problem of several ClusterOperators into one, and drops other duplicates; sorted by reason."""
+    by_key: dict[object, list[Problem]] = {}
     for problem in problems:
         key: object = (problem.reason, problem.plural) if problem.plural else (problem.reason, problem.message)
-        found.setdefault(key, []).append(problem)
-    merged = [_plural(same) if same[0].plural and len(same) > 1 else same[0] for same in found.values()]
+        by_key.setdefault(key, []).append(problem)
+    merged = [_plural(same) if same[0].plural and len(same) > 1 else same[0] for same in by_key.values()]
     return sorted(merged, key=lambda problem: (problem.reason, problem.message))
 
 

@@ -1,4 +1,4 @@
-"""A manifest of a release as something to be done: its place in the order, and what it is called in messages."""
+"""A task: a manifest of a release with its position in the order, and its name in messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DELETE = "release.openshift.io/delete"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`manifest` as number `index` (from 1) of the `total` that a cluster gets."""
+    """A `manifest` to be applied or deleted: number `index` (from 1) of the `total` that a cluster gets."""
 
     manifest: Manifest
     index: int
@@ -21,27 +21,27 @@ class Task:
 
     @property
     def identity(self) -> Identity:
-        """Which object it is about."""
+        """The identity of its object."""
         return self.manifest.identity
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Group and kind."""
+        """The group and kind of its object."""
         return self.identity.group, self.identity.kind
 
     @property
     def create_only(self) -> bool:
-        """Whether the object is created where it is absent, and never changed."""
+        """Returns whether the object is only created if it is absent, and never changed after that."""
         return (self.manifest.annotations or {}).get(CREATE_ONLY, "").lower() == "true"
 
     @property
     def deletes(self) -> bool:
-        """Whether the object is to be gone."""
+        """Returns whether the object is to be deleted."""
         return DELETE in (self.manifest.annotations or {})
 
     @property
     def unusable(self) -> str:
-        """Why it cannot be carried out at all, in words; empty where it can."""
+        """Returns why the task cannot be carried out at all, in words; "" if it can."""
         value = (self.manifest.annotations or {}).get(DELETE, "true")
         if value == "true":
             return ""
@@ -54,5 +54,5 @@ class Task:
 
 
 def tasks_of(manifests: Sequence[Manifest]) -> tuple[Task, ...]:
-    """`manifests` as tasks, in the order given."""
+    """Returns a task for each of `manifests`, in the same order."""
     return tuple(Task(manifest, index, len(manifests)) for index, manifest in enumerate(manifests, start=1))

@@ -1,4 +1,4 @@
-"""A problem in the few words that Progressing has for it (cvo-behaviour 6.1)."""
+"""Words a problem briefly for the Progressing condition (cvo-behaviour 6.1)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAMED = {
 
 
 def summary_of(problem: Problem) -> str:
-    """What `problem` comes to, without its details."""
+    """Returns a short text for `problem`, without its details."""
     if problem.reason in _FIXED:
         return _FIXED[problem.reason]
     name = problem.names[0] if problem.names else ""

@@ -1,4 +1,4 @@
-"""Whether a workload or a definition that was applied is well (cvo-behaviour 5.2, health after apply)."""
+"""Decides whether an applied workload or definition (CRD) is healthy (cvo-behaviour 5.2, health after apply)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NOT_AVAILABLE, _NOT_PROGRESSING = "WorkloadNotAvailable", "WorkloadNotProgressi
 
 
 def problem_of(task: Task, found: OwnedWorkload | None, state: State) -> Problem | None:
-    """Why the object of `task` is not as it should be, None where it is, or where nobody waits for its kind.
+    """Returns why the object of `task` is not healthy; None if it is, or if its kind is not waited for.
 
-    While a cluster is installed only a Job is waited for, since order hangs on it, and a definition.
+    During an installation only Jobs, which order the tasks, and CustomResourceDefinitions are waited for.
     """
     if task.kind not in KINDS or found is None or found.status is None:
         return None
@@ -32,6 +32,7 @@ def problem_of(task: Task, found: OwnedWorkload | None, state: State) -> Problem
         return None
     if found.metadata.deletion_timestamp is not None:
         return Problem(_NOT_AVAILABLE, f"{name} is being deleted")
+    # Until the controller has observed the new spec, the conditions are about the old one.
     if task.kind != DEPLOYMENT or found.status.observed_generation < found.metadata.generation:
         return None
     return _deployment(name, found.status)
@@ -44,15 +45,15 @@ def _deployment(name: str, status: WorkloadStatus) -> Problem | None:
     if failing is not None and failing.status == "True":
         return Problem(_NOT_PROGRESSING, f"{name} has some pods failing; {_said(failing)}")
     if available is not None and available.status == "False" and progressing and progressing.status == "False":
-        said = f"is not available {_said(available)} and not progressing {_said(progressing)}"
-        return Problem(_NOT_AVAILABLE, f"{name} {said}")
+        states = f"is not available {_said(available)} and not progressing {_said(progressing)}"
+        return Problem(_NOT_AVAILABLE, f"{name} {states}")
     if progressing and progressing.status == "False" and progressing.reason == "ProgressDeadlineExceeded":
         return Problem(_NOT_PROGRESSING, f"{name} is {progressing.reason}={progressing.status}: {progressing.message}")
     return None
 
 
 def _job(task: Task, status: WorkloadStatus) -> Problem | None:
-    """A Job that runs is waited for: all that comes after it was put there because of it."""
+    """Returns why a Job is not done, None if it has succeeded. Tasks that come after a Job depend on its success."""
     if status.succeeded > 0 or status_of(status.conditions, "Complete") == "True":
         return None
     failed = find(status.conditions, "Failed")

@@ -1,1 +1,1 @@
-"""`runup kmod`: whether kernel modules will load, without an operator."""
+"""The command `runup kmod`: checks whether kernel modules will load, without an operator."""

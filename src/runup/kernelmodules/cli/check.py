@@ -1,6 +1,6 @@
-"""What `runup kmod check` looks at: Modules and nodes of a cluster or a dump, and registries; out comes an exit code.
+"""Runs `runup kmod check`: reads Modules and nodes of a cluster or a dump, and registries; returns an exit code.
 
-A cluster is only read. Of nodes that could not be read nothing is assumed but that they are there: a note says so.
+A cluster is only read. If listing its nodes is forbidden, the check continues without them, and a note says so.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ K = TypeVar("K", bound=Object)
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What was typed."""
+    """The flags of the command."""
 
     to_image: str
     kernel: str
@@ -53,14 +53,14 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was found; `notes` are what could not be read, of which the last answer may be wrong."""
+    """The result of the check; `notes` say what could not be read, so that the answer may be incomplete."""
 
     found: tuple[Readiness, ...] = ()
     notes: list[str] = field(default_factory=list)
 
 
 def run(connection: Connection, flags: Flags, access: Access) -> int:
-    """Look, print, and say by the exit code what it comes to."""
+    """Checks the Modules, prints the result, and returns the exit code."""
     wanted = _wanted(flags, access)
     looked = asyncio.run(
         _of_dump(flags, wanted, access) if flags.dump else _of_cluster(connection, flags, wanted, access)
@@ -75,7 +75,8 @@ def run(connection: Connection, flags: Flags, access: Access) -> int:
 
 
 def exit_code(looked: Looked) -> int:
-    """2 where one will not load, else 3 where that is not known of one or of all that there are, else 0."""
+    """Returns 2 if a Module will not load, else 3 if that is not known of a Module or if there are notes, else 0."""
+    # The same codes as those of `--wait`: docs/decisions/0017-what-the-wait-and-its-exit-code-mean.md.
     statuses = {each.status for each in looked.found}
     if Status.FALSE in statuses:
         return APPLY
@@ -125,7 +126,7 @@ async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> Looked:
 
 
 def _absent(dump: Dump, resource: Resource) -> str:
-    """Why the dump need not have all objects of a kind, empty where it does."""
+    """Returns why the dump may lack objects of a kind, "" if it has all of them."""
     key = (resource.group, resource.plural)
     if key in dump.collected.whole:
         return ""
@@ -151,27 +152,27 @@ async def _assessed(
 
 
 def _chosen(modules: Sequence[Module], named: Sequence[str]) -> list[Module]:
-    """Those that were named, all without names; raises CommandError for a name that none has."""
+    """Returns the named Modules, or all if none is named; raises CommandError for an unknown name."""
     if not named:
         return list(modules)
-    found = live(modules)
+    loading = live(modules)
     for name in named:
-        if not any(name in (each.metadata.name, str(key_of(each))) for each in found):
-            known = ", ".join(str(key_of(each)) for each in found) or "none"
+        if not any(name in (each.metadata.name, str(key_of(each))) for each in loading):
+            known = ", ".join(str(key_of(each)) for each in loading) or "none"
             raise CommandError(f"there is no Module {name} that loads a kernel module; there are: {known}")
-    return [each for each in found if {each.metadata.name, str(key_of(each))} & set(named)]
+    return [each for each in loading if {each.metadata.name, str(key_of(each))} & set(named)]
 
 
 def _decoded(kind: type[K], objects: Sequence[codec.JSON], notes: list[str]) -> list[K]:
-    """Those of `kind` among a dump's objects; one that cannot be read is a note."""
+    """Returns the objects of `kind` in a dump; adds a note for each that cannot be decoded."""
     resource = resource_of(kind)
-    found = []
+    decoded = []
     for obj in objects:
         if (obj["kind"], obj["apiVersion"]) != (resource.kind, resource.api_version):
             continue
         try:
-            found.append(codec.convert(kind, obj))
+            decoded.append(codec.convert(kind, obj))
         except codec.DecodeError as error:
             metadata = obj.get("metadata") or {}
             notes.append(f"{resource.kind} {metadata.get('namespace', '')}/{metadata.get('name')}: {error}")
-    return found
+    return decoded

@@ -1,6 +1,6 @@
-"""`runup kmod check`: will the cluster's kernel modules load on another kernel? What is typed.
+"""The command `runup kmod check`: whether the cluster's kernel modules will load on another kernel.
 
-Reads flags and has `check` look; needs no controller in the cluster.
+Parses the flags and calls `check`; needs no controller in the cluster.
 """
 
 from __future__ import annotations

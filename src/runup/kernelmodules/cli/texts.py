@@ -1,4 +1,4 @@
-"""Kernel modules and whether they will load: values in, text or data out."""
+"""Renders the readiness of Modules as a table or as data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLES = {"True": "green", "False": "red", "Unknown": "yellow"}
 
 
 def table(found: Sequence[Readiness], screen: Screen = PIPE, *, wide: bool = False) -> str:
-    """One row a Module and kernel, the reason in full; `wide` adds the image."""
+    """Returns a table with a row for each Module and kernel, the reason in full; `wide` adds the image."""
     if not found:
         return NO_MODULES
     columns = [Column("MODULE", folds=True), Column("KERNEL", folds=True), Column("STAGE")]
@@ -25,18 +25,18 @@ def table(found: Sequence[Readiness], screen: Screen = PIPE, *, wide: bool = Fal
 
 
 def summary(found: Sequence[Readiness]) -> str:
-    """What it comes to, in one line."""
-    count = {status: sum(each.status is status for each in found) for status in Status}
-    parts = [f"{count[Status.TRUE]} of {len(found)} verified"]
-    if count[Status.FALSE]:
-        parts.append(f"{count[Status.FALSE]} will not load")
-    if count[Status.UNKNOWN]:
-        parts.append(f"{count[Status.UNKNOWN]} not known")
+    """Returns a summary in one line: how many are verified, will not load, are not known."""
+    counts = {status: sum(each.status is status for each in found) for status in Status}
+    parts = [f"{counts[Status.TRUE]} of {len(found)} verified"]
+    if counts[Status.FALSE]:
+        parts.append(f"{counts[Status.FALSE]} will not load")
+    if counts[Status.UNKNOWN]:
+        parts.append(f"{counts[Status.UNKNOWN]} not known")
     return f"\n{', '.join(parts)}.\n"
 
 
 def as_data(found: Sequence[Readiness], notes: Sequence[str]) -> JSON:
-    """The same for programs, in the words of the statuses of a PreflightValidation."""
+    """Returns the result as JSON data, with the field names of a PreflightValidation's status."""
     return {
         "modules": [
             {

@@ -1,1 +1,1 @@
-"""Kernel modules' validations: registries are asked, runs are started, statuses are written."""
+"""Validates kernel modules on a cluster: reads images from registries, starts runs, writes statuses."""

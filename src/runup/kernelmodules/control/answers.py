@@ -1,4 +1,4 @@
-"""Where the answers to a validation's questions come from: registries, as nodes ask them, and the cluster itself."""
+"""Answers the questions of validations from registries, with the nodes' credentials and mirrors, and the cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runup.kernelmodules.decide.asked import Found, ImageQuestion, Question, Rel
 
 
 def answering(client: Client, *, plain_http: frozenset[str] = frozenset()) -> Callable[[Question], Awaitable[Found]]:
-    """What answers questions about `client`'s cluster; `plain_http` are registries without TLS."""
+    """Returns a function that answers questions about `client`'s cluster; `plain_http` are registries without TLS."""
     registries = ClusterRegistries(client, Access(plain_http=plain_http))
 
     async def answer(question: Question) -> Found:

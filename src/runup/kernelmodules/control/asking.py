@@ -1,6 +1,6 @@
-"""Questions of validations, answered so many at a time, each only once however many Modules ask it.
+"""Finds the answers to questions of validations, a limited number at a time, each once for all Modules that ask it.
 
-In: questions of a plan's work. Out: `known`, which is observed like anything else, and a word to whoever waits.
+In: questions of a plan's work. Out: `known`, which the next pass observes, and a call of `told` for each answer.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ from runup.kernelmodules.decide.asked import (
 from runup.process.leading import cancel
 
 log = structlog.get_logger("kernelmodules")
-# Layers are streamed, so this is a bound for registries and memory rather than for the processor.
+# The most questions at a time. Layers are streamed, so this limits the load on registries and memory, not on the CPU.
 AT_A_TIME = 8
-# A question that nobody has asked again for so long is of an object that is gone, or verified.
+# How long an answer is kept: a question that was not asked again by then is of an object that is gone or verified.
 KEPT = timedelta(hours=1)
 
 
 class Asking:
-    """See the module. `answer` never raises for what a registry or the cluster may say."""
+    """The answers by now, and the questions under way.
+
+    `answer` raises no error for what a registry or the cluster may say.
+    """
 
     def __init__(self, answer: Callable[[Question], Awaitable[Found]], clock: Clock, told: Callable[[], None]) -> None:
         self._answer = answer
@@ -45,33 +48,33 @@ class Asking:
 
     @property
     def known(self) -> Answers:
-        """All answers by now."""
+        """The answers by now."""
         return Answers(dict(self._known))
 
     @property
     def under_way(self) -> int:
-        """How many questions wait for an answer."""
+        """The number of questions that wait for an answer."""
         return len(self._tasks)
 
     def ask(self, questions: Iterable[Question]) -> None:
-        """See to it that these are answered; one that is under way is not asked twice."""
+        """Starts to find answers to `questions`, except those that are under way."""
         for question in questions:
             if question not in self._tasks:
                 self._tasks[question] = asyncio.create_task(self._find(question))
 
     def forget(self) -> None:
-        """Whoever asks anew wants to know how it is now: images come and go."""
+        """Drops all answers, because a new request needs current ones: images may have been added or deleted."""
         self._known.clear()
 
     async def close(self) -> None:
-        """Ask nothing more."""
+        """Cancels all questions under way."""
         await cancel(tuple(self._tasks.values()))
 
     async def _find(self, question: Question) -> None:
         try:
             async with self._places:
-                found = await self._found(question)
-            self._known[question] = Answer(found, self._clock.now())
+                answer = await self._found(question)
+            self._known[question] = Answer(answer, self._clock.now())
         finally:
             del self._tasks[question]
         self._drop_old()
@@ -81,6 +84,7 @@ class Asking:
         try:
             return await self._answer(question)
         except Exception as error:
+            # A question without an answer would leave its Module pending for ever.
             log.exception("a question could not be answered", question=str(question))
             return _failed(question, f"{type(error).__name__}: {error}")
 
@@ -91,7 +95,10 @@ class Asking:
 
 
 def _failed(question: Question, problem: str) -> Found:
-    """Our own bug is no verdict about a Module, and must not look like one; it is asked again like any failure."""
+    """Returns an answer that reports our own bug, which must not look like a verdict on a Module.
+
+    The question is asked again like any that failed.
+    """
     text = f"it could not be found out, by an error of the operator: {problem}"
     if isinstance(question, ImageQuestion):
         return Image(verified=False, reason=f"image {question.image}: {text}")

@@ -1,4 +1,4 @@
-"""What the kernel-module preflight keeps in memory of a cluster, and which names a change bears on."""
+"""The caches of the kernel-module preflight, and the mapping of each change to the validations that it affects."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from runup.kernelmodules.decide import runs
 
 
 def trim_node(node: Node) -> Node:
-    """Labels, which Modules select by, and the architecture: a heartbeat then changes nothing."""
+    """Returns a node with only its labels, by which Modules select, and its architecture: heartbeats change neither."""
     info = NodeSystemInfo(architecture=node.status.node_info.architecture)
     metadata = ObjectMeta(name=node.metadata.name, labels=node.metadata.labels)
     return Node(metadata=metadata, status=NodeStatus(node_info=info))
 
 
 def trim_job(job: WholeJob) -> WholeJob:
-    """Without the template, in which there is a Dockerfile."""
+    """Returns a Job without its template, which contains a Dockerfile."""
     return replace(job, spec=replace(job.spec, template={}))
 
 
 def trim_pod(pod: WholePod) -> WholePod:
-    """What its containers came to, and whose it is."""
+    """Returns a pod with its container statuses, its metadata, and of its annotations only the validation's name."""
     kept = ("initContainerStatuses", "containerStatuses")
     metadata = replace(pod.metadata, annotations=_ours(pod.metadata.annotations))
     return WholePod(metadata=metadata, status={key: pod.status[key] for key in kept if key in pod.status})
@@ -46,7 +46,10 @@ def _ours(annotations: dict[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """`jobs`, `pods` and `builds` are those with our label; `builds` is followed where the cluster has them."""
+    """The caches of one cluster. `jobs`, `pods` and `builds` hold objects with our label.
+
+    `builds` is filled only if the cluster serves OpenShift Builds.
+    """
 
     ocps: Cache[PreflightValidationOCP] = field(default_factory=lambda: Cache(PreflightValidationOCP))
     validations: Cache[PreflightValidation] = field(default_factory=lambda: Cache(PreflightValidation))
@@ -57,28 +60,28 @@ class Caches:
     builds: Cache[Build] = field(default_factory=lambda: Cache(Build))
 
     def all(self) -> tuple[Cache[Any], ...]:
-        """Those that every cluster has."""
+        """Returns the caches of the kinds that every cluster serves."""
         return self.ocps, self.validations, self.modules, self.nodes, self.jobs, self.pods
 
     def waiting(self) -> str:
-        """The first kind of which it is not known yet what it comes to, not even that it cannot be read; or nothing."""
+        """Returns the first kind that was neither listed nor failed to be listed yet; "" if there is none."""
         return next((each.kind.__name__ for each in self.all() if not each.synced and each.error is None), "")
 
     def names(self) -> list[str]:
-        """Every name that there is a validation of."""
+        """Returns the names of all validations, sorted."""
         return sorted({each.metadata.name for cache in (self.ocps, self.validations) for each in cache.all()})
 
     def on_change(
         self, one: Callable[[str], None], everyone: Callable[[], None], requested: Callable[[], None]
     ) -> None:
-        """Call `one(name)` where a change bears on one validation, else `everyone()`.
+        """Calls `one(name)` for each change that affects one validation, and `everyone()` for any other change.
 
-        `requested()` comes first where somebody made a validation, or edited one.
+        Calls `requested()` before that if somebody created a validation or edited its spec.
         """
 
         def request(_change: Change, old: Object | None, new: Object | None) -> None:
             if new is None or any(each.controller for each in new.metadata.owner_references):
-                return  # what an object of somebody's makes is part of that request
+                return  # a controller created or edited it, as part of an earlier request
             if old is None or _asks_for(old) != _asks_for(new):
                 requested()
 
@@ -93,12 +96,13 @@ class Caches:
                 one(each.metadata.annotations.get(runs.VALIDATION_ANNOTATION, ""))
 
         def other(_change: Change, old: Object | None, new: Object | None) -> None:
+            # A heartbeat of a trimmed node changes only its resourceVersion.
             if old is None or new is None or _unversioned(old) != _unversioned(new):
                 everyone()
 
         for asking in (self.ocps, self.validations):
             asking.add_listener(request)
-        # The release has several PreflightValidations, and each of them looks at its parent.
+        # A release may have several PreflightValidations, and each reads the driver toolkit from its parent's status.
         self.ocps.add_listener(lambda *_: everyone())
         self.validations.add_listener(validation)
         for followed in (self.jobs, self.pods, self.builds):
@@ -110,7 +114,7 @@ class Caches:
 
 
 def reflectors(client: Client, caches: Caches, clock: Clock) -> tuple[Reflector[Any], ...]:
-    """What fills the caches that every cluster has."""
+    """Returns the reflectors that fill the caches of the kinds that every cluster serves."""
     ours = runs.TYPE_LABEL
     return (
         Reflector(client, PreflightValidationOCP, caches.ocps, clock=clock),
@@ -123,7 +127,7 @@ def reflectors(client: Client, caches: Caches, clock: Clock) -> tuple[Reflector[
 
 
 def builds_reflector(client: Client, caches: Caches, clock: Clock) -> Reflector[Build]:
-    """What fills the cache of Builds."""
+    """Returns the reflector that fills the cache of Builds."""
     return Reflector(client, Build, caches.builds, label_selector=runs.TYPE_LABEL, clock=clock)
 
 

@@ -1,8 +1,8 @@
-"""The kernel-module preflight's loop: a name's objects observed, one plan decided and carried out, at every change.
+"""The controller of the kernel-module preflight: at every change it observes a name's objects and carries out one plan.
 
-A name is a PreflightValidationOCP and the PreflightValidation that it made, or either alone. Nothing waits in a pass:
-registries are asked beside it. A run that the API server refuses is a fault of its Module, and told there; the others
-go on.
+A name stands for a PreflightValidationOCP and the PreflightValidation that it created, or either alone. A pass does not
+wait for registries, which are read in the background. A run that the API server rejects is reported in its Module's
+status, and the other Modules continue.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from runup.process.plan import Action, Apply, Event, PatchStatus, Plan
 
 log = structlog.get_logger("kernelmodules")
 NAME = "kernel-module-preflight"
-# Changes that come together are looked at together.
+# Seconds by which a pass is delayed, so that changes at the same time cost one pass.
 QUIET_S = 0.1
 _RUNS = (jobs.JOBS, builds.BUILDS)
 
 
 class KernelModulesController:
-    """See the module. `run` works until cancelled."""
+    """The controller of preflight validations; `run` works until cancelled."""
 
     def __init__(
         self, *, caches: Caches, queue: WorkQueue[str], clock: Clock, metrics: Metrics, builder: Builder
@@ -52,21 +52,22 @@ class KernelModulesController:
         caches.on_change(self.on_change, self.on_any_change, self.on_request)
 
     def on_change(self, name: str) -> None:
-        """Something changed that bears on the validation of that name."""
+        """Queues the validation of that name, which a change affects; ignores an empty name."""
         if name:
             self._queue.add_after(name, QUIET_S)
 
     def on_request(self) -> None:
-        """Somebody asks anew, so what was found before is found out again."""
+        """Makes the next pass drop all earlier answers, because a user created or edited a validation."""
         self._requested = True
 
     def on_any_change(self) -> None:
-        """Something changed that bears on every validation."""
+        """Queues every validation, after a change that affects all."""
         for name in self._caches.names():
             self.on_change(name)
 
     async def run(self, executor: Executor, asking: Asking, runners: Runners) -> None:
-        """Take names until cancelled or the queue shuts down."""
+        """Handles queued names until cancelled or the queue shuts down."""
+        # A new leader starts with every name, because its caches were filled before it led.
         self.on_any_change()
         while True:
             try:
@@ -79,10 +80,11 @@ class KernelModulesController:
                 self._queue.done(name)
 
     async def _handle(self, name: str, executor: Executor, asking: Asking, runners: Runners) -> None:
-        """One pass; the error's type says what happens next. A bug of ours must not end the controller."""
+        """Runs one pass, and queues the name again with back-off if it fails. No exception ends the controller."""
         try:
             await self._pass(name, executor, asking, runners)
         except Conflict as error:
+            # Not a fault: the watch is about to deliver the newer version.
             log.debug("decided on an old version", preflight=name, error=str(error))
         except (KubeError, DecodeError) as error:
             log.warning(
@@ -111,7 +113,7 @@ class KernelModulesController:
         await self._carry_out(plan, executor)
 
     def _is_too_early(self) -> bool:
-        """Whether it is not known yet what there is: a Module that is not listed yet is not one that is gone."""
+        """Returns whether a cache is not filled yet: a Module that is not listed yet must not count as deleted."""
         waiting = self._caches.waiting()
         if waiting and waiting != self._told_waiting:
             log.info("waiting for the cluster to be read", kind=waiting)
@@ -119,7 +121,7 @@ class KernelModulesController:
         return bool(waiting)
 
     def observe(self, name: str, asking: Asking, runners: Runners) -> Observed:
-        """All that bears on that name."""
+        """Returns all state that affects the validation of that name."""
         caches = self._caches
         key = NamespacedName("", name)
         modules = caches.modules
@@ -143,20 +145,26 @@ class KernelModulesController:
 
     def _runs(self) -> tuple[Run, ...]:
         pods = self._caches.pods.all()
-        found = [
+        runs = [
             *(jobs.run_of(each, pods) for each in self._caches.jobs.all()),
             *(builds.run_of(each) for each in self._caches.builds.all()),
         ]
-        return tuple(sorted((run for run in found if run is not None), key=lambda run: run.key))
+        return tuple(sorted((run for run in runs if run is not None), key=lambda run: run.key))
 
     def _refusals(self) -> dict[NamespacedName, str]:
-        """What was refused is tried again after a while: a quota, an admission webhook or a right may have changed."""
+        """Returns the rejections of the last 180 s by run, and forgets older ones, so that those runs are tried again.
+
+        A quota, an admission webhook or a permission may have changed by then.
+        """
         oldest = self._clock.monotonic() - AGAIN_S
-        self._refused = {key: found for key, found in self._refused.items() if found[1] > oldest}
+        self._refused = {key: refusal for key, refusal in self._refused.items() if refusal[1] > oldest}
         return {key: message for key, (message, _) in self._refused.items()}
 
     async def _carry_out(self, plan: Plan, executor: Executor) -> None:
-        """Every action, also after one that failed: Modules do not wait for each other. Raises the first error."""
+        """Executes every action, even after one that failed, because Modules are independent; raises the first error.
+
+        A Conflict ends it, because the plan was decided on an old version.
+        """
         failed: KubeError | None = None
         for action in plan.actions:
             try:
@@ -182,12 +190,12 @@ class KernelModulesController:
         key = NamespacedName(metadata["namespace"], metadata["name"])
         log.warning("a run was refused", kind=action.resource.kind, run=str(key), error=str(error))
         self._refused[key] = (f"{action.resource.kind} {key} was refused: {error}", self._clock.monotonic())
-        # The status of this pass does not know of it.
+        # The status that this pass writes does not mention the rejection yet.
         self.on_any_change()
         return True
 
     def _tell(self, observed: Observed, plan: Plan) -> None:
-        """One line a transition: `grep` by preflight and module tells the story."""
+        """Logs one line for each transition, by preflight and module."""
         for action in plan.actions:
             if isinstance(action, Apply):
                 metadata = action.object["metadata"]
@@ -201,16 +209,16 @@ class KernelModulesController:
         known = {(each.namespace, each.name): each for each in before.status.modules} if before else {}
         for each in action.fields.get("modules", ()):
             old = known.get((each["namespace"], each["name"]))
-            said = (each["verificationStatus"], each["verificationStage"], each.get("statusReason", ""))
-            if old is None or said != (old.verification_status, old.verification_stage, old.status_reason):
+            new = (each["verificationStatus"], each["verificationStage"], each.get("statusReason", ""))
+            if old is None or new != (old.verification_status, old.verification_stage, old.status_reason):
                 log.info(
                     "module",
                     kind=action.resource.kind,
                     preflight=observed.name,
                     module=f"{each['namespace']}/{each['name']}",
-                    verified=said[0],
-                    stage=said[1],
-                    reason=said[2],
+                    verified=new[0],
+                    stage=new[1],
+                    reason=new[2],
                 )
 
 

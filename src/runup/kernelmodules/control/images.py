@@ -1,8 +1,8 @@
-"""The image stage: is a Module's image there, and has it the kernel modules where modprobe will look?
+"""The image stage: verifies that a Module's image exists and has the kernel modules where modprobe looks for them.
 
-In: an `ImageQuestion`. Out: an `ImageVerdict` in the words of Kernel Module Management, with what was asked and what
-was answered after them. Layers are read as they arrive, from the uppermost down, no further than until all was found;
-nothing is kept. Nothing of an image is run.
+In: an `ImageQuestion`. Out: an `ImageVerdict` in the words of Kernel Module Management, followed by what was requested
+and the answer. Layers are streamed from the topmost down until all modules are found; nothing is stored. Nothing of an
+image is run.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ WITHIN_S = 600.0
 """Time for one image, in seconds: two gigabytes at some four megabytes a second."""
 
 LONGEST_REASON = 2048
-"""Most bytes that a verdict says; a status holds one for each Module."""
+"""The most bytes of a verdict's message; a status holds one for each Module."""
 
 _NAMED = 3
 
 
 async def verify_image(question: ImageQuestion, registries: Registries, *, within_s: float = WITHIN_S) -> ImageVerdict:
-    """The verdict on an image, for each architecture that is asked for; never raises what a registry does."""
+    """Returns the verdict on an image for all architectures of the question; raises no error of a registry."""
     fetched = 0
     verdict = ImageVerdict(Outcome.UNKNOWN, "")
     for architecture in question.architectures or ("",):
@@ -53,6 +53,7 @@ async def verify_image(question: ImageQuestion, registries: Registries, *, withi
 
 async def _verify(question: ImageQuestion, architecture: str, registries: Registries, within_s: float) -> ImageVerdict:
     notes: list[str] = []
+    # Files count at any depth below this folder, as for modprobe: docs/decisions/0060-how-far-an-image-is-read.md.
     sought = Sought(
         posixpath.join(question.dir_name.strip("/"), "lib/modules", question.kernel),
         frozenset(spelled(name) for name in question.module_names),
@@ -79,7 +80,7 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
 
 
 def with_options(access: Access, reference: Reference, question: ImageQuestion) -> Access:
-    """`access` with what the Module says of its registry's certificate."""
+    """Returns `access` with the Module's TLS options for its registry."""
     if not question.tls.insecure_skip_tls_verify:
         return access
     return replace(access, unchecked=access.unchecked | {reference.host})
@@ -93,9 +94,10 @@ async def asked(
     within_s: float,
     plain_too: bool = False,
 ) -> T:
-    """What a registry answers, in a thread of its own that ends with the caller; raises OciError and TimeoutError.
+    """Returns the result of `what`, called with a registry client in a thread; raises OciError and TimeoutError.
 
-    Where plain HTTP is allowed, TLS is tried first: a login should not go out in the open where it need not.
+    The thread is stopped when the call ends or is cancelled. With `plain_too`, TLS is tried before plain HTTP, so that
+    credentials are not sent in the clear without need.
     """
     stop = threading.Event()
 
@@ -108,6 +110,7 @@ async def asked(
             if not plain_too or access.is_plain(reference.host):
                 return await once(access)
             try:
+                # One attempt, because a registry without TLS rejects every one.
                 return await once(replace(access, attempts=1))
             except Unreachable:
                 return await once(replace(access, plain_http=access.plain_http | {reference.host}))
@@ -120,9 +123,10 @@ def _judged(question: ImageQuestion, sought: Sought, searched: Searched) -> Imag
     missing = [name for name in question.module_names if spelled(name) not in searched.found]
     if missing:
         return ImageVerdict(Outcome.FAILED, _missing(question, sought, searched, missing), paths, searched.fetched)
-    odd = [path for path in paths if path not in _expected(question, sought)]
-    told = f"; found {_some(odd)}" if odd else ""
-    return ImageVerdict(Outcome.VERIFIED, f"{IMAGE_VERIFIED}{told}", paths, searched.fetched)
+    # Kernel Module Management looks for exactly one path, so the verdict mentions any other.
+    unexpected = [path for path in paths if path not in _expected(question, sought)]
+    note = f"; found {_some(unexpected)}" if unexpected else ""
+    return ImageVerdict(Outcome.VERIFIED, f"{IMAGE_VERIFIED}{note}", paths, searched.fetched)
 
 
 def _expected(question: ImageQuestion, sought: Sought) -> list[str]:
@@ -145,7 +149,10 @@ def _refused(question: ImageQuestion, error: OciError, notes: Sequence[str]) -> 
 
 
 def _outcome(error: OciError, notes: Sequence[str]) -> Outcome:
-    """A registry that is away, or refuses somebody who could not read a login, has said nothing of the image."""
+    """Returns UNKNOWN if the registry could not be reached, or rejected us while credentials could not be read.
+
+    Such an answer says nothing about the image. Any other error is FAILED.
+    """
     if isinstance(error, (Unreachable, BeyondLimits)):
         return Outcome.UNKNOWN
     unread = any("could not be read" in note for note in notes)

@@ -1,7 +1,7 @@
-"""Which kernels a release image brings, read from its registry: the driver toolkit's name, then what that says.
+"""Reads the kernels of a release from its registry: the release image names the driver toolkit, which has the kernels.
 
-In: a pull spec and the architectures of the nodes. Out: a `Toolkit` each; Terminal where the images say something else
-than they should, Waiting where they could not be read. Nothing of an image is run.
+In: a pull spec and the architectures of the nodes. Out: a `Toolkit` each; raises Terminal if the images do not have the
+expected content, Waiting if they could not be read. Nothing of an image is run.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ WITHIN_S = 300.0
 """Time for one image, in seconds."""
 
 AGAIN_S = 60.0
-"""When an image that could not be read is worth another attempt, in seconds."""
+"""Seconds until an image that could not be read is worth another attempt."""
 
 REASON = "ReleaseUnreadable"
 
 
 async def kernels_of(question: ReleaseQuestion, registries: Registries) -> Kernels:
-    """The kernel of each kind, or why one of them is not known."""
-    found: list[ValidatedKernel] = []
-    read: dict[str, Toolkit] = {}
+    """Returns the kernel of each flavour, or why one of them is not known."""
+    kernels: list[ValidatedKernel] = []
+    toolkits: dict[str, Toolkit] = {}
     for each in question.flavours or (Flavour("amd64"),):
         architecture = each.architecture
         try:
-            if architecture not in read:
-                read[architecture] = await toolkit_of_release(question.image, registries, architecture=architecture)
-            kernel = read[architecture].chosen(real_time=each.real_time)
+            if architecture not in toolkits:
+                toolkits[architecture] = await toolkit_of_release(question.image, registries, architecture=architecture)
+            kernel = toolkits[architecture].chosen(real_time=each.real_time)
         except RunupError as error:
             several = f"{each}: " if len(question.flavours) > 1 else ""
             return Kernels(problem=f"{several}{error.message}")
-        found.append(ValidatedKernel(architecture, kernel, read[architecture].image))
-    return Kernels(tuple(found))
+        kernels.append(ValidatedKernel(architecture, kernel, toolkits[architecture].image))
+    return Kernels(tuple(kernels))
 
 
 async def toolkit_of_release(release: str, registries: Registries, *, architecture: str = "amd64") -> Toolkit:
-    """What the driver toolkit of a release image says; raises Terminal and Waiting."""
+    """Returns the driver toolkit of a release image; raises Terminal and Waiting."""
     try:
         references = await _file(release, toolkit.REFERENCES_FILE, registries, architecture)
     except FileNotFound as error:
@@ -58,7 +58,7 @@ async def toolkit_of_release(release: str, registries: Registries, *, architectu
 
 
 async def toolkit_at(image: str, registries: Registries, *, architecture: str = "amd64") -> Toolkit:
-    """What the driver toolkit `image` says of itself; raises Terminal and Waiting."""
+    """Returns the kernels that the driver toolkit `image` names; raises Terminal and Waiting."""
     try:
         data = await _file(image, toolkit.TOOLKIT_FILE, registries, architecture)
     except FileNotFound as error:
@@ -67,7 +67,7 @@ async def toolkit_at(image: str, registries: Registries, *, architecture: str = 
 
 
 async def _file(image: str, path: str, registries: Registries, architecture: str) -> bytes:
-    """One file of an image; raises FileNotFound where the image has none such, Terminal and Waiting."""
+    """Returns the content of one file of an image; raises FileNotFound if it is missing, Terminal and Waiting."""
     notes: list[str] = []
     try:
         reference = parse(image)
@@ -78,7 +78,7 @@ async def _file(image: str, path: str, registries: Registries, architecture: str
             lambda client: client.read_file(reference, path, architecture=architecture),
             within_s=WITHIN_S,
         )
-    except FileNotFound:
+    except FileNotFound:  # an OciError, too, but callers have their own text for it
         raise
     except TimeoutError as error:
         raise _waiting(image, f"it was not read within {WITHIN_S:g} s", notes) from error

@@ -1,6 +1,6 @@
-"""What builds and signatures are made of: a ConfigMap's Dockerfile, and that Secrets are there.
+"""Reads the inputs of builds and signatures: the Dockerfile of a ConfigMap, and a hash of each Secret.
 
-Of a Secret nothing is kept but a hash.
+Only the hash of a Secret is kept.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ DOCKERFILE = "dockerfile"
 
 
 class _Lacking(Exception):
-    """Something is not there, or not as it should be."""
+    """Raised if an input is missing or invalid."""
 
 
 async def read(client: Client, question: MaterialQuestion) -> Material:
-    """What the cluster has of it; what it lacks is the answer's `problem`."""
+    """Returns the inputs that the question asks for; what is missing is the answer's `problem`."""
     try:
         dockerfile = await _dockerfile(client, question) if question.config_map else ""
         versions = [await _version(client, question.namespace, name, key) for name, key in question.secrets]
@@ -37,21 +37,22 @@ async def read(client: Client, question: MaterialQuestion) -> Material:
 async def _dockerfile(client: Client, question: MaterialQuestion) -> str:
     where = f"{question.namespace}/{question.config_map}"
     try:
-        found = await client.send(calls.get(ConfigMap, question.config_map, question.namespace))
+        config_map = await client.send(calls.get(ConfigMap, question.config_map, question.namespace))
     except (KubeError, DecodeError) as error:
         raise _Lacking(f"failed to get dockerfile ConfigMap {where}: {error}") from error
-    if not found.data.get(DOCKERFILE):
+    if not config_map.data.get(DOCKERFILE):
         raise _Lacking(f"invalid Dockerfile ConfigMap {where} format, {DOCKERFILE} key is missing")
-    return found.data[DOCKERFILE]
+    return config_map.data[DOCKERFILE]
 
 
 async def _version(client: Client, namespace: str, name: str, key: str) -> str:
     where = f"{namespace}/{name}"
     try:
-        found = await client.send(calls.get_raw(SECRETS, name, namespace))
+        secret = await client.send(calls.get_raw(SECRETS, name, namespace))
     except (KubeError, DecodeError, ValueError) as error:
         raise _Lacking(f"failed to get Secret {where}: {error}") from error
-    data = found.get("data") or {}
+    data = secret.get("data") or {}
     if key and key not in data:
         raise _Lacking(f"Secret {where} has no key {key}")
+    # Sorted, so that only the content counts and not the order of the keys.
     return f"{name}:{hashlib.sha256(codec.encode(sorted(data.items()))).hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""What the kernel-module preflight does, as metrics. Names with `kmm_` are those of Kernel Module Management."""
+"""Metrics of the kernel-module preflight. Names with `kmm_` are those of Kernel Module Management."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATUS = ("preflight", "namespace", "name", "status")
 
 
 class Metrics:
-    """A registry of its own: several controllers may live in one process."""
+    """The metrics of one controller, in their own registry, because a process may have several controllers."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -43,15 +43,15 @@ class Metrics:
     def timed(
         self, answer: Callable[[Question], Awaitable[Found]], clock: Clock
     ) -> Callable[[Question], Awaitable[Found]]:
-        """`answer`, with the time that it takes."""
+        """Returns `answer` wrapped so that the duration of each call is recorded."""
 
         async def measured(question: Question) -> Found:
-            begun = clock.monotonic()
+            started = clock.monotonic()
             try:
                 return await answer(question)
             finally:
                 kind = type(question).__name__.removesuffix("Question").lower()
-                self.answers.labels(kind).observe(clock.monotonic() - begun)
+                self.answers.labels(kind).observe(clock.monotonic() - started)
 
         return measured
 
@@ -61,11 +61,12 @@ class Metrics:
         validations: Iterable[PreflightValidation],
         ocps: Iterable[PreflightValidationOCP],
     ) -> None:
-        """Take in what there is now; what is gone is gone here, too."""
+        """Sets the gauges from the current objects; series of deleted objects are removed."""
         modules, validations = tuple(modules), tuple(validations)
         self.modules.set(len(modules))
         self.builds.set(sum(_has(module, "build") for module in modules))
         self.signs.set(sum(_has(module, "sign") for module in modules))
+        # A PreflightValidationOCP counts only while it has no PreflightValidation of its own.
         owned = {each.name for one in validations for each in one.metadata.owner_references if each.controller}
         self.preflights.set(len(validations) + sum(each.metadata.name not in owned for each in ocps))
         self.statuses.clear()

@@ -1,7 +1,7 @@
-"""Wiring of the kernel-module preflight: client, caches, questions, controller; start and stop in order; lead or wait.
+"""The process of the kernel-module preflight: builds its parts, starts and stops them in order, and elects a leader.
 
-Started by `kernel-module-preflight`. Caches run from the start, so that a new leader writes at once; only the leader
-asks registries, starts runs and writes.
+Started by `kernel-module-preflight`. Every replica fills its caches from the start, so that a new leader can write at
+once; only the leader asks registries, starts runs and writes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LONGEST_BACKOFF_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Options(ProcessOptions):
-    """What the flags say. Without `builds` Jobs are used, whatever the cluster has."""
+    """The settings from the flags. Without `builds`, Jobs are used even if the cluster serves OpenShift Builds."""
 
     namespace: str = NAMESPACE
     builder: Builder = field(default_factory=Builder)
@@ -47,7 +47,7 @@ class Options(ProcessOptions):
 
 
 class Process:
-    """The controller with all it needs.
+    """The process with its caches, metrics, endpoint and controller.
 
     `run` serves until `stop` is called or the lease is lost; both set `stopping`.
     """
@@ -62,11 +62,11 @@ class Process:
         self.endpoint = Endpoint(self.metrics, self._clock, webhooks=webhooks.ROUTES)
 
     def stop(self) -> None:
-        """Ask `run` to end."""
+        """Makes `run` end."""
         self.stopping.set()
 
     async def run(self) -> None:
-        """Serve; raises KubeError (configuration), ValueError (flags), LeaseLost."""
+        """Serves until stopped; raises KubeError (configuration), ValueError (flags), LeaseLost."""
         log.info("starting", version=__version__, namespace=self._options.namespace)
         options, clock = self._options, self._clock
         async with (
@@ -84,8 +84,8 @@ class Process:
         runners = Runners(client, self.caches, clock, controller.on_any_change, builds=options.builds)
         answer = self.metrics.timed(answering(client, plain_http=options.plain_http), clock)
         asking = Asking(answer, clock, controller.on_any_change)
-        following = [each.run for each in reflectors(client, self.caches, clock)]
-        tasks = [asyncio.create_task(keep_running(each, clock)) for each in (*following, runners.run)]
+        watches = [each.run for each in reflectors(client, self.caches, clock)]
+        tasks = [asyncio.create_task(keep_running(each, clock)) for each in (*watches, runners.run)]
 
         async def work() -> None:
             await controller.run(Executor(client, clock, component=NAME), asking, runners)
@@ -111,6 +111,6 @@ class Process:
 
 
 async def serve(config: ClusterConfig, options: Options) -> None:
-    """`Process.run` for a process: TERM and INT end it in order, a second one at once."""
+    """Runs a `Process` until a signal: the first SIGTERM or SIGINT ends it in order, a second one at once."""
     process = Process(config, options)
     await run_until_told(process.run(), process.stop, process.stopping)

@@ -1,7 +1,7 @@
-"""Whether Modules will load on a kernel or a release's kernels, as far as can be told by reading: nothing is built.
+"""Assesses whether Modules will load on a kernel or on a release's kernels, by reading images only: nothing is built.
 
-In: Modules, nodes, registries. Out: one `Readiness` a Module and kernel. So many images at a time are asked for, each
-question once, whichever Modules have it.
+In: Modules, nodes, registries. Out: one `Readiness` for each Module and kernel. A limited number of images is read at a
+time, and each question is asked once for all Modules that share it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from runup.kernelmodules.decide.toolkit import Toolkit
 from runup.kernelmodules.decide.verdict import ImageVerdict, Readiness, Toolkits, Untold, Work
 
 AT_ONCE = 8
-"""How many images are read at a time: each takes some mebibytes, and a part of a processor."""
+"""The number of images read at a time: each takes some MiB of memory and a part of a CPU."""
 
 Reading = Callable[[str], Awaitable[Toolkit]]
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is judged: `kernel` as `uname -r` prints it, else `release`, else the driver toolkit `toolkit`."""
+    """The target to assess: `kernel` as `uname -r` prints it, or the image of a `release` or of a driver `toolkit`."""
 
     kernel: str = ""
     release: str = ""
@@ -39,25 +39,25 @@ class Wanted:
 async def assess(
     modules: Sequence[Module], nodes: Sequence[Node], wanted: Wanted, registries: Registries, *, at_once: int = AT_ONCE
 ) -> tuple[Readiness, ...]:
-    """What is known of every Module, in order."""
+    """Returns the readiness of every Module, sorted by namespace, name, architecture and kernel."""
     work = await work_of(modules, nodes, wanted, registries)
     verdicts = await verdicts_of([each.question for each in work.asked], registries, at_once=at_once)
-    found = [verdict.judged(each, verdicts[each.question]) for each in work.asked]
+    judged = [verdict.judged(each, verdicts[each.question]) for each in work.asked]
     return tuple(
-        sorted((*found, *work.decided), key=lambda each: (each.namespace, each.name, each.architecture, each.kernel))
+        sorted((*judged, *work.decided), key=lambda each: (each.namespace, each.name, each.architecture, each.kernel))
     )
 
 
 async def work_of(modules: Sequence[Module], nodes: Sequence[Node], wanted: Wanted, registries: Registries) -> Work:
-    """What is to be asked; reads the kernels of a release."""
+    """Returns the images to examine; reads the kernels of the release or driver toolkit for that."""
     if wanted.kernel:
         return verdict.for_kernel(modules, nodes, wanted.kernel)
-    found = verdict.architectures(modules, nodes)
-    return verdict.for_release(modules, nodes, await toolkits_of(found, _reading(wanted, registries)))
+    architectures = verdict.architectures(modules, nodes)
+    return verdict.for_release(modules, nodes, await toolkits_of(architectures, _reading(wanted, registries)))
 
 
 async def toolkits_of(architectures: Sequence[str], read: Reading) -> Toolkits:
-    """The driver toolkit of each architecture, or why it is not known."""
+    """Returns the driver toolkit of each architecture, or why it is not known."""
 
     async def one(architecture: str) -> Toolkit | Untold:
         try:
@@ -71,15 +71,16 @@ async def toolkits_of(architectures: Sequence[str], read: Reading) -> Toolkits:
 async def verdicts_of(
     questions: Sequence[ImageQuestion], registries: Registries, *, at_once: int = AT_ONCE
 ) -> dict[ImageQuestion, ImageVerdict]:
-    """The verdict on each image, `at_once` at a time."""
+    """Returns the verdict on each image; reads `at_once` images at a time."""
     gate = asyncio.Semaphore(at_once)
-    several = list(dict.fromkeys(questions))
+    # Modules may share an image: it is read once.
+    distinct_questions = list(dict.fromkeys(questions))
 
     async def one(question: ImageQuestion) -> ImageVerdict:
         async with gate:
             return await verify_image(question, registries)
 
-    return dict(zip(several, await asyncio.gather(*map(one, several)), strict=True))
+    return dict(zip(distinct_questions, await asyncio.gather(*map(one, distinct_questions)), strict=True))
 
 
 def _reading(wanted: Wanted, registries: Registries) -> Reading:

@@ -1,7 +1,7 @@
-"""As whom, and where, the registries of kernel modules' images are asked: as the nodes would, or as was said.
+"""Credentials and mirrors for the registries of kernel modules' images: those of the cluster's nodes, or given ones.
 
-In: where a Module's pull secret is. Out: an `Access`, and notes of what could not be read; a refusal without a login
-that may exist is no answer about the image.
+In: the namespace and name of a Module's pull secret. Out: an `Access`, and notes of what could not be read. With such a
+note, a rejection by the registry says nothing about the image, because the right credentials may exist.
 """
 
 from __future__ import annotations
@@ -30,40 +30,41 @@ BUILDER = "builder"
 """The ServiceAccount whose pull secrets count for a Module without one (Kernel Module Management, internal/auth)."""
 
 ANSWER_S = 10.0
-"""One wait for a registry, in seconds, so that a thread that is left behind ends soon after."""
+"""The timeout of one request to a registry, in seconds, so that an abandoned thread ends soon."""
 
 
 class Registries(Protocol):
-    """Where logins and mirrors come from."""
+    """A source of registry credentials and mirrors."""
 
     async def access(self, namespace: str, secret: str, notes: list[str]) -> Access:
-        """How to ask for an image of a Module in `namespace` (empty: one of the cluster's); adds to `notes`."""
+        """Returns the access for images of Modules in `namespace` (empty: the cluster's own); adds to `notes`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GivenRegistries:
-    """Whatever the cluster says: as a command line says it."""
+    """Registries with the `given` access, such as a command line's, and nothing from the cluster."""
 
     given: Access
 
     async def access(self, namespace: str, secret: str, notes: list[str]) -> Access:  # noqa: ARG002
-        """See `Registries.access`."""
+        """Returns the given access, whatever the Module (`Registries.access`)."""
         return self.given
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterRegistries:
-    """As the cluster's nodes: the Module's pull secret or the builder's, then the cluster's; the cluster's mirrors.
+    """Registries with the credentials and mirrors of the cluster's nodes.
 
-    `also` is what is used besides, such as a command line's credential file, last.
+    The Module's pull secret (else the builder's) comes first, then the cluster's; `also` comes last, such as a command
+    line's credential file.
     """
 
     client: Client
     also: Access = field(default_factory=Access)
 
     async def access(self, namespace: str, secret: str, notes: list[str]) -> Access:
-        """See `Registries.access`. Raises BadCredentials."""
+        """Returns the access with the cluster's credentials (`Registries.access`); raises BadCredentials."""
         files = [file async for file in self._files(namespace, secret, notes)]
         files += (await cluster_credentials(self.client, notes)).files
         mirrors = await cluster_mirrors(self.client, notes, (*MIRROR_KINDS, TAG_MIRRORS))

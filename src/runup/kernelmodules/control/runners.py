@@ -1,4 +1,4 @@
-"""By what a cluster builds images: OpenShift Builds where it has them, else Jobs."""
+"""Detects how the cluster can build images: by OpenShift Builds if it serves them, else by Jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AGAIN_S, AFTER_ERROR_S = 600.0, 5.0
 
 
 class Runners:
-    """`current` is None until the cluster has said so, and until the runs that there are have been listed."""
+    """The way to build images. `current` is None until discovery has answered and the existing runs are listed."""
 
     def __init__(self, client: Client, caches: Caches, clock: Clock, told: Callable[[], None], *, builds: bool) -> None:
         self._client = client
@@ -33,25 +33,25 @@ class Runners:
 
     @property
     def current(self) -> Runner | None:
-        """By what images are built."""
+        """The kind of object that builds images, None if it is not known yet."""
         cache = self._caches.builds if self._found is Runner.BUILDS else self._caches.jobs
         return self._found if cache.synced else None
 
     async def run(self) -> None:
-        """Follow it until cancelled."""
-        following: list[asyncio.Task[None]] = []
+        """Asks the API server for Builds again and again, every 600 s (5 s after an error), until cancelled."""
+        watches: list[asyncio.Task[None]] = []
         try:
             while self._allowed:
-                found = await self._ask()
-                if found is not None and found is not self._found:
-                    self._found = found
+                runner = await self._ask()
+                if runner is not None and runner is not self._found:
+                    self._found = runner
                     self._told()
-                if self._found is Runner.BUILDS and not following:
+                if self._found is Runner.BUILDS and not watches:
                     reflector = builds_reflector(self._client, self._caches, self._clock)
-                    following.append(asyncio.create_task(keep_running(reflector.run, self._clock)))
-                await self._clock.sleep(AGAIN_S if found is not None else AFTER_ERROR_S)
+                    watches.append(asyncio.create_task(keep_running(reflector.run, self._clock)))
+                await self._clock.sleep(AGAIN_S if runner is not None else AFTER_ERROR_S)
         finally:
-            await cancel(following)
+            await cancel(watches)
 
     async def _ask(self) -> Runner | None:
         try:
@@ -60,4 +60,5 @@ class Runners:
             return Runner.JOBS
         except (KubeError, DecodeError):
             return None
+        # OpenShift's Build capability is optional, so the group version may be served without Builds.
         return Runner.BUILDS if any(each.plural == BUILDS.plural for each in served) else Runner.JOBS

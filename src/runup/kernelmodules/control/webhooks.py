@@ -1,6 +1,6 @@
-"""`/convert`: the API server asks for validations in their other version.
+"""The conversion webhook `/convert`, by which the API server converts validations between their versions.
 
-Served by every replica, whether it leads or not, and from its start: the answer depends on nothing but the question.
+Every replica serves it from its start, leader or not, because the answer depends only on the request.
 """
 
 from __future__ import annotations
@@ -29,4 +29,4 @@ async def _convert(request: web.Request) -> web.Response:
 
 
 ROUTES = (web.post(PATH, _convert),)
-"""For `Endpoint(..., webhooks=ROUTES)`."""
+"""The routes for `Endpoint(..., webhooks=ROUTES)`."""

@@ -1,1 +1,1 @@
-"""Will out-of-tree kernel modules load on another kernel? What their Modules say of it, decided from values."""
+"""Decides from values whether the out-of-tree kernel modules of Modules will load on another kernel. No I/O."""

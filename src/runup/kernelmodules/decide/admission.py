@@ -1,7 +1,7 @@
-"""What is wrong with a Module or with what is to be validated, in the words of KMM's webhooks.
+"""Validates Modules and the specs of preflight validations, in the words of the webhooks of KMM.
 
-Our definitions refuse the same by their own rules. Here it is for those that were stored before, or under another
-definition: the controller says it in their status instead of working on what cannot work.
+Our CustomResourceDefinitions reject the same objects by their own rules. These functions are for objects that were
+stored before, or under another definition: the controller reports the faults in the status and does nothing else.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from runup.api.kmm_v1beta1 import (
 
 _TAGGED = Pattern("[:@][^/]*$")
 LONGEST_KERNEL = 64
-"""What `uname -r` can print."""
+"""The most characters that `uname -r` can print."""
 LONGEST_NAME_WITH_VERSION = 41
-"""Name and namespace of a Module with a version: both stand in a label's name of 63 characters."""
+"""The most characters of name and namespace of a Module with a version: both go into a label name of 63 characters."""
 
 
 def module_faults(module: Module) -> tuple[str, ...]:
-    """What is wrong with a Module; nothing where it has no loader."""
+    """Returns the faults of a Module; none if it has no module loader."""
     loader = module.spec.module_loader
     if loader is None:
         return ()
@@ -37,7 +37,7 @@ def module_faults(module: Module) -> tuple[str, ...]:
 
 
 def kernel_fault(kernel: str) -> str:
-    """Why that cannot be a kernel, empty where it can."""
+    """Returns why `kernel` is not a valid kernel version, "" if it is."""
     if not kernel:
         return "kernelVersion cannot be empty"
     parts = 1 + sum(kernel.count(separator) for separator in ".,-")
@@ -47,7 +47,7 @@ def kernel_fault(kernel: str) -> str:
 
 
 def validation_fault(spec: PreflightValidationSpec | PreflightValidationOCPSpec) -> str:
-    """Why nothing can be validated as it is asked for, empty where it can."""
+    """Returns why the spec of a validation is invalid, "" if it is valid."""
     if isinstance(spec, PreflightValidationSpec):
         return kernel_fault(spec.kernel_version)
     if spec.release_image and spec.kernel_version:
@@ -62,6 +62,8 @@ def validation_fault(spec: PreflightValidationSpec | PreflightValidationOCPSpec)
 
 
 def _name_faults(module: Module, container: ModuleLoaderContainer) -> Iterator[str]:
+    # KMM's text says "when version is set", but its code always rejects: we follow the text
+    # (docs/decisions/0059-the-definitions-of-kernel-modules.md).
     length = len(module.metadata.name + module.metadata.namespace)
     if container.version and length > LONGEST_NAME_WITH_VERSION:
         yield (
@@ -85,14 +87,14 @@ def _faults(container: ModuleLoaderContainer) -> Iterator[str]:
 
 
 def _image(image: str) -> Iterator[str]:
-    """A port is no tag, whatever KMM takes it for."""
+    """Yields a fault if `image` has neither tag nor digest. Unlike in KMM, a registry's port is not taken for a tag."""
     if image and not _TAGGED.search(image):
         yield f"container image must explicitely set a tag or digest; got: {image}"
 
 
 @lru_cache(maxsize=4096)
 def _no_expression(regexp: str) -> str:
-    """Why that is no expression of RE2, which is what KMM and the API server read."""
+    """Returns why `regexp` is not a valid RE2 expression, which KMM and the API server use; "" if it is."""
     if not regexp:
         return ""
     try:

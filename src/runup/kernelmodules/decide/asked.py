@@ -1,7 +1,7 @@
-"""What a validation asks outside of its caches, as values, and what came back.
+"""Questions of a validation that its caches cannot answer, and the answers to them, as values.
 
-Equal questions have one answer, whichever Module or validation asks. The shell answers them, so many at a time, and
-what it does not know yet is simply not there: `None` is "not answered yet", never "no".
+Equal questions have one answer, whichever Module or validation asks. `control` answers them, a limited number at a
+time. An answer of `None` means "not answered yet", never "no".
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from runup.kernelmodules.decide.flavours import Flavour
 
 @dataclass(frozen=True, slots=True)
 class ImageQuestion:
-    """Is `image` there, and does it have these modules for this kernel?
+    """The question whether `image` exists and has these modules for this kernel.
 
-    `secret` is the pull secret in `namespace`, empty for none; without `architectures` any will do.
+    `secret` is the pull secret in `namespace`, empty for none. Without `architectures`, any architecture counts.
     """
 
     image: str
@@ -33,7 +33,7 @@ class ImageQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Whether the image was found and has the modules; `reason` is why not."""
+    """The answer whether an image exists and has the modules; `reason` is why not."""
 
     verified: bool
     reason: str = ""
@@ -41,7 +41,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseQuestion:
-    """Which kernels of these kinds does this release bring? Without any, the usual one for amd64."""
+    """The question which kernels of these flavours a release has. Without flavours, the standard kernel for amd64."""
 
     image: str
     flavours: tuple[Flavour, ...] = ()
@@ -49,7 +49,7 @@ class ReleaseQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """One kernel a kind; `problem` is why they are not known, and then there is none."""
+    """The kernels of a release, one for each flavour; empty if `problem` says why they are not known."""
 
     kernels: tuple[ValidatedKernel, ...] = ()
     problem: str = ""
@@ -57,7 +57,7 @@ class Kernels:
 
 @dataclass(frozen=True, slots=True)
 class MaterialQuestion:
-    """What is a build, or a signature, made of? `config_map` is empty for a signature.
+    """The question for the inputs of a build or a signature. `config_map` is empty for a signature.
 
     `secrets` are names, each with the key that the Secret must have, if any.
     """
@@ -69,7 +69,7 @@ class MaterialQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The Dockerfile, and a version of every secret, which changes when the secret does; `problem` is what lacks."""
+    """The Dockerfile and, for every Secret, a hash that changes with its content; `problem` is what is missing."""
 
     dockerfile: str = ""
     versions: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ Found = Image | Kernels | Material
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found, and when."""
+    """An answer and its time."""
 
     found: Found
     at: datetime
@@ -90,21 +90,21 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What is known by now, by question. `of_*` are None where it is not known yet."""
+    """The answers that are known by now, by question. The `of_*` methods return None for a question without answer."""
 
     known: Mapping[Question, Answer] = field(default_factory=dict)
 
     def of_image(self, question: ImageQuestion) -> tuple[Image, datetime] | None:
-        """What came of the question, and when."""
+        """Returns the answer and its time, None if there is none yet."""
         answer = self.known.get(question)
         return (answer.found, answer.at) if answer and isinstance(answer.found, Image) else None
 
     def of_release(self, question: ReleaseQuestion) -> tuple[Kernels, datetime] | None:
-        """What came of the question, and when."""
+        """Returns the answer and its time, None if there is none yet."""
         answer = self.known.get(question)
         return (answer.found, answer.at) if answer and isinstance(answer.found, Kernels) else None
 
     def of_material(self, question: MaterialQuestion) -> tuple[Material, datetime] | None:
-        """What came of the question, and when."""
+        """Returns the answer and its time, None if there is none yet."""
         answer = self.known.get(question)
         return (answer.found, answer.at) if answer and isinstance(answer.found, Material) else None

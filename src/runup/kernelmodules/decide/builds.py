@@ -1,4 +1,4 @@
-"""A run as an OpenShift Build, for clusters that have them: the cluster's own builder does it. Pure."""
+"""Renders a run as an OpenShift Build, for clusters that serve them, and reads a Build's status. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from runup.kernelmodules.decide.runs import Run, Runner, State, Wanted
 
 JSON = dict[str, Any]
 BUILDS = resource_of(Build)
+# Any other phase (Failed, Error, Cancelled) is a failure; without a phase the Build has not started.
 _STATES = {
     "New": State.RUNNING,
     "Pending": State.RUNNING,
@@ -21,7 +22,7 @@ _STATES = {
 
 
 def build(wanted: Wanted, owner: JSON, deadline_s: int) -> JSON:
-    """The Build, as it is to be applied (build.openshift.io/v1, by the serviceAccount `builder`)."""
+    """Returns the Build to apply for `wanted` (build.openshift.io/v1, by the serviceAccount `builder`)."""
     output: JSON = {"to": {"kind": "DockerImage", "name": wanted.target}} if wanted.target else {}
     auth = {"name": wanted.auth_secret} if wanted.auth_secret else None
     if output and auth:
@@ -54,7 +55,7 @@ def build(wanted: Wanted, owner: JSON, deadline_s: int) -> JSON:
 
 
 def run_of(build: Build) -> Run | None:
-    """What a Build of ours came to; None for one that no validation owns."""
+    """Returns the run that a Build represents, None if the Build has no controlling owner."""
     owner = next((each for each in build.metadata.owner_references if each.controller), None)
     if owner is None:
         return None

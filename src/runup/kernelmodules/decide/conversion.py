@@ -1,8 +1,8 @@
-"""Preflight validations from one version to the other, and the API server's question for that (`ConversionReview`).
+"""Converts preflight validations between v1beta1 and v1beta2, and answers the API server's `ConversionReview`.
 
-The specs are one; the status is a map in v1beta1 and a list in v1beta2. Nothing is decoded: what a version does not
-know goes through as it is. KMM writes each Module twice into the map, under `namespace/name` and for its oldest clients
-under the name alone, and reads it back as an empty list; here the way there and back leaves everything as it was.
+The specs are the same; the status is a map in v1beta1 and a list in v1beta2. Nothing is decoded: unknown fields pass
+through unchanged. KMM writes each Module twice into the map, under `namespace/name` and for its oldest clients under
+the name alone, and reads it back as an empty list; here a conversion there and back changes nothing.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ KINDS = ("PreflightValidation", "PreflightValidationOCP")
 
 
 class Unconvertible(ValueError):
-    """The object cannot be had in that version; the message names the object and says why."""
+    """Raised if an object cannot be converted; the message names the object and says why."""
 
 
 def convert(obj: Any, desired: str) -> JSON:
-    """`obj` in the version `desired` (group and version); raises Unconvertible."""
+    """Returns `obj` in the version `desired` (group and version); raises Unconvertible."""
     if not isinstance(obj, dict):
         raise Unconvertible(f"what is to be converted is no object: {str(obj)[:_SHOWN]!r}")
     kind, name = obj.get("kind"), _name(obj)
@@ -42,7 +42,7 @@ def convert(obj: Any, desired: str) -> JSON:
 
 
 def review(question: JSON) -> JSON:
-    """The answer to a `ConversionReview`; what cannot be converted makes all of it a failure that says so."""
+    """Returns the answer to a `ConversionReview`: a failure as a whole if one object cannot be converted."""
     request = question.get("request")
     request = request if isinstance(request, dict) else {}
     desired = str(request.get("desiredAPIVersion") or "")
@@ -62,17 +62,17 @@ def _older(status: JSON) -> JSON:
 
 
 def _keyed(modules: list[JSON]) -> Iterator[tuple[str, JSON]]:
-    """Each entry by its full key, then by its name; of one name in two namespaces the unverified one counts."""
+    """Yields each entry by its full key, then by its name. If two namespaces share a name, an unverified one wins."""
     entries = [(each, {k: v for k, v in each.items() if k not in ("namespace", "name")}) for each in modules]
     for module, entry in entries:
         yield f"{module.get('namespace', '')}/{module.get('name', '')}", entry
-    # The last one counts: a client that knows names only must not take another namespace's success for this one's.
+    # The last entry of a name wins: a client that knows only names must not see success while a namesake has failed.
     for module, entry in sorted(entries, key=lambda pair: pair[1].get("verificationStatus") != "True"):
         yield str(module.get("name", "")), entry
 
 
 def _newer(status: JSON) -> JSON:
-    """A name without a namespace is told by its full key, too; where it is not, nobody knows which Module it is."""
+    """Returns the v1beta2 status. Keys without a namespace are dropped: they repeat a full key, or are ambiguous."""
     rest = {key: value for key, value in status.items() if key != "crStatuses"}
     statuses = status.get("crStatuses")
     statuses = statuses if isinstance(statuses, dict) else {}

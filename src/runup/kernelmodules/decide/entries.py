@@ -1,7 +1,7 @@
-"""The statuses of Modules in a validation: what was said before and what was found now, made one list. Pure.
+"""The status entries of Modules in a validation: merges the previous entries with the new findings. Pure.
 
-A time moves only when status, stage or reason do. What is written fits into an object: of many long reasons the ends
-are left out, never an entry.
+The transition time changes only when status, stage or reason do. The list fits into an object: if there are many long
+reasons they are shortened, but no entry is left out.
 """
 
 from __future__ import annotations
@@ -19,32 +19,33 @@ from runup.api.kmm_v1beta2 import ModuleStatus
 from runup.kernelmodules.decide.looked import Looked
 
 VERIFIED, NOT_VERIFIED = "True", "False"
-# etcd takes 1.5 MiB of an object; what stands around a reason is counted by the rest.
+# Bytes of all reasons together: etcd takes 1.5 MiB of an object, so half of it is left for the other fields.
 MOST_BYTES = 768 * 1024
 LONGEST_REASONS = (1024, 256, 64)
 
 
 def keyed(entries: Iterable[ModuleStatus]) -> dict[NamespacedName, ModuleStatus]:
-    """Entries by their Module."""
+    """Returns `entries` by the namespaced name of their Module."""
     return {NamespacedName(entry.namespace, entry.name): entry for entry in entries}
 
 
 def about(old: ModuleStatus | None, module: Module) -> ModuleStatus | None:
-    """`old`, unless `module` was made since: then it is about a namesake."""
+    """Returns `old`; None if `module` was created after it, so that it is about a deleted namesake."""
     if old is None:
         return None
-    made, said = module.metadata.creation_timestamp, old.last_transition_time
-    return old if made is None or said is None or made <= said else None
+    created, reported = module.metadata.creation_timestamp, old.last_transition_time
+    return old if created is None or reported is None or created <= reported else None
 
 
 def is_final(old: ModuleStatus | None) -> bool:
-    """Whether a Module is verified for good: it is not looked at again then."""
+    """Returns whether a Module is verified; it is not examined again then."""
     return old is not None and old.verification_status == VERIFIED
 
 
 def entry(module: Module, looked: Looked, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
-    """What is said of `module`; while nothing is known yet, what was said of this very version of it."""
+    """Returns the entry of `module`; while nothing is known yet, the previous entry for the same generation."""
     generation = module.metadata.generation
+    # Generation 0: the CustomResourceDefinition of another operator does not store `observedGeneration`.
     if looked.pending and old is not None and old.observed_generation in (0, generation):
         return old
     new = ModuleStatus(
@@ -59,7 +60,7 @@ def entry(module: Module, looked: Looked, old: ModuleStatus | None, *, now: date
 
 
 def failed(key: NamespacedName, reason: str, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
-    """A Module that could not even be looked at."""
+    """Returns the entry of a Module that could not be examined."""
     new = ModuleStatus(
         namespace=key.namespace,
         name=key.name,
@@ -71,32 +72,32 @@ def failed(key: NamespacedName, reason: str, old: ModuleStatus | None, *, now: d
 
 
 def since(new: ModuleStatus, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
-    """`new` with its time: the old one's where it says the same."""
+    """Returns `new` with its transition time: that of `old` if both say the same, else `now`."""
     at = old.last_transition_time if old is not None and says_the_same(old, new) else None
     return replace(new, last_transition_time=at or now)
 
 
 def unreadable(bad: Undecodable) -> str:
-    """The reason of a Module that is not as its kind should be."""
+    """Returns the reason for a Module that cannot be decoded."""
     return f"the Module cannot be read: {bad.problem}"
 
 
 def live(modules: Iterable[Module]) -> list[Module]:
-    """Modules that are not being deleted, by namespace and name."""
+    """Returns the Modules that are not being deleted, sorted by namespace and name."""
     return sorted((each for each in modules if each.metadata.deletion_timestamp is None), key=key_of)
 
 
 def fitting(entries: Sequence[ModuleStatus]) -> tuple[ModuleStatus, ...]:
-    """All entries, their reasons as long as there is room."""
+    """Returns all entries, with reasons cut to the longest of `LONGEST_REASONS` at which they fit `MOST_BYTES`."""
     for longest in LONGEST_REASONS:
-        found = tuple(replace(each, status_reason=cut(each.status_reason, longest)) for each in entries)
-        if sum(stored_bytes(each.status_reason) for each in found) <= MOST_BYTES:
-            return found
-    return found
+        shortened = tuple(replace(each, status_reason=cut(each.status_reason, longest)) for each in entries)
+        if sum(stored_bytes(each.status_reason) for each in shortened) <= MOST_BYTES:
+            return shortened
+    return shortened
 
 
 def says_the_same(old: ModuleStatus, new: ModuleStatus) -> bool:
-    """Whether nothing changed that a time is kept of."""
+    """Returns whether status, stage and reason are equal."""
     return _said(old) == _said(new)
 
 

@@ -1,6 +1,6 @@
-"""The file of a kernel module: which names it may have (modprobe(8), depmod(8)).
+"""The file names of kernel modules (modprobe(8), depmod(8)).
 
-modprobe takes `-` and `_` for the same, and reads what is packed with gzip, xz or zstd.
+modprobe treats `-` and `_` as equal, and reads files that are compressed with gzip, xz or zstd.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ SUFFIXES = (".ko", ".ko.xz", ".ko.gz", ".ko.zst")
 
 
 def module_of(filename: str) -> str:
-    """The module that a file's name says it is, in modprobe's own spelling; empty for another file."""
+    """Returns the name of the module in `filename`, with underscores; empty for any other file."""
     stem = next((filename.removesuffix(suffix) for suffix in SUFFIXES if filename.endswith(suffix)), "")
     return spelled(stem)
 
 
 def spelled(module: str) -> str:
-    """A module's name as the kernel has it."""
+    """Returns a module's name as the kernel spells it, with underscores."""
     return module.replace("-", "_")

@@ -1,4 +1,4 @@
-"""What kinds of kernel nodes run: of which architecture, real-time or not, with large pages or not. Pure."""
+"""The kernel flavours of nodes: architecture, real-time or not, page size. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubekit.api.core_v1 import Node
 
 @dataclass(frozen=True, slots=True, order=True)
 class Flavour:
-    """What kind of kernel a node runs. `pages` is 64k where it has large ones."""
+    """The flavour of a node's kernel. `pages` is "64k" for a kernel with 64 KiB pages, else empty."""
 
     architecture: str
     real_time: bool = False
@@ -20,12 +20,12 @@ class Flavour:
 
 
 def flavour_of(node: Node) -> Flavour:
-    """The kind of kernel that `node` runs; it will run the same kind of the next release."""
+    """Returns the flavour of the kernel that `node` runs; after an update it runs the same flavour."""
     kernel = node.status.node_info.kernel_version
     pages = "64k" if "+64k" in kernel else ""
     return Flavour(node.status.node_info.architecture or "amd64", is_real_time(kernel), pages)
 
 
 def is_real_time(kernel: str) -> bool:
-    """Whether a kernel's name, as `uname -r` prints it, is a real-time kernel's: of RHEL 8 (`rt7`) or 9 (`+rt`)."""
+    """Returns whether `kernel`, as `uname -r` prints it, is a real-time kernel: of RHEL 8 (`rt7`) or 9 (`+rt`)."""
     return kernel.endswith("+rt") or any(part.startswith("rt") for part in kernel.split("."))

@@ -1,29 +1,29 @@
-"""Names of images that builds write: the target, and the temporary one between build and signature. Pure.
+"""Names of the images that builds push: the final image, and the temporary one between build and signature. Pure.
 
-A tag is what follows the last colon after the last slash: a registry's port is none.
+A tag follows the last colon after the last slash, so that a registry's port does not count as a tag.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-# Of a tag (OCI distribution specification).
+# The most characters of a tag (OCI distribution specification).
 LONGEST_TAG = 128
 
 
 def tag_of(image: str) -> str:
-    """The tag, empty where there is none."""
+    """Returns the tag of `image`, "" if it has none."""
     last = image.partition("@")[0].rpartition("/")[2]
     return last.partition(":")[2]
 
 
 def is_pinned(image: str) -> bool:
-    """Whether the image is named by its digest, so that nothing can be pushed under this name."""
+    """Returns whether the image is named by its digest, so that nothing can be pushed under this name."""
     return "@" in image
 
 
 def unsigned(image: str, namespace: str, module: str) -> str:
-    """Where an image that is still to be signed is kept: beside `image`, under a tag that no other Module has."""
+    """Returns the name of the unsigned image: in the repository of `image`, with a tag that no other Module has."""
     tag = tag_of(image)
     name = image.removesuffix(f":{tag}") if tag else image
     wanted = "_".join(part for part in (tag, namespace, module, "kmm_unsigned") if part)
@@ -31,7 +31,7 @@ def unsigned(image: str, namespace: str, module: str) -> str:
 
 
 def fitting(tag: str) -> str:
-    """`tag` where a registry takes it, else its head and a part of its hash."""
+    """Returns `tag`; if it exceeds 128 characters, its head with a part of its hash."""
     if len(tag) <= LONGEST_TAG:
         return tag
     digest = hashlib.sha256(tag.encode()).hexdigest()[:12]

@@ -1,8 +1,8 @@
-"""A run as a Job: two containers of one image with `buildah`, the first builds, the second pushes. Pure.
+"""Renders a run as a Job, and reads a Job's status: one `buildah` container builds, a second one pushes. Pure.
 
-There is no shell between us and buildah, so nothing of a Module is ever parsed by one. The Dockerfile travels in the
-pod's annotations and becomes a file by the downward API: what is built is what was hashed, and the operator needs no
-right to write ConfigMaps.
+buildah is started without a shell, so that no shell parses text of a Module. The Dockerfile is an annotation of the pod
+and becomes a file by the downward API: exactly the text that was hashed is built, and the operator needs no permission
+to write ConfigMaps.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from runup.kernelmodules.decide.runs import Run, Runner, State, Wanted
 JSON = dict[str, Any]
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
 DOCKERFILE_ANNOTATION = "kmm.node.kubernetes.io/dockerfile"
-# All annotations of an object together may have 256 KiB.
+# In bytes: all annotations of an object together may have 256 KiB.
 LARGEST_DOCKERFILE = 200 * 1024
 LOCAL_IMAGE = "localhost/kernel-module:preflight"
 
 _CONTEXT, _STORAGE, _AUTH = "/run/kmod/context", "/run/kmod/storage", "/run/kmod/auth"
 _DOCKERFILE = "/run/kmod/dockerfile"
-# Wherever the image has its own: what the first container makes, the second pushes.
+# Replaces the image's own storage paths, so that the second container can push what the first one built.
 _STORED = (f"--root={_STORAGE}/images", f"--runroot={_STORAGE}/run")
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """What Jobs run: an image with `buildah`, and one with `sign-file` and a shell. `deadline_s` ends a build."""
+    """The settings of Jobs: an image with `buildah`, one with `sign-file` and a shell. `deadline_s` ends a build."""
 
     image: str = ""
     sign_image: str = ""
     sign_file: str = "/usr/local/bin/sign-file"
     deadline_s: int = 3600
-    # Of the image: chroot needs nothing of the node but a privileged pod.
+    # The BUILDAH_ISOLATION of the image: chroot needs nothing of the node but a privileged pod.
     isolation: str = "chroot"
     storage_driver: str = "vfs"
     resources: JSON = field(default_factory=dict)
 
 
 def job(wanted: Wanted, builder: Builder, owner: JSON) -> JSON:
-    """The Job, as it is to be applied."""
+    """Returns the Job to apply for `wanted`."""
     marks = {"labels": runs.labels(wanted), "annotations": runs.notes(wanted)}
     template = {
         "metadata": {
@@ -64,13 +64,13 @@ def job(wanted: Wanted, builder: Builder, owner: JSON) -> JSON:
             **marks,
             "ownerReferences": [owner],
         },
-        # Whether a failure was of the moment is not for the Job to say: a failed run is tried again by the validation.
+        # No retries by the Job (backoffLimit 0), because the validation itself starts a failed run again.
         "spec": {"backoffLimit": 0, "activeDeadlineSeconds": builder.deadline_s, "template": template},
     }
 
 
 def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
-    """What a Job of ours came to; None for one that no validation owns. `pods` are those of its namespace."""
+    """Returns the run that a Job represents, None if the Job has no controlling owner. `pods` may be of any Job."""
     owner = next((each for each in job.metadata.owner_references if each.controller), None)
     if owner is None:
         return None
@@ -97,7 +97,7 @@ def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
 
 
 def _why(job: NamespacedName, pods: Iterable[WholePod]) -> str:
-    """The end of the log of the container that failed, as the kubelet keeps it."""
+    """Returns the end of the failed container's log, which the kubelet keeps in the status, else its exit code."""
     for status in _containers(job, pods):
         ended = (status.get("state") or {}).get("terminated") or {}
         if ended.get("exitCode"):
@@ -106,7 +106,7 @@ def _why(job: NamespacedName, pods: Iterable[WholePod]) -> str:
 
 
 def _stuck(job: NamespacedName, pods: Iterable[WholePod]) -> str:
-    """What a run that has not begun waits for, such as a Secret or an image that is not there."""
+    """Returns what a run that has not started waits for, such as a missing Secret or image; "" if nothing is known."""
     for status in _containers(job, pods):
         waiting = (status.get("state") or {}).get("waiting") or {}
         if waiting.get("message"):
@@ -135,8 +135,10 @@ def _pod(wanted: Wanted, builder: Builder) -> JSON:
         steps.append(_container("push", _push(wanted), wanted, builder))
     return {
         "restartPolicy": "Never",
+        # A user's Dockerfile runs in a privileged pod, which therefore gets no credentials of the cluster.
         "automountServiceAccountToken": False,
         "nodeSelector": dict(wanted.selector),
+        # Init containers end before the others start, so the push finds a complete build.
         **({"initContainers": steps[:-1]} if steps[:-1] else {}),
         "containers": steps[-1:],
         "volumes": _volumes(wanted),

@@ -1,4 +1,4 @@
-"""What is found of one Module, as a value, and when it is looked at again. Pure."""
+"""The result of examining one Module, as a value, and the time of the next examination. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide.asked import Question
 from runup.kernelmodules.decide.runs import Run, Wanted
 
-# ConfigMaps, Secrets and registries are not watched (KMM: 180 s).
+# How long an answer counts, because ConfigMaps, Secrets and registries are not watched (KMM: 180 s).
 AGAIN_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A Module and the kernel that it is looked at for; `toolkit` is the driver toolkit's image, where it is known."""
+    """A Module and the kernel to examine it for; `toolkit` is the driver toolkit's image, empty if it is not known.
+
+    `validation` and `uid` are name and UID of the PreflightValidation.
+    """
 
     module: Module
     kernel: str
@@ -28,11 +31,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What is said of a Module, and what is to be done for it.
+    """The result of examining a Module, and what is to be done for it.
 
-    `open` are questions whose answers are missing or old. `start` is the run that is to begin. Where `settled`, the
-    Module's runs but `keep` are to go: other inputs, or another attempt. `again_s` is when to look without being told.
-    `pending`: nothing is known yet, so what was said before stands.
+    `open` are questions whose answers are missing or old. `start` is the run to start. If `settled`, the Module's runs
+    besides `keep` are to be deleted: they have other inputs, or are an older attempt. `again_s` is when to examine the
+    Module again. `pending`: nothing is known yet, so the previous status stands.
     """
 
     verified: bool
@@ -48,25 +51,28 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """`again` holds the question when its answer is old: it is asked once more, and the answer stands until then."""
+    """The freshness of an answer: `again` holds the question if the answer is old, `wait_s` is when to look again.
+
+    An old answer counts until there is a new one.
+    """
 
     again: tuple[Question, ...] = ()
     wait_s: float = AGAIN_S
 
 
 def freshness(question: Question, at: datetime, now: datetime) -> Freshness:
-    """Of an answer of the time `at`."""
-    left = AGAIN_S - (now - at).total_seconds()
-    return Freshness((question,)) if left <= 0 else Freshness((), min(left, AGAIN_S))
+    """Returns the freshness at `now` of an answer that was given `at`."""
+    remaining_s = AGAIN_S - (now - at).total_seconds()
+    return Freshness((question,)) if remaining_s <= 0 else Freshness((), min(remaining_s, AGAIN_S))
 
 
 def requeued(reason: str, fresh: Freshness) -> Looked:
-    """It failed, and is tried again."""
+    """Returns the result of a failure that is tried again."""
     return Looked(False, "Requeued", reason, open=fresh.again, again_s=fresh.wait_s)
 
 
 def with_more(looked: Looked, fresh: Freshness, keep: tuple[Run, ...] = ()) -> Looked:
-    """`looked`, with another answer that it rests on, and runs that stay."""
+    """Returns `looked` with another answer that it depends on, and with more runs to keep."""
     waits = [each for each in (looked.again_s, fresh.wait_s) if each is not None]
     return replace(
         looked, open=(*looked.open, *fresh.again), keep=(*looked.keep, *keep), again_s=None if not waits else min(waits)

@@ -1,7 +1,7 @@
-"""Build and signature of one Module whose image is not there, or not as it should be. Pure.
+"""Decides on the build and the signature of one Module whose image is missing or lacks kernel modules. Pure.
 
-Build first, then signature; what the build makes is what is signed. A run that failed gets another after
-`ANOTHER_RUN_S`, or at once when anything that it is made of has changed.
+The build comes first, then the signature of what was built. A failed run is replaced by another after `ANOTHER_RUN_S`,
+or at once if any of its inputs has changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runup.kernelmodules.decide.mapping import Resolved
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.runs import Mounted, Purpose, Run, Runner, State, Wanted
 
-# A build that failed for a reason of the moment should not need a person.
+# Seconds until a failed run is tried again, so that a transient failure needs no administrator.
 ANOTHER_RUN_S = 1800.0
 _STAGES = {"build": "Build", "sign": "Sign"}
 _WAITING = {"build": texts.WAITING_BUILD, "sign": texts.WAITING_SIGN}
@@ -25,12 +25,12 @@ _TOOLKIT_VARIABLE = "DTK_AUTO"
 
 
 class Impossible(ValueError):
-    """The run cannot be made from what it is to be made of; the message says why."""
+    """Raised if a run cannot be made from its inputs; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One of the two runs: what it is made of is asked first."""
+    """A step, build or signature: the question for its inputs, and the function that makes a run from the answer."""
 
     purpose: Purpose
     question: MaterialQuestion
@@ -38,38 +38,40 @@ class _Step:
 
 
 def make(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> Looked:
-    """How far build and signature are; `missing` is what the image lacks."""
+    """Returns the progress of build and signature; `missing` is what the image lacks."""
     try:
         return _make(task, observed, resolved, missing, image)
     except Impossible as error:
         purpose: Purpose = "build" if resolved.sign is None else "sign"
-        # Nothing was tried, so what the image lacks is the news.
+        # Nothing was tried, so the reason also says what the image lacks.
         return requeued(f"{_failed(task, purpose, str(error))} ({missing})", image)
 
 
 def _make(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> Looked:
     build, sign = resolved.build, resolved.sign
     _check(task, resolved)
+    # Until the cluster has said whether it serves Builds, nothing is started.
     if observed.runner is None:
         return requeued(missing, image)
     done: tuple[Run, ...] = ()
     if build is not None:
-        made = _look(task, observed, _building(task, observed, resolved, build), image, done)
-        if isinstance(made, Looked):
-            return made
-        done = (made,)
+        result = _look(task, observed, _building(task, observed, resolved, build), image, done)
+        if isinstance(result, Looked):
+            return result
+        done = (result,)
         if sign is None:
             return Looked(True, "Done", texts.built(pushed=task.push), keep=done)
     if sign is None:
         return requeued(missing, image)
-    made = _look(task, observed, _signing(task, observed, resolved, sign), image, done)
-    if isinstance(made, Looked):
-        return made
-    return Looked(True, "Done", texts.signed(pushed=task.push), keep=(*done, made))
+    result = _look(task, observed, _signing(task, observed, resolved, sign), image, done)
+    if isinstance(result, Looked):
+        return result
+    return Looked(True, "Done", texts.signed(pushed=task.push), keep=(*done, result))
 
 
 def _check(task: Task, resolved: Resolved) -> None:
-    """What can be said before anything runs; raises Impossible."""
+    """Raises Impossible if build or signature cannot succeed, before anything runs."""
+    # The signature takes the image that the build has pushed.
     if resolved.build is not None and resolved.sign is not None and not task.push:
         raise Impossible(texts.UNPUSHED)
     if resolved.build is None and resolved.sign is not None and not resolved.sign.unsigned_image:
@@ -81,7 +83,7 @@ def _check(task: Task, resolved: Resolved) -> None:
 
 
 def _look(task: Task, observed: Observed, step: _Step, image: Freshness, done: tuple[Run, ...]) -> Looked | Run:
-    """The run when it has succeeded, else how far it is."""
+    """Returns the run of `step` if it has succeeded, else its progress."""
     stage, waiting = _STAGES[step.purpose], _WAITING[step.purpose]
     answer = observed.answers.of_material(step.question)
     if answer is None:
@@ -107,14 +109,15 @@ def _unfinished(
     if run is None:
         return Looked(False, stage, waiting, start=wanted, settled=True, again_s=AGAIN_S)
     if run.deleting or run.state is State.RUNNING:
-        # What keeps it from beginning is the kubelet's to say, and the administrator's to mend.
+        # The detail is what the kubelet reports while the run cannot start: an administrator has to fix that.
         reason = f"{waiting}: {run.detail}" if run.detail else waiting
         return Looked(False, stage, reason, keep=(run,), settled=True, again_s=AGAIN_S)
     since_s = (task.now - run.ended_at).total_seconds() if run.ended_at else 0.0
     if since_s >= ANOTHER_RUN_S:
+        # Nothing is kept, so this pass deletes the failed run and the next one starts it again.
         return Looked(False, stage, waiting, settled=True, again_s=AGAIN_S)
-    failed = requeued(_failed(task, purpose, f"{purpose} failed: {run.detail}"), image)
-    return replace(with_more(failed, Freshness((), ANOTHER_RUN_S - since_s), (run,)), settled=True)
+    retry = requeued(_failed(task, purpose, f"{purpose} failed: {run.detail}"), image)
+    return replace(with_more(retry, Freshness((), ANOTHER_RUN_S - since_s), (run,)), settled=True)
 
 
 def _failed(task: Task, purpose: Purpose, error: str) -> str:
@@ -125,6 +128,7 @@ def _failed(task: Task, purpose: Purpose, error: str) -> str:
 def _building(task: Task, observed: Observed, resolved: Resolved, build: Build) -> _Step:
     names = tuple(dict.fromkeys(each.name for each in build.secrets))
     metadata = task.module.metadata
+    # An image that is still to be signed is pushed under a temporary name.
     target = images.unsigned(resolved.container_image, metadata.namespace, metadata.name)
     target = resolved.container_image if resolved.sign is None else target
 
@@ -193,7 +197,7 @@ def _wanted(task: Task, resolved: Resolved, **rest: object) -> Wanted:
 
 
 def _usable(material: Material, observed: Observed) -> str:
-    """The Dockerfile; raises Impossible."""
+    """Returns the Dockerfile; raises Impossible if it is missing or too large, or if no builder image is set."""
     if material.problem:
         raise Impossible(material.problem)
     if len(material.dockerfile.encode()) > jobs.LARGEST_DOCKERFILE:
@@ -204,7 +208,10 @@ def _usable(material: Material, observed: Observed) -> str:
 
 
 def _arguments(task: Task, build: Build, dockerfile: str) -> tuple[BuildArg, ...]:
-    """The Module's, then ours, which count (internal/buildsign/resource/common.go); raises Impossible."""
+    """Returns the build arguments: the Module's, overridden by ours (internal/buildsign/resource/common.go).
+
+    Raises Impossible if the Dockerfile uses `DTK_AUTO` and the driver toolkit is not known.
+    """
     metadata = task.module.metadata
     ours = {
         "KERNEL_VERSION": task.kernel,
@@ -221,7 +228,10 @@ def _arguments(task: Task, build: Build, dockerfile: str) -> tuple[BuildArg, ...
 
 
 def _signer(task: Task, observed: Observed) -> tuple[str, str]:
-    """The image with `sign-file`, and where it is there: the operator's, else the kernel's own driver toolkit."""
+    """Returns the image with `sign-file` and its path: the operator's `--sign-image`, else the driver toolkit.
+
+    Raises Impossible if there is neither, or if Jobs have no image with buildah.
+    """
     builder = observed.builder
     if observed.runner is Runner.JOBS and not builder.image:
         raise Impossible("no image with buildah is known to the operator: set its flag --build-image")

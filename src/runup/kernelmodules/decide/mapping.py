@@ -1,8 +1,8 @@
-"""Which image a Module has for a kernel, and how it is built and signed: its mappings, merged and filled in.
+"""Resolves a Module's kernel mappings: the image for a kernel, and how that image is built and signed.
 
 In: a Module and a kernel as `uname -r` prints it. Out: `Resolved`, or `Unmapped` with the texts of Kernel Module
-Management (kernelmapper.go; the first mapping that fits counts, there is no more specific one). A regular expression is
-RE2, as there, so no pattern takes long.
+Management (kernelmapper.go; the first mapping that matches counts, even if another is more specific). Regular
+expressions are RE2, as there, so that no pattern takes long.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ REASON = "KernelMappingFailed"
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a Module says for one kernel.
+    """The merged settings of a Module for one kernel.
 
-    `module_names` are those whose files must be in the image, in loading order; none where modprobe gets raw arguments
-    only. `kernel` is as it was given: files lie under that name, tags have the one without odd characters.
+    `module_names` are the modules whose files must be in the image, in the order of the spec; empty if modprobe gets
+    raw arguments only. `kernel` is as it was given: files are below that name, while tags have it with other characters
+    replaced by `_`.
     """
 
     kernel: str
@@ -50,12 +51,12 @@ class Resolved:
 
     @property
     def folder(self) -> str:
-        """Where in the image the modules belong, below its root."""
+        """The folder of the kernel modules in the image, relative to its root."""
         return f"{self.dir_name.strip('/')}/lib/modules/{self.kernel}".lstrip("/")
 
 
 class Unmapped(Terminal):
-    """The Module has nothing for that kernel; `cause` is the part of the message that says why."""
+    """Raised if a Module has no usable mapping for a kernel; `cause` is the part of the message that says why."""
 
     def __init__(self, module: Module, kernel: str, cause: str) -> None:
         name = module.metadata.name
@@ -65,12 +66,12 @@ class Unmapped(Terminal):
 
 
 def loads_something(module: Module) -> bool:
-    """Whether nodes load a kernel module: without a loader the Module only has a device plugin."""
+    """Returns whether nodes load a kernel module: a Module without a loader only has a device plugin."""
     return module.spec.module_loader is not None
 
 
 def resolve(module: Module, kernel: str) -> Resolved:
-    """What `module` says for `kernel`; raises Unmapped."""
+    """Returns the settings of `module` for `kernel`; raises Unmapped."""
     loader = module.spec.module_loader
     if loader is None:
         raise Unmapped(module, kernel, "spec.moduleLoader is missing, so there is no kernel module to look for")
@@ -81,6 +82,7 @@ def resolve(module: Module, kernel: str) -> Resolved:
         image = mapping.container_image or container.container_image
         if not image:
             raise _NoMapping(f"missing spec.moduleLoader.container.kernelMappings[{at}].containerImage")
+        # Only image names may use these two, as in Kernel Module Management.
         named = {"MOD_NAME": module.metadata.name, "MOD_NAMESPACE": module.metadata.namespace}
         return Resolved(
             kernel=kernel,
@@ -98,14 +100,17 @@ def resolve(module: Module, kernel: str) -> Resolved:
 
 
 def module_names(modprobe: Modprobe) -> tuple[str, ...]:
-    """The modules that must be there, the one that is loaded first comes last in `modulesLoadingOrder`."""
+    """Returns the names of the modules that must be in the image, in the order of the spec.
+
+    modprobe loads them in reverse: the last of `modulesLoadingOrder` is loaded first.
+    """
     if not modprobe.module_name:
         return ()
     return tuple(dict.fromkeys((modprobe.module_name, *modprobe.modules_loading_order)))
 
 
 class _NoMapping(ValueError):
-    """No mapping can be used."""
+    """Raised if no mapping can be used."""
 
 
 def _mapping_for(mappings: Sequence[KernelMapping], kernel: str) -> tuple[int, KernelMapping]:
@@ -129,7 +134,7 @@ def _matches(regexp: str, kernel: str) -> bool:
 
 @cache
 def _matcher() -> Program:
-    """CEL's own regular expressions are RE2, and match anywhere."""
+    """Returns the CEL program that matches a regular expression: CEL uses RE2, and matches anywhere in the text."""
     return compile_cel("kernel.matches(regexp)", {"kernel": "string", "regexp": "string"})
 
 
@@ -138,7 +143,7 @@ def _tls(container: ModuleLoaderContainer, mapping: KernelMapping) -> TLSOptions
 
 
 def _merged_build(ours: Build | None, theirs: Build | None) -> Build | None:
-    """The container's build with what the mapping says; node selector and base image's TLS are the container's."""
+    """Returns the container's build with the mapping's settings; selector and base image's TLS stay the container's."""
     if ours is None or theirs is None:
         return ours or theirs
     return replace(
@@ -152,7 +157,7 @@ def _merged_build(ours: Build | None, theirs: Build | None) -> Build | None:
 
 
 def _merged_args(ours: Sequence[BuildArg], theirs: Sequence[BuildArg]) -> tuple[BuildArg, ...]:
-    """Those of the container, each replaced by its namesake of the mapping, then the mapping's others."""
+    """Returns the container's arguments, overridden by the mapping's of the same name, then the mapping's others."""
     overriding = {arg.name: arg for arg in theirs}
     known = {arg.name for arg in ours}
     added = {arg.name: arg for arg in theirs if arg.name not in known}

@@ -1,4 +1,4 @@
-"""Everything that one decision about a validation looks at, frozen. The shell fills it from caches and answers."""
+"""The frozen input of one decision about a validation. `control` fills it from caches and answers."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from runup.kernelmodules.decide.runs import Run, Runner
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A name, under which there may be a PreflightValidationOCP, the PreflightValidation that it made, or either alone.
+    """The objects of one name: a PreflightValidationOCP and the PreflightValidation it created, or either alone.
 
     `modules` is None while they are not listed, and `modules_problem` says why. `runner` is None until it is known
-    whether the cluster has OpenShift Builds. `refused` holds what the API server said of runs that could not be made.
+    whether the cluster has OpenShift Builds. `refused` holds the API server's messages about runs that it rejected.
     """
 
     name: str
     ocp: PreflightValidationOCP | None = None
     validation: PreflightValidation | None = None
-    # Every PreflightValidation and PreflightValidationOCP by name: a release of several architectures has several.
+    # Every PreflightValidation and PreflightValidationOCP by name: a release for several architectures has several.
     validations: Mapping[str, PreflightValidation] = field(default_factory=dict)
     parents: Mapping[str, PreflightValidationOCP] = field(default_factory=dict)
     modules: tuple[Module, ...] | None = ()
     unreadable: tuple[Undecodable, ...] = ()
     modules_problem: str = ""
-    # Why there may be more Modules than are listed: then one that is not there need not be gone.
+    # Why there may be more Modules than are listed: a Module that is absent need not be deleted then.
     incomplete: str = ""
-    # None: they could not be listed.
+    # None if they could not be listed.
     nodes: tuple[Node, ...] | None = ()
     runs: tuple[Run, ...] = ()
     runner: Runner | None = Runner.JOBS

@@ -1,8 +1,8 @@
-"""THE ONE PLACE that decides what is written for kernel modules: `Observed` of one name in, `Plan` out.
+"""Decides everything that is written for kernel modules, in one place: `Observed` of one name in, `Plan` out.
 
-A PreflightValidationOCP makes the PreflightValidation of its name, which looks at the Modules; either may be there
-alone. One patch of each object's status a pass at most, and none where nothing changed: reconciling the result of a
-plan plans nothing. What is to be asked of registries, and of ConfigMaps and Secrets, is in the plan's `work`.
+A PreflightValidationOCP creates the PreflightValidation of its name, which examines the Modules; either may exist
+alone. A pass patches each object's status at most once, and not at all if nothing changed: reconciling the result of a
+plan plans nothing. Questions to registries, and for ConfigMaps and Secrets, are in the plan's `work`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from runup.process.plan import Plan
 
 
 def reconcile(observed: Observed, *, now: datetime) -> Plan:
-    """What is to be done about `observed` at `now` (UTC)."""
+    """Returns the plan for `observed` at `now` (UTC)."""
     parts = (releases.decide(observed, now=now), validations.decide(observed, now=now))
     waits = [part.requeue_after_s for part in parts if part.requeue_after_s is not None]
     return Plan(

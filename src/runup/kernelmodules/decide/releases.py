@@ -1,7 +1,8 @@
-"""One PreflightValidationOCP: the kernels of its release, a PreflightValidation for each, their statuses put together.
+"""Decides on a PreflightValidationOCP: a PreflightValidation for each kernel of its release, and their merged status.
 
 The first PreflightValidation has the same name, as in Kernel Module Management; a release for nodes of several
-architectures has more, named after theirs. An edit of the spec is an edit of theirs. Pure; called by `reconcile`.
+architectures has more, with the architecture in their names. An edit of the spec is passed on to their specs. Pure;
+called by `reconcile`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ OWNER_VERSION = resource_of(PreflightValidationOCP).api_version
 
 @dataclass(frozen=True, slots=True)
 class _Release:
-    """What is known of the kernels: them, or why not, or neither while nobody has answered."""
+    """The kernels of a release, or the problem why they are not known; neither while there is no answer yet."""
 
     kernels: tuple[ValidatedKernel, ...] = ()
     problem: str = ""
@@ -41,21 +42,22 @@ class _Release:
 
 
 def decide(observed: Observed, *, now: datetime) -> Plan:
-    """What is to be done about the PreflightValidationOCP of that name."""
+    """Returns the plan for the PreflightValidationOCP of that name; empty if there is none."""
     ocp = observed.ocp
     if ocp is None or ocp.metadata.deletion_timestamp is not None:
-        return Plan()  # its PreflightValidations are the garbage collector's
+        return Plan()  # the garbage collector deletes its PreflightValidations
     release = _release(observed, ocp, now)
     if not release.kernels:
         return _unknown(observed, ocp, release, now)
     children = {_child_name(ocp, at, kernel): kernel for at, kernel in enumerate(release.kernels)}
+    # The status of somebody else's object is not copied, because it may be about another kernel.
     taken = [name for name in children if _is_others(observed.validations.get(name), ocp)]
     if taken:
         problem = f"there is a PreflightValidation {taken[0]} that is not of this object: delete it, or rename this one"
         return _unknown(observed, ocp, _Release((), problem, release.plan), now)
-    said = _together(observed, list(children.items()))
-    condition = _condition(observed, children, said)
-    status = summary.status(ocp, said, condition, release.kernels, now=now)
+    module_statuses = _together(observed, list(children.items()))
+    condition = _condition(observed, children, module_statuses)
+    status = summary.status(ocp, module_statuses, condition, release.kernels, now=now)
     actions = [
         *_remove(observed, ocp, children),
         *(action for name, kernel in children.items() for action in _child(observed, ocp, name, kernel)),
@@ -68,6 +70,7 @@ def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> 
     spec = ocp.spec
     if fault := validation_fault(spec):
         return _Release((), fault)
+    # A kernel in the spec makes the release image superfluous, so no registry is asked.
     if spec.kernel_version:
         kernel = ValidatedKernel(stages.architecture_of(spec.kernel_version), spec.kernel_version, spec.dtk_image)
         return _Release((kernel,))
@@ -76,46 +79,50 @@ def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> 
     answer = observed.answers.of_release(question)
     if answer is None:
         return _Release(known, "", Plan(work=((ASK, question),)))
-    found, at = answer
-    if found.kernels:
-        return _Release(found.kernels)
+    kernel_answer, at = answer
+    if kernel_answer.kernels:
+        return _Release(kernel_answer.kernels)
     fresh = freshness(question, at, now)
     plan = Plan((), fresh.wait_s, tuple((ASK, each) for each in fresh.again))
-    # What the release said before stands: a registry that is away for a moment takes nothing back.
-    return _Release(known, "" if known else found.problem, plan)
+    # The kernels of an earlier answer stay valid while the registry cannot be reached.
+    return _Release(known, "" if known else kernel_answer.problem, plan)
 
 
 def _unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Release, now: datetime) -> Plan:
-    """The kernels are not known. Whoever reads nothing but the Modules' statuses is told there, too."""
+    """Returns the plan while the kernels are not known. The status of every Module repeats the problem.
+
+    It does so for clients that read only the Modules' statuses.
+    """
     before = entries.keyed(ocp.status.modules)
     if not release.problem:
-        said: list[ModuleStatus] = []
+        module_statuses: list[ModuleStatus] = []
         condition = summary.cannot_tell("ReadingRelease", f"{ocp.spec.release_image} is being read.")
     else:
         text = (
             f"release image {ocp.spec.release_image}: {release.problem}" if ocp.spec.release_image else release.problem
         )
         modules = entries.live(observed.modules or ())
-        said = [entries.failed(key_of(each), text, before.get(key_of(each)), now=now) for each in modules]
+        module_statuses = [entries.failed(key_of(each), text, before.get(key_of(each)), now=now) for each in modules]
         condition = Condition(type=summary.VALIDATED, status="False", reason="ReleaseUnusable", message=text)
-    status = summary.status(ocp, said, condition, (), now=now)
-    told = summary.events(ocp, before, said) if release.problem else []
+    status = summary.status(ocp, module_statuses, condition, (), now=now)
+    events = summary.events(ocp, before, module_statuses) if release.problem else []
     return Plan(
-        (*summary.patch(ocp, status), *told, *release.plan.actions), release.plan.requeue_after_s, release.plan.work
+        (*summary.patch(ocp, status), *events, *release.plan.actions), release.plan.requeue_after_s, release.plan.work
     )
 
 
 def _flavours(nodes: Sequence[Node] | None, ocp: PreflightValidationOCP) -> tuple[Flavour, ...]:
-    """Those of the cluster's nodes, all real-time where the spec says so; in the order in which they were told before.
+    """Returns the flavours of the cluster's nodes, all real-time if the spec says so, in the order of the last status.
 
-    The first one's PreflightValidation has the object's own name, which a node that comes should not give to another.
+    The order is kept because the PreflightValidation of the first one has the object's own name, which must not pass to
+    another flavour when a node is added.
     """
-    seen = [flavour_of(node) for node in nodes or () if node.status.node_info.architecture]
-    found = {Flavour(each.architecture, each.real_time or ocp.spec.use_rt_kernel) for each in seen}
-    if not found and ocp.spec.use_rt_kernel:
-        found = {Flavour("amd64", real_time=True)}
+    node_flavours = [flavour_of(node) for node in nodes or () if node.status.node_info.architecture]
+    flavours = {Flavour(each.architecture, each.real_time or ocp.spec.use_rt_kernel) for each in node_flavours}
+    if not flavours and ocp.spec.use_rt_kernel:
+        flavours = {Flavour("amd64", real_time=True)}
     before = [_kind(each) for each in ocp.status.kernels]
-    return tuple(sorted(found, key=lambda each: (before.index(each) if each in before else len(before), each)))
+    return tuple(sorted(flavours, key=lambda each: (before.index(each) if each in before else len(before), each)))
 
 
 def _kind(kernel: ValidatedKernel) -> Flavour:
@@ -130,7 +137,7 @@ def _child_name(ocp: PreflightValidationOCP, at: int, kernel: ValidatedKernel) -
 
 
 def is_child(validation: PreflightValidation, ocp: PreflightValidationOCP) -> bool:
-    """Whether `validation` was made by `ocp`."""
+    """Returns whether `validation` was created by `ocp`."""
     return any(each.controller and each.uid == ocp.metadata.uid for each in validation.metadata.owner_references)
 
 
@@ -141,8 +148,9 @@ def _is_others(validation: PreflightValidation | None, ocp: PreflightValidationO
 def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: ValidatedKernel) -> Iterable[Action]:
     spec = {"kernelVersion": kernel.kernel_version, "pushBuiltImage": ocp.spec.push_built_image}
     spec |= {"dtkImage": kernel.dtk_image} if kernel.dtk_image else {}
-    found = observed.validations.get(name)
-    if found is not None and (found.metadata.deletion_timestamp is not None or _has(found, kernel, ocp)):
+    child = observed.validations.get(name)
+    # A child that is being deleted is created again in a later pass, once it is gone.
+    if child is not None and (child.metadata.deletion_timestamp is not None or _has(child, kernel, ocp)):
         return
     owner = {
         "apiVersion": OWNER_VERSION,
@@ -156,7 +164,7 @@ def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: V
 
 
 def _has(found: PreflightValidation, kernel: ValidatedKernel, ocp: PreflightValidationOCP) -> bool:
-    """Whether it is as it should be; a definition without `dtkImage` drops it, which is no reason to write."""
+    """Returns whether a child's spec is up to date; a missing `dtkImage` is accepted, as a definition may drop it."""
     spec = found.spec
     toolkit = spec.dtk_image in ("", kernel.dtk_image)
     return toolkit and (spec.kernel_version, spec.push_built_image) == (
@@ -168,13 +176,13 @@ def _has(found: PreflightValidation, kernel: ValidatedKernel, ocp: PreflightVali
 def _remove(
     observed: Observed, ocp: PreflightValidationOCP, children: Mapping[str, ValidatedKernel]
 ) -> Iterable[Action]:
-    for name, found in sorted(observed.validations.items()):
-        if name not in children and is_child(found, ocp) and found.metadata.deletion_timestamp is None:
-            yield Delete(VALIDATION, NamespacedName("", name), found.metadata.uid)
+    for name, validation in sorted(observed.validations.items()):
+        if name not in children and is_child(validation, ocp) and validation.metadata.deletion_timestamp is None:
+            yield Delete(VALIDATION, NamespacedName("", name), validation.metadata.uid)
 
 
 def _current(found: PreflightValidation | None, kernel: ValidatedKernel) -> tuple[ModuleStatus, ...]:
-    """What a child says of this kernel: nothing where it is still about another."""
+    """Returns a child's entries for this kernel; empty if its status is still about another one."""
     if found is None or found.spec.kernel_version != kernel.kernel_version:
         return ()
     said_for = found.status.observed_generation
@@ -182,23 +190,23 @@ def _current(found: PreflightValidation | None, kernel: ValidatedKernel) -> tupl
 
 
 def _together(observed: Observed, children: Sequence[tuple[str, ValidatedKernel]]) -> list[ModuleStatus]:
-    """One entry a Module: verified where it is for each kernel that its nodes will have."""
-    said = [(kernel, entries.keyed(_current(observed.validations.get(name), kernel))) for name, kernel in children]
-    if len(said) == 1:
-        return list(said[0][1].values())
-    keys = sorted({key for _, found in said for key in found})
-    kernels = [kernel for kernel, _ in said]
+    """Returns one entry for each Module: verified if it is so for every kernel that its nodes will run."""
+    by_kernel = [(kernel, entries.keyed(_current(observed.validations.get(name), kernel))) for name, kernel in children]
+    if len(by_kernel) == 1:
+        return list(by_kernel[0][1].values())
+    keys = sorted({key for _, statuses in by_kernel for key in statuses})
+    kernels = [kernel for kernel, _ in by_kernel]
     needed = _needed(observed)
     together = []
     for key in keys:
-        parts = [(kernel, found[key]) for kernel, found in said if key in found]
+        parts = [(kernel, statuses[key]) for kernel, statuses in by_kernel if key in statuses]
         wanted = [part for part in parts if _is_needed(part[0], kernels, needed.get(key, set()))] or parts
         together.append(_worst(wanted))
     return together
 
 
 def _needed(observed: Observed) -> dict[NamespacedName, set[Flavour]]:
-    """Which kinds of kernel the nodes run that a Module selects."""
+    """Returns, for each Module, the kernel flavours of the nodes that it selects."""
     nodes = observed.nodes or ()
     return {
         key_of(module): {flavour_of(node) for node in stages.selected(module.spec.selector, nodes)}
@@ -207,7 +215,10 @@ def _needed(observed: Observed) -> dict[NamespacedName, set[Flavour]]:
 
 
 def _is_needed(kernel: ValidatedKernel, kernels: Sequence[ValidatedKernel], run: Iterable[Flavour]) -> bool:
-    """Whether nodes that run this will have `kernel`; the only one of an architecture is for all of its nodes."""
+    """Returns whether nodes that run these flavours will have `kernel`.
+
+    If it is the only kernel of an architecture, all nodes of that architecture will have it.
+    """
     alone = sum(each.architecture == kernel.architecture for each in kernels) == 1
     kind = _kind(kernel)
     return any(each.architecture == kind.architecture and (alone or each.real_time == kind.real_time) for each in run)
@@ -223,11 +234,11 @@ def _worst(parts: Sequence[tuple[ValidatedKernel, ModuleStatus]]) -> ModuleStatu
 
 def _condition(observed: Observed, children: Mapping[str, ValidatedKernel], said: Sequence[ModuleStatus]) -> Condition:
     for name, kernel in children.items():
-        found = observed.validations.get(name)
-        told = find(found.status.conditions, summary.VALIDATED) if found else None
-        current = found is not None and found.spec.kernel_version == kernel.kernel_version
-        if not current or told is None or found is None or told.observed_generation != found.metadata.generation:
+        child = observed.validations.get(name)
+        verdict = find(child.status.conditions, summary.VALIDATED) if child else None
+        current = child is not None and child.spec.kernel_version == kernel.kernel_version
+        if not current or verdict is None or child is None or verdict.observed_generation != child.metadata.generation:
             return summary.cannot_tell("InProgress", f"PreflightValidation {name} has not looked yet.")
-        if told.status == "Unknown" and told.reason != "InProgress":
-            return replace(told, last_transition_time=None)
+        if verdict.status == "Unknown" and verdict.reason != "InProgress":
+            return replace(verdict, last_transition_time=None)
     return summary.condition(said, [each.kernel_version for each in children.values()])

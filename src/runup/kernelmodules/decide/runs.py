@@ -1,7 +1,7 @@
-"""A build or a signature on the cluster: what is wanted, what is there, and what became of it. Pure.
+"""The run of a build or a signature on the cluster: the wanted run, the existing run and its result. Pure.
 
-A run is a Job or, where the cluster has them, an OpenShift Build. Its name is made of all that it is made of, so two
-passes cannot start it twice, and other inputs are another run. Labels are those of Kernel Module Management.
+A run is a Job or, if the cluster serves them, an OpenShift Build. Its name contains a hash of all its inputs, so that
+two passes cannot start it twice, and other inputs are another run. Labels are those of Kernel Module Management.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TYPE_LABEL = "kmm.openshift.io/build.type"
 KERNEL_LABEL = "kmm.node.kubernetes.io/target-kernel"
 HASH_ANNOTATION = "kmm.node.kubernetes.io/last-hash"
 VALIDATION_ANNOTATION = "kmm.node.kubernetes.io/preflight"
-# Of a name that a label and a pod's host name can have.
+# The most characters of a label's value and of a pod's host name.
 LONGEST_NAME = 63
 LONGEST_SNIPPET = 1024
 
@@ -29,14 +29,14 @@ Purpose = Literal["build", "sign"]
 
 
 class Runner(StrEnum):
-    """By what images are built: known only once the cluster has said whether it has Builds."""
+    """The kind of object that builds images; it is known once the cluster has said whether it serves Builds."""
 
     JOBS = "Jobs"
     BUILDS = "Builds"
 
 
 class State(StrEnum):
-    """How far a run is."""
+    """The state of a run."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -45,10 +45,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A build or a signature as it should run. `target` is empty where nothing is pushed.
+    """A build or a signature to run. `target` is the image to push, empty if nothing is pushed.
 
-    `dockerfile` is whole; `secrets` are mounted under /run/secrets, each under its path, with the keys of it that are
-    needed (all where none is named).
+    `dockerfile` is the complete text; `secrets` are mounted under /run/secrets, each at its path.
     """
 
     purpose: Purpose
@@ -65,24 +64,25 @@ class Wanted:
     pull_tls: TLSOptions = field(default_factory=TLSOptions)
     push_tls: TLSOptions = field(default_factory=TLSOptions)
     selector: tuple[tuple[str, str], ...] = ()
-    # Which versions the secrets had: a new key is another run.
+    # Hashes of the Secrets' contents, so that a new key makes another run.
     versions: tuple[str, ...] = ()
 
     @property
     def hash(self) -> str:
-        """Of all that the run is made of."""
+        """The hash of all inputs of the run: 16 hexadecimal digits."""
+        # The repr of a dataclass contains every field, so that no input can be forgotten.
         return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
     @property
     def key(self) -> NamespacedName:
-        """Where the run is."""
+        """The namespace and name of the Job or Build."""
         ending = f"-{self.purpose}-{self.hash[:12]}"
         return NamespacedName(self.namespace, self.module[: LONGEST_NAME - len(ending)].rstrip("-.") + ending)
 
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """A Secret of the Module's namespace, and where the builder finds it."""
+    """A Secret of the Module's namespace, and the path at which the builder mounts it."""
 
     name: str
     path: str
@@ -90,7 +90,7 @@ class Mounted:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A Job or Build that is there. `detail` is why it failed, `ended_at` when."""
+    """An existing Job or Build. `detail` is why it failed or cannot start, `ended_at` when it ended."""
 
     key: NamespacedName
     uid: str
@@ -104,12 +104,12 @@ class Run:
 
 
 def snippet(text: str) -> str:
-    """The end of a log, as one line."""
+    """Returns `text` as one line of at most `LONGEST_SNIPPET` bytes."""
     return cut(" ".join(text.split()), LONGEST_SNIPPET)
 
 
 def labels(wanted: Wanted) -> dict[str, str]:
-    """What a run and its pods are found by."""
+    """Returns the labels by which a run and its pods are found."""
     return {
         MODULE_LABEL: label_value(wanted.module),
         TYPE_LABEL: wanted.purpose,
@@ -121,7 +121,7 @@ def labels(wanted: Wanted) -> dict[str, str]:
 
 
 def notes(wanted: Wanted) -> dict[str, str]:
-    """What a run says of itself: the whole names that a label has no room for."""
+    """Returns the annotations of a run, with the full names that a label has no room for."""
     return {
         HASH_ANNOTATION: wanted.hash,
         VALIDATION_ANNOTATION: wanted.validation,
@@ -131,13 +131,13 @@ def notes(wanted: Wanted) -> dict[str, str]:
 
 
 def label_value(text: str) -> str:
-    """`text` as a label can hold it."""
+    """Returns `text` as a valid label value."""
     allowed = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in text)
     return allowed[:LONGEST_NAME].strip("-_.")
 
 
 def owner(wanted: Wanted, api_version: str) -> dict[str, object]:
-    """The validation: what it started goes with it."""
+    """Returns the owner reference to the validation, by which its runs are deleted with it."""
     return {
         "apiVersion": api_version,
         "kind": "PreflightValidation",

@@ -1,6 +1,6 @@
-"""The Dockerfile that signs files of an image: the image's files, signed in another image, over the image again. Pure.
+"""Renders the Dockerfile that signs files of an image: it copies them to a signing image, and back once signed. Pure.
 
-What a Module names ends in the shell of one RUN, so every character of it that is no glob is quoted.
+The Module's file names are part of the shell command of a RUN, so every character that is not a glob is quoted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LINE_ENDS = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def unusable(files: Iterable[str]) -> str:
-    """Why these files cannot be signed, or nothing."""
+    """Returns why these files cannot be signed, "" if they can."""
     files = tuple(files)
     if not files:
         return "filesToSign names no file"
@@ -32,7 +32,10 @@ def unusable(files: Iterable[str]) -> str:
 
 
 def dockerfile(source: str, sign_image: str, sign_file: str, files: Sequence[str]) -> str:
-    """Sign `files` of the image `source` by the program `sign_file` of `sign_image`; a pattern takes all that fit."""
+    """Returns the Dockerfile that signs `files` of the image `source` with the program `sign_file` of `sign_image`.
+
+    A file name may be a glob pattern, which stands for all files that match.
+    """
     places = tuple(dict.fromkeys(map(_place, files)))
     patterns = " ".join(_quoted(f"{_ROOT}{file}") for file in files)
     program = shlex.quote(sign_file)
@@ -43,7 +46,7 @@ def dockerfile(source: str, sign_image: str, sign_file: str, files: Sequence[str
             f"FROM {sign_image} AS signing",
             "USER 0",
             *(f"COPY --from=source {json.dumps([place, _ROOT + place])}" for place in places),
-            # A pattern that fits nothing stays as it is, and sign-file then says that there is no such file.
+            # The shell passes on a pattern that matches nothing, and sign-file then says that there is no such file.
             f"RUN set -e; for file in {patterns}; do {sign}; done",
             "FROM source",
             *(f"COPY --from=signing {json.dumps([_ROOT + place, place])}" for place in places),
@@ -53,9 +56,9 @@ def dockerfile(source: str, sign_image: str, sign_file: str, files: Sequence[str
 
 
 def _place(file: str) -> str:
-    """What is copied: the file, or the last folder above the first pattern."""
-    found = _GLOB.search(file)
-    return file if found is None else file[: found.start()].rpartition("/")[0] + "/"
+    """Returns the path to copy: the file, or the last folder above the first glob character."""
+    glob = _GLOB.search(file)
+    return file if glob is None else file[: glob.start()].rpartition("/")[0] + "/"
 
 
 def _quoted(pattern: str) -> str:

@@ -1,7 +1,7 @@
-"""One Module for one kernel: image, build, sign, in KMM's order, as far as it can be told by now. Pure.
+"""Examines one Module for one kernel: image, build, sign, in KMM's order, as far as the answers are known. Pure.
 
-In: the Module, what was answered, what runs. Out: `Looked`. What is made where the image is not as it should be is
-decided in `making`.
+In: the Module, the answers by now, the existing runs. Out: `Looked`. If the image is not in order, `making` decides on
+build and signature.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from runup.kernelmodules.decide.looked import Looked, Task, freshness, requeued
 from runup.kernelmodules.decide.mapping import Resolved, Unmapped, loads_something, resolve
 from runup.kernelmodules.decide.observed import Observed
 
-# By how a kernel's name ends: that of a release after a dot, that of Debian after a dash.
+# Architectures by the last part of a kernel's name, which follows a dot (RHEL) or a dash (Debian).
 _ARCHITECTURES = {
     "x86_64": "amd64",
     "amd64": "amd64",
@@ -28,7 +28,7 @@ _ARCHITECTURES = {
 
 
 def look(task: Task, observed: Observed) -> Looked:
-    """Where `task` is by now."""
+    """Returns the result of `task` by now."""
     if not loads_something(task.module):
         return Looked(True, "Done", texts.NOTHING_LOADED)
     if faults := module_faults(task.module):
@@ -36,7 +36,7 @@ def look(task: Task, observed: Observed) -> Looked:
     try:
         resolved = resolve(task.module, task.kernel)
     except Unmapped as error:
-        # Only an edit helps, and that is watched.
+        # Only an edit of the Module helps. Modules are watched, so there is no time to look again.
         return Looked(False, "Requeued", error.message)
     question = _question(task, resolved, observed.nodes)
     answer = observed.answers.of_image(question)
@@ -52,13 +52,14 @@ def look(task: Task, observed: Observed) -> Looked:
 
 
 def architecture_of(kernel: str) -> str:
-    """The architecture that a kernel's name ends in, as images name it; empty where it has none."""
+    """Returns the architecture in a kernel's name, as images call it; "" if the name has none."""
+    # Variants of RHEL kernels: real-time, debug, 64 KiB pages.
     ending = kernel.removesuffix("+rt").removesuffix("+debug").removesuffix("+64k")
     return _ARCHITECTURES.get(ending.replace("-", ".").rpartition(".")[2], "")
 
 
 def selected(selector: dict[str, str], nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The nodes that a Module's selector takes."""
+    """Returns the nodes that match a Module's selector."""
     wanted = selector.items()
     return tuple(node for node in nodes if wanted <= node.metadata.labels.items())
 
@@ -77,7 +78,7 @@ def _question(task: Task, resolved: Resolved, nodes: Sequence[Node] | None) -> I
 
 
 def _architectures(kernel: str, resolved: Resolved, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """A kernel's name tells its architecture; where it does not, those of the nodes that will load the module."""
+    """Returns the architecture in the kernel's name, else those of the nodes that will load the module."""
     named = architecture_of(kernel)
     if named:
         return (named,)

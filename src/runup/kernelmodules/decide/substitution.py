@@ -1,8 +1,8 @@
-"""`$VAR` and `${VAR}` in what a Module says of images, and the variables of a kernel.
+"""Substitutes `$VAR` and `${VAR}` in a Module's image names, and derives the variables of a kernel.
 
 The language is that of the library which Kernel Module Management uses (a8m/envsubst): besides the plain forms there
 are `${VAR-default}`, `${VAR:-default}`, the same with `=`, `${VAR+other}` and `${VAR:+other}`, all of which may hold
-further variables, and `$$` for a dollar. A variable that nobody set is empty, which is no error.
+further variables, and `$$` for a dollar. An unset variable is empty, and not an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from kubekit.lang.pattern import Pattern
 
 DEEPEST = 16
-"""How deep variables may stand inside each other; nobody writes more than two."""
+"""How deep variables may be nested; more than two levels are unusual."""
 
 _NAME = Pattern(r"[A-Za-z0-9_]+")
 _OPERATOR = Pattern(r":?[-=+]")
@@ -22,11 +22,11 @@ _FIELDS = 3
 
 
 class BadSubstitution(ValueError):
-    """The text cannot be filled in, or the kernel's version has too few parts."""
+    """Raised if a text cannot be substituted, or a kernel's version has too few parts."""
 
 
 def variables(kernel: str) -> dict[str, str]:
-    """The variables that `kernel`, as `uname -r` prints it, has in every field; raises BadSubstitution."""
+    """Returns the variables of `kernel`, which is as `uname -r` prints it; raises BadSubstitution."""
     full = normalised(kernel)
     fields = _SEPARATORS.sub("\0", full).split("\0")
     if len(fields) < _FIELDS or not all(fields[:_FIELDS]):
@@ -45,37 +45,37 @@ def variables(kernel: str) -> dict[str, str]:
 
 
 def normalised(kernel: str) -> str:
-    """`kernel` with everything that a tag cannot have turned into `_`."""
+    """Returns `kernel` with every character that a tag cannot have replaced by `_`."""
     return _FOREIGN.sub("_", kernel)
 
 
 def substitute(text: str, values: Mapping[str, str]) -> str:
-    """`text` with its variables filled in; raises BadSubstitution."""
+    """Returns `text` with its variables substituted; raises BadSubstitution."""
     filled, _ = _filled(text, 0, values, "", 0)
     return filled
 
 
 def _filled(text: str, at: int, values: Mapping[str, str], end: str, depth: int) -> tuple[str, int]:
-    """What `text` comes to from `at` up to `end` (empty: its end), and where that is."""
+    """Returns the substituted `text` from `at` to `end` (empty: the end of the text), and the position of the end."""
     if depth > DEEPEST:
         raise BadSubstitution(f"{text!r} has variables more than {DEEPEST} deep in each other")
-    done: list[str] = []
+    pieces: list[str] = []
     while at < len(text):
         if end and text[at] == end:
-            return "".join(done), at
+            return "".join(pieces), at
         if text[at] != "$":
-            done.append(text[at])
+            pieces.append(text[at])
             at += 1
             continue
         piece, at = _variable(text, at + 1, values, depth)
-        done.append(piece)
+        pieces.append(piece)
     if end:
         raise BadSubstitution(f"{text!r}: closing brace expected")
-    return "".join(done), at
+    return "".join(pieces), at
 
 
 def _variable(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[str, int]:
-    """What follows a dollar, and where it ends."""
+    """Returns the value of the variable after a dollar, and the position after it."""
     if text.startswith("$", at):
         return "$", at + 1
     if text.startswith("{", at):
@@ -95,6 +95,7 @@ def _braced(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[
             raise BadSubstitution(f"{text!r}: closing brace expected")
         return value or "", name.end() + 1
     other, end = _filled(text, operator.end(), values, "}", depth + 1)
+    # With a colon an empty variable counts as unset, as in a shell.
     there = bool(value) if operator[0].startswith(":") else value is not None
     if operator[0].endswith("+"):
         return (other if there else ""), end + 1

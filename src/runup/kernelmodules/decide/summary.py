@@ -1,4 +1,4 @@
-"""What a validation as a whole has come to: its condition `Validated`, its status as a patch, its events. Pure."""
+"""Summarizes a validation: its condition `Validated`, the patch of its status, its events. Pure."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from runup.process.plan import Action, Event, PatchStatus
 
 VALIDATED = "Validated"
 LONGEST_MESSAGE = 1024
-# `kubectl describe` shows as many as anybody reads.
+# The most events of a pass: readers of `kubectl describe` read no more.
 MOST_EVENTS = 20
 Validation = PreflightValidation | PreflightValidationOCP
 
 
 def condition(modules: Sequence[ModuleStatus], kernels: Iterable[str]) -> Condition:
-    """What the entries come to."""
+    """Returns the condition that summarizes the entries of `modules`."""
     failed = [each for each in modules if each.verification_status != entries.VERIFIED]
     about = f"kernel {', '.join(kernels)}"
     if not modules:
@@ -51,7 +51,7 @@ def condition(modules: Sequence[ModuleStatus], kernels: Iterable[str]) -> Condit
 
 
 def cannot_tell(reason: str, message: str) -> Condition:
-    """Nothing is known of any Module, or not of all."""
+    """Returns the condition with status Unknown, for when the state of some or all Modules is not known."""
     return Condition(type=VALIDATED, status="Unknown", reason=reason, message=message)
 
 
@@ -63,20 +63,20 @@ def status(
     *,
     now: datetime,
 ) -> PreflightValidationStatus:
-    """The whole status; of what others put there, conditions of other types stay."""
+    """Returns the complete status; conditions of other types are kept."""
     generation = validation.metadata.generation
     said = replace(said, message=cut(said.message, LONGEST_MESSAGE), observed_generation=generation)
     return PreflightValidationStatus(
         modules=entries.fitting(modules),
         observed_generation=generation,
-        # They are listed by architecture: one that is not known has no place there, and stands in the spec.
+        # The list's keys are architecture and version: a kernel without an architecture is only in the spec.
         kernels=tuple(each for each in kernels if each.architecture),
         conditions=with_condition(validation.status.conditions, said, now=now),
     )
 
 
 def patch(validation: Validation, status: PreflightValidationStatus) -> list[Action]:
-    """One patch, or nothing where it says so already."""
+    """Returns the patch of the status, or nothing if the status is unchanged."""
     if status == validation.status:
         return []
     fields = {**_EMPTY, **codec.to_dict(status)}
@@ -93,25 +93,25 @@ def patch(validation: Validation, status: PreflightValidationStatus) -> list[Act
     ]
 
 
-# What is empty is not encoded, and would stay as it was.
+# Empty lists are not encoded, so a patch without these would keep the old content.
 _EMPTY: dict[str, list[object]] = {"modules": [], "kernels": [], "conditions": []}
 
 
 def events(
     validation: Validation, before: Mapping[NamespacedName, ModuleStatus], after: Sequence[ModuleStatus]
 ) -> list[Action]:
-    """What changed, for `kubectl describe`: a Module that is verified, or that failed in another way."""
+    """Returns the events for `kubectl describe`: Modules that were verified, failed, or began to build or sign."""
     about = resource_of(type(validation)), NamespacedName("", validation.metadata.name)
-    told: list[Action] = []
+    new_events: list[Action] = []
     for each in after:
         old = before.get(NamespacedName(each.namespace, each.name))
         if old is not None and entries.says_the_same(old, each):
             continue
-        told += [event for event in (_event(about, each, old),) if event]
-    if len(told) <= MOST_EVENTS:
-        return told
-    more = f"{len(told) - MOST_EVENTS} more Modules changed; status.modules has them all"
-    return [*told[:MOST_EVENTS], Event(*about, "Normal", "MoreModules", more)]
+        new_events += [event for event in (_event(about, each, old),) if event]
+    if len(new_events) <= MOST_EVENTS:
+        return new_events
+    more = f"{len(new_events) - MOST_EVENTS} more Modules changed; status.modules has them all"
+    return [*new_events[:MOST_EVENTS], Event(*about, "Normal", "MoreModules", more)]
 
 
 def _event(about: tuple[Resource, NamespacedName], each: ModuleStatus, old: ModuleStatus | None) -> Event | None:

@@ -1,6 +1,6 @@
-"""What a status says, in the words of Kernel Module Management, which people search for (internal/preflight).
+"""The texts of statuses, in the words of Kernel Module Management (internal/preflight), which people search for.
 
-Where we know more than it did, that follows after its words.
+Details beyond those of Kernel Module Management follow after its words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNPUSHED = (
 
 
 def verified(how: str) -> str:
-    """The message of a Module that is done; `how` is what was seen."""
+    """Returns the message of a Module that is verified; `how` is what was verified."""
     return f"Verification successful ({how}), {NOT_AGAIN}"
 
 
@@ -25,27 +25,27 @@ IMAGE_VERIFIED = verified("image accessible and verified")
 
 
 def built(*, pushed: bool) -> str:
-    """The message of a build that succeeded."""
+    """Returns the message of a build that succeeded."""
     return verified("build compiles and image pushed" if pushed else "build compiles")
 
 
 def signed(*, pushed: bool) -> str:
-    """The message of a signature that succeeded."""
+    """Returns the message of a signature that succeeded."""
     return verified("sign completes and image pushed" if pushed else "sign completes")
 
 
 def build_failed(module: str, kernel: str, error: str) -> str:
-    """The message of a build that failed or could not be started."""
+    """Returns the message of a build that failed or could not be started."""
     return f"Failed to verify build for module {module}, kernel version {kernel}, error {error}"
 
 
 def sign_failed(module: str, kernel: str, error: str) -> str:
-    """The message of a signature that failed or could not be started."""
+    """Returns the message of a signature that failed or could not be started."""
     return f"Failed to verify signing for module {module}, kernel version {kernel}, error {error}"
 
 
 def no_toolkit(kernel: str) -> str:
-    """Why a Dockerfile that starts from the driver toolkit cannot be built."""
+    """Returns why a Dockerfile that starts from the driver toolkit cannot be built."""
     return (
         f"could not get DTK image for kernel {kernel}: validate by a PreflightValidationOCP with spec.releaseImage, or "
         "set spec.dtkImage"

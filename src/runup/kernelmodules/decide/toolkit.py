@@ -1,7 +1,7 @@
-"""Which kernels a release brings: its driver toolkit is named in the release image, and says it of itself. Pure.
+"""Reads the kernels of a release from the driver toolkit image that the release image names. Pure.
 
-In: two files, one of each image. The texts are those of Kernel Module Management, by which
-people search (preflightvalidationocp_reconciler.go); what is known beyond them follows.
+In: two files, one of each image. The texts are those of Kernel Module Management
+(preflightvalidationocp_reconciler.go), which people search for; further details follow after them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ TOOLKIT = "driver-toolkit"
 REASON = "ReleaseUnusable"
 
 ENDINGS = {"amd64": "x86_64", "arm64": "aarch64", "ppc64le": "ppc64le", "s390x": "s390x"}
-"""An architecture as images name it -> what its kernels' names end in."""
+"""The last part of a kernel's name, by the architecture as images call it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolkit:
-    """What a driver toolkit says: its kernels as nodes report them, the real-time one empty where it has none."""
+    """The kernels of a driver toolkit `image`, as nodes report them; `real_time` is empty if it has no such kernel.
+
+    `system` is the RHEL version.
+    """
 
     image: str
     kernel: str
@@ -32,7 +35,7 @@ class Toolkit:
     system: str = ""
 
     def chosen(self, *, real_time: bool) -> str:
-        """One of its kernels; raises Terminal where it has no real-time one."""
+        """Returns the real-time or the standard kernel; raises Terminal if there is no real-time kernel."""
         if real_time and not self.real_time:
             raise Terminal(
                 "rt_kernel_version is missing for this release, probably not and x86_64 architecture "
@@ -43,7 +46,7 @@ class Toolkit:
 
 
 def toolkit_image(references: bytes, release: str) -> str:
-    """The pull spec of the driver toolkit in a release's image references; raises Terminal."""
+    """Returns the pull spec of the driver toolkit in a release's image references; raises Terminal."""
     tags = _member(_document(references, REFERENCES_FILE), "spec", "tags")
     for tag in tags if isinstance(tags, list) else ():
         if isinstance(tag, dict) and tag.get("name") == TOOLKIT:
@@ -55,7 +58,7 @@ def toolkit_image(references: bytes, release: str) -> str:
 
 
 def toolkit_of(data: bytes, image: str, architecture: str = "") -> Toolkit:
-    """What the driver toolkit `image` says of itself; raises Terminal, also where it is of another `architecture`.
+    """Returns the driver toolkit described by `data`; raises Terminal, also if it is of another `architecture`.
 
     Toolkits of 4.7 and 4.8 sometimes name their kernels without the architecture, which nodes never do: it is added.
     """
@@ -76,13 +79,14 @@ def toolkit_of(data: bytes, image: str, architecture: str = "") -> Toolkit:
 
 
 def absent(image: str) -> Terminal:
-    """The error for an image that does not say which kernel it is for."""
+    """Returns the error for an image that does not say which kernel it is for."""
     return Terminal(f"file {TOOLKIT_FILE} is not present in the image {image}", reason=REASON)
 
 
 def _whole(kernel: str, image: str, architecture: str) -> str:
-    known = {ending: name for name, ending in ENDINGS.items()}
-    named = next((known[part] for part in kernel.replace("+", ".").split(".") if part in known), "")
+    architectures = {ending: name for name, ending in ENDINGS.items()}
+    # A real-time kernel may end in `+rt` after the architecture.
+    named = next((architectures[part] for part in kernel.replace("+", ".").split(".") if part in architectures), "")
     if named and architecture and named != architecture:
         raise Terminal(
             f"the driver toolkit {image} is for {named}, kernel {kernel}: the release has none for {architecture}",
@@ -103,7 +107,7 @@ def _document(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _member(document: dict[str, Any], *path: str) -> Any:
-    found: Any = document
+    value: Any = document
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

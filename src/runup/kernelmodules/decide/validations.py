@@ -1,4 +1,4 @@
-"""One PreflightValidation: every Module of the cluster against its kernel. Pure; called by `reconcile`."""
+"""Decides on a PreflightValidation: examines every Module of a cluster for its kernel. Pure; called by `reconcile`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ API_VERSION = resource_of(PreflightValidation).api_version
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A Module, what was said of it, and what is found now: nothing where it is verified for good."""
+    """A Module with its previous status entry, and the result of examining it now: None if it was verified before."""
 
     module: Module
     old: ModuleStatus | None
@@ -30,28 +30,28 @@ class _Seen:
 
 
 def decide(observed: Observed, *, now: datetime) -> Plan:
-    """What is to be done about the PreflightValidation of that name."""
+    """Returns the plan for the PreflightValidation of that name; empty if there is none."""
     validation = observed.validation
     if validation is None or validation.metadata.deletion_timestamp is not None:
-        return Plan()  # its runs are the garbage collector's
+        return Plan()  # the garbage collector deletes its runs
     if observed.modules is None:
-        said = summary.cannot_tell("ModulesUnknown", f"The Modules could not be listed: {observed.modules_problem}")
+        unknown = summary.cannot_tell("ModulesUnknown", f"The Modules could not be listed: {observed.modules_problem}")
         kept = validation.status.modules
-        status = summary.status(validation, kept, said, validation.status.kernels, now=now)
+        status = summary.status(validation, kept, unknown, validation.status.kernels, now=now)
         return Plan(tuple(summary.patch(validation, status)))
     before = _before(validation)
     toolkit = _toolkit(observed, validation)
-    seen = [_look(module, before, observed, validation, toolkit, now) for module in entries.live(observed.modules)]
-    return _plan(observed, validation, seen, before, toolkit, now)
+    examined = [_look(module, before, observed, validation, toolkit, now) for module in entries.live(observed.modules)]
+    return _plan(observed, validation, examined, before, toolkit, now)
 
 
 def _before(validation: PreflightValidation) -> dict[NamespacedName, ModuleStatus]:
-    """What was said for this kernel: after an edit of the spec, all that was said is about another one.
+    """Returns the previous entries for this kernel; none after an edit of the spec, which may name another kernel.
 
-    A definition of another operator does not keep `observedGeneration`; then nothing is known to be old.
+    The CustomResourceDefinition of another operator does not store `observedGeneration`; the entries count then.
     """
-    said_for = validation.status.observed_generation
-    return entries.keyed(validation.status.modules) if said_for in (0, validation.metadata.generation) else {}
+    generation = validation.status.observed_generation
+    return entries.keyed(validation.status.modules) if generation in (0, validation.metadata.generation) else {}
 
 
 def _look(
@@ -63,6 +63,7 @@ def _look(
     now: datetime,
 ) -> _Seen:
     old = entries.about(before.get(key_of(module)), module)
+    # A verified Module is not examined again (docs/decisions/0061-kernel-modules-are-tried-by-one-reconcile.md).
     if entries.is_final(old):
         return _Seen(module, old, None)
     task = Task(
@@ -86,26 +87,27 @@ def _plan(
     now: datetime,
 ) -> Plan:
     seen = tuple(seen)
-    said = [_entry(each, now) for each in seen]
-    said += [
+    module_statuses = [_entry(each, now) for each in seen]
+    module_statuses += [
         entries.failed(key, entries.unreadable(bad), before.get(key), now=now)
         for bad in observed.unreadable
         for key in (NamespacedName(bad.namespace, bad.name),)
     ]
     kernel = validation.spec.kernel_version
-    condition = summary.condition(said, [kernel])
+    condition = summary.condition(module_statuses, [kernel])
     if observed.incomplete:
-        told = {NamespacedName(each.namespace, each.name) for each in said}
-        said += [old for key, old in before.items() if key not in told]
+        # A Module that was not listed may still exist, so its entry is kept.
+        reported = {NamespacedName(each.namespace, each.name) for each in module_statuses}
+        module_statuses += [old for key, old in before.items() if key not in reported]
         condition = summary.cannot_tell("ModulesUnknown", f"There may be other Modules: {observed.incomplete}")
-    said.sort(key=lambda each: (each.namespace, each.name))
+    module_statuses.sort(key=lambda each: (each.namespace, each.name))
     kernels = (ValidatedKernel(stages.architecture_of(kernel), kernel, toolkit),)
-    status = summary.status(validation, said, condition, kernels, now=now)
+    status = summary.status(validation, module_statuses, condition, kernels, now=now)
     actions: list[Action] = [
         *_stop(observed, validation, seen),
         *(_start(each.looked.start, observed) for each in seen if each.looked and each.looked.start),
         *summary.patch(validation, status),
-        *summary.events(validation, before, said),
+        *summary.events(validation, before, module_statuses),
     ]
     waits = [each.looked.again_s for each in seen if each.looked and each.looked.again_s is not None]
     questions = dict.fromkeys(question for each in seen if each.looked for question in each.looked.open)
@@ -120,12 +122,13 @@ def _entry(each: _Seen, now: datetime) -> ModuleStatus:
 
 
 def _stop(observed: Observed, validation: PreflightValidation, seen: Iterable[_Seen]) -> Iterable[Action]:
-    """Runs of Modules that are gone, of other inputs, or that are to be run again."""
+    """Yields the deletion of runs whose Modules are gone, that have other inputs, or that are to be run again."""
     by_module = {key_of(each.module): each for each in seen}
     for run in observed.runs:
         if run.owner_uid != validation.metadata.uid or run.deleting:
             continue
         owner = by_module.get(NamespacedName(run.key.namespace, run.module))
+        # A run is left alone while its Module could not be read, or may not have been listed.
         unread = any((run.key.namespace, run.module) == (bad.namespace, bad.name) for bad in observed.unreadable)
         unknown = unread or (owner is None and observed.incomplete)
         if unknown or (owner is not None and _stays(run, owner.looked)):
@@ -146,7 +149,7 @@ def _start(wanted: Wanted, observed: Observed) -> Apply:
 
 
 def _toolkit(observed: Observed, validation: PreflightValidation) -> str:
-    """The driver toolkit's image: the validation's own, else what its release has for that kernel."""
+    """Returns the driver toolkit's image: that of the validation's spec, else that of its release for the kernel."""
     if validation.spec.dtk_image:
         return validation.spec.dtk_image
     kernel = validation.spec.kernel_version

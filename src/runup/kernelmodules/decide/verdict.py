@@ -1,4 +1,4 @@
-"""What is known of a Module's image, and what that comes to for the Module: values, and one decision. Pure."""
+"""Decides from the state of its image whether a Module will load on a kernel. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runup.kernelmodules.decide.toolkit import Toolkit
 
 
 class Outcome(Enum):
-    """What is known of the image. Unknown is not verified, but may be in order."""
+    """The outcome of examining an image. An image that is `UNKNOWN` may be in order."""
 
     VERIFIED = "verified"
     FAILED = "failed"
@@ -27,7 +27,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ImageVerdict:
-    """What became of a question. `paths` is where each module is; `fetched_bytes` are of layers, as they were sent."""
+    """The verdict on an image. `paths` are the modules' files; `fetched_bytes` counts layers as they were sent."""
 
     outcome: Outcome
     message: str
@@ -36,17 +36,17 @@ class ImageVerdict:
 
     @property
     def verified(self) -> bool:
-        """Whether the image is there and has all that is looked for."""
+        """Returns whether the image exists and has all modules that are looked for."""
         return self.outcome is Outcome.VERIFIED
 
     @property
     def answer(self) -> Image:
-        """The same for the reconcile."""
+        """The verdict as the answer that the reconcile observes."""
         return Image(self.verified, self.message)
 
 
 class Status(Enum):
-    """Whether a Module will load."""
+    """The verdict on whether a Module will load."""
 
     TRUE = "True"
     FALSE = "False"
@@ -55,7 +55,7 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether a Module will load on a kernel, as far as can be told without building or signing anything.
+    """The verdict on a Module for one kernel, as far as it is known without building or signing anything.
 
     `stage` is where that was decided: Image, or Build or Sign where one would be needed, or Done. `kernel` is empty
     where it is not known.
@@ -73,7 +73,7 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """Why the kernels of an architecture are not known; `final` where asking again does not help."""
+    """The reason why the kernels of an architecture are not known; `final` if asking again does not help."""
 
     why: str
     final: bool
@@ -81,9 +81,9 @@ class Untold:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a preflight knows of the images of Modules: what was found, or `why` nobody looked at any.
+    """The results of a preflight for Modules' images, or `why` none was examined.
 
-    A Module that is not in `found` was not looked at yet.
+    A Module that is not in `found` was not examined yet.
     """
 
     found: tuple[Readiness, ...] = ()
@@ -91,12 +91,12 @@ class Seen:
 
 
 Toolkits = Mapping[str, Toolkit | Untold]
-"""By architecture."""
+"""The driver toolkits, or why they are not known, by architecture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A Module and a kernel whose image is to be looked at."""
+    """A Module and a kernel whose image is to be examined."""
 
     module: Module
     resolved: Resolved
@@ -106,48 +106,51 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be asked, and what is decided without asking."""
+    """The images to examine, and the Modules that are decided without that."""
 
     asked: tuple[Asked, ...] = field(default=())
     decided: tuple[Readiness, ...] = field(default=())
 
 
 def flavours(module: Module, nodes: Sequence[Node]) -> tuple[Flavour, ...]:
-    """The kinds of kernels that `module` is loaded on; of no node at all, those of the cluster."""
+    """Returns the kernel flavours of the nodes that `module` selects.
+
+    If it selects no node, those of all nodes count; without any node it is amd64.
+    """
     chosen = selected(module.spec.selector, nodes) or nodes
     return tuple(sorted({flavour_of(node) for node in chosen})) or (Flavour("amd64"),)
 
 
 def for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: str) -> Work:
-    """What is to be asked about one kernel, whatever the nodes run."""
+    """Returns what is to be examined for one kernel, whatever the nodes run."""
     named = architecture_of(kernel)
     work = []
     for module in live(modules):
-        found = (named,) if named else tuple(sorted({each.architecture for each in flavours(module, nodes)}))
-        work += [_asked(module, kernel, architecture) for architecture in found]
+        chosen = (named,) if named else tuple(sorted({each.architecture for each in flavours(module, nodes)}))
+        work += [_asked(module, kernel, architecture) for architecture in chosen]
     return _together(work)
 
 
 def for_release(modules: Sequence[Module], nodes: Sequence[Node], toolkits: Toolkits) -> Work:
-    """What is to be asked about a release, for each Module the kernels that its nodes will have."""
+    """Returns what is to be examined for a release: each Module with the kernels that its nodes will run."""
     return _together(
         [_of_flavour(module, flavour, toolkits) for module in live(modules) for flavour in flavours(module, nodes)]
     )
 
 
 def live(modules: Sequence[Module]) -> tuple[Module, ...]:
-    """The Modules that load something and are not on their way out, in order."""
-    found = (each for each in modules if each.metadata.deletion_timestamp is None and loads_something(each))
-    return tuple(sorted(found, key=key_of))
+    """Returns the Modules that load a kernel module and are not being deleted, sorted by namespace and name."""
+    loading = (each for each in modules if each.metadata.deletion_timestamp is None and loads_something(each))
+    return tuple(sorted(loading, key=key_of))
 
 
 def architectures(modules: Sequence[Module], nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Of which architectures the kernels of a release must be known."""
+    """Returns the architectures for which the kernels of a release must be known."""
     return tuple(sorted({each.architecture for module in live(modules) for each in flavours(module, nodes)}))
 
 
 def judged(asked: Asked, verdict: ImageVerdict) -> Readiness:
-    """What a verdict comes to: an image that is not there may still be built or signed, which nobody tried."""
+    """Returns the readiness that follows from a verdict: Unknown if the image could still be built or signed."""
     if verdict.outcome is not Outcome.FAILED:
         verified = verdict.outcome is Outcome.VERIFIED
         status = Status.TRUE if verified else Status.UNKNOWN
@@ -163,6 +166,7 @@ def _of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> Asked |
     if isinstance(toolkit, Untold):
         status = Status.FALSE if toolkit.final else Status.UNKNOWN
         return _undecided(module, flavour.architecture, "", status, f"the kernel is not known: {toolkit.why}")
+    # Kernels with large pages are separate builds, so the toolkit's own kernel would be the wrong one.
     if flavour.pages:
         why = (
             f"its nodes run kernels with {flavour.pages} pages, which the driver toolkit {toolkit.image} does not name"
@@ -218,7 +222,7 @@ def _undecided(module: Module, architecture: str, kernel: str, status: Status, w
 
 
 def _would(asked: Asked) -> tuple[str, str]:
-    """The stage that could still help and what it would take; without a stage, why none can."""
+    """Returns the stage that could still help and what it would take; without a stage, why none can help."""
     resolved, namespace = asked.resolved, asked.module.metadata.namespace
     if resolved.build is not None:
         signed = f", then {_signing(resolved.sign)}" if resolved.sign else ""

@@ -1,1 +1,1 @@
-"""Other releases fetched for the operator: by a Pod on its node, or straight from a registry."""
+"""Fetches other releases for the operator, by a Pod on its node or straight from a registry."""

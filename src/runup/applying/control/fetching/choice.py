@@ -1,4 +1,4 @@
-"""Which way an operator fetches other releases, as it was told."""
+"""Selects how the operator fetches other releases, by its flag `--release-source`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Source = Literal["pod", "registry"]
 def fetching(
     source: Source, client: Client, clock: Clock, *, images: ReleaseImages, place: Workplace, folder: Path, profile: str
 ) -> Payloads:
-    """By a Pod on the operator's node, whose files it finds in `folder`, or straight from the registry."""
+    """Returns the loader for `source`: a Pod that copies to `folder` on the operator's node, or the registry."""
     if source == "registry":
         return FromRegistry(images, profile=profile)
     return FromPod(client, clock, namespace=place.namespace, node=place.node_name, folder=folder, profile=profile)

@@ -1,7 +1,7 @@
-"""Releases by a `version-*` Pod: it copies them into a folder of the operator's node, where they are read.
+"""Fetches releases by a `version-*` Pod that copies them into a folder of the operator's node, and reads them there.
 
-What is true afterwards: of a release that was fetched its folder, whole, and no Pod; of one that was not, its last Pod,
-whose status says why, until the next is asked for. The folder holds one release: the next Pod empties it first.
+A fetch that succeeds leaves the complete folder and no Pod. A fetch that fails leaves its Pod, whose status says why,
+until the next fetch. The folder holds one release: the next Pod empties it first.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from runup.release.decide.payload import MANIFESTS, RELEASE_MANIFESTS, Payload
 log = structlog.get_logger("payload")
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
-# cvo-behaviour 1.4: what is left of four minutes once the signature is verified; the Pod's own limit is shorter.
+# The limit of a retrieval once the signature is verified (cvo-behaviour 1.4); the Pod's own deadline is shorter.
 WITHIN_S = 240.0
 POLL_S = 1.0
 _LETTERS = string.ascii_lowercase + string.digits
-# A Pod carries no checks: they are for preflights, which read them out of the image.
+# The Pod copies no checks, because only preflights need them, and those read them out of the image.
 _FOLDERS = (MANIFESTS, RELEASE_MANIFESTS)
 
 
 class FromPod:
-    """Implements `Payloads`. `folder` is where this process sees `retrieval.PAYLOADS` of the node `node`."""
+    """A `Payloads` that runs a Pod on `node`; this process sees the node's `retrieval.PAYLOADS` as `folder`."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class FromPod:
         self._folder = folder
         self._profile = profile
         self._within_s = within_s
-        # One at a time: each empties the folder of all others.
+        # One retrieval at a time, because each Pod empties the folder first.
         self._one = asyncio.Lock()
 
     async def load(self, release: Release) -> Payload:
-        """The release in `release.image`; raises NotLoaded."""
+        """Returns the payload of `release.image`, fetched if its folder is not complete; raises NotLoaded."""
         if not release.image:
             raise NotLoaded("no payload image has been specified", reason="RetrievePayload")
         folder = self._folder / retrieval.folder_name(release.image)
@@ -87,11 +87,12 @@ class FromPod:
             raise NotLoaded(error.message, reason="LoadPayload") from error
 
     async def _prune(self) -> None:
-        """Remove what earlier retrievals left, finished or not; raises KubeError."""
+        """Deletes the Pods and Jobs of earlier retrievals, finished or not; raises KubeError."""
+        # Operators of earlier versions used Jobs, which have no label: only the name's prefix identifies them.
         for resource, selector in ((PODS, retrieval.SELECTOR), (JOBS, "")):
             page = await self._client.send(calls.list_raw(resource, self._namespace, label_selector=selector))
-            for found in page.items:
-                name = found["metadata"]["name"]
+            for leftover in page.items:
+                name = leftover["metadata"]["name"]
                 if selector or name.startswith(retrieval.PREFIX):
                     await self._delete(resource, name)
 
@@ -102,44 +103,43 @@ class FromPod:
             return
 
     async def _fetch(self, release: Release, folder: Path) -> None:
-        """Let a Pod fill `folder`; raises KubeError, Terminal."""
+        """Runs a Pod that fills `folder`, and deletes it if it succeeded; raises KubeError, Terminal."""
         suffix = "".join(secrets.choice(_LETTERS) for _ in range(5))
-        wanted = retrieval.pod(
-            release.image, release.version, namespace=self._namespace, node=self._node, suffix=suffix
-        )
-        name = wanted["metadata"]["name"]
+        pod = retrieval.pod(release.image, release.version, namespace=self._namespace, node=self._node, suffix=suffix)
+        name = pod["metadata"]["name"]
         try:
-            await self._client.send(calls.create(PODS, wanted, field_manager="cluster-version-operator"))
+            await self._client.send(calls.create(PODS, pod, field_manager="cluster-version-operator"))
             log.info("release: a pod fetches it", image=release.image, pod=name)
             await self._until_ended(name)
             if not await in_thread(lambda: _is_whole(folder), f"look into {folder}"):
                 raise Terminal(await in_thread(lambda: _lacking(folder), "look"), reason="RetrievePayload")
         except asyncio.CancelledError:
-            # Nobody waits for it any more; a stop of this process leaves it to the next retrieval.
+            # The release is no longer wanted, so its Pod goes, too. If the process ends first, the next one prunes it.
             await asyncio.shield(self._delete(PODS, name))
             raise
         await self._delete(PODS, name)
 
     async def _until_ended(self, name: str) -> None:
         deadline = self._clock.monotonic() + self._within_s
-        last = "it was not seen"
+        last_seen = "it was not seen"
         while self._clock.monotonic() < deadline:
             try:
-                found = await self._client.send(calls.get_raw(PODS, name, self._namespace))
+                pod = await self._client.send(calls.get_raw(PODS, name, self._namespace))
             except NotFound as error:
                 raise Terminal(f"pod {name} was deleted by somebody else", reason="RetrievePayload") from error
             except (Transient, ApiError) as error:
-                last = error.message
+                # The Pod continues without the API server, so only the deadline ends the wait.
+                last_seen = error.message
                 await self._clock.sleep(POLL_S)
                 continue
-            end = retrieval.ended(found)
+            end = retrieval.ended(pod)
             if end is not None:
                 if end.error:
                     raise Terminal(end.error, reason="RetrievePayload")
                 return
-            last = retrieval.waiting(found)
+            last_seen = retrieval.waiting(pod)
             await self._clock.sleep(POLL_S)
-        raise Terminal(f"pod {name} did not end within {self._within_s:g} s: {last}", reason="RetrievePayload")
+        raise Terminal(f"pod {name} did not end within {self._within_s:g} s: {last_seen}", reason="RetrievePayload")
 
 
 def _is_whole(folder: Path) -> bool:
@@ -147,7 +147,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _lacking(folder: Path) -> str:
-    """What `folder` lacks of a release, empty where it is one."""
+    """Returns which parts of a release `folder` lacks, in words; "" if it is complete."""
     if not folder.is_dir():
         return f"the pod ended and {folder} is not there; does this operator see the node's {retrieval.PAYLOADS}?"
     paths = (path.relative_to(folder).as_posix() for name in _FOLDERS for path in (folder / name).rglob("*"))

@@ -1,4 +1,4 @@
-"""The files of another release -> its payload; what is wrong with them is one NotLoaded, what is odd is logged."""
+"""Parses the files of another release into its payload. Errors raise one NotLoaded, oddities are only logged."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from runup.release.decide import whole
 from runup.release.decide.payload import Payload, load_payload
 
 log = structlog.get_logger("payload")
-# A condition holds 32 KiB, and a release may have hundreds of broken files.
+# Bytes of the error: a condition's message has at most 32 KiB, and a release may have hundreds of broken files.
 MAX_ERROR = 8192
 _MAX_TOLD = 20
 
 
 def payload_of(files: Mapping[str, bytes], release: Release, profile: str) -> Payload:
-    """The release in `files`, path in the image to bytes; raises NotLoaded."""
+    """Returns the payload in `files`, which maps paths in the image to bytes; raises NotLoaded."""
     try:
         whole.check(files, release.image)
         payload = load_payload(files, source=release.image, release_image=release.image, profile=profile)
     except Terminal as error:
         raise NotLoaded(cut(error.message, MAX_ERROR), reason="LoadPayload") from error
-    odd = (*payload.warnings, *payload.metadata.problems, *whole.oddities(payload))
-    for warning in odd[:_MAX_TOLD]:
+    oddities = (*payload.warnings, *payload.metadata.problems, *whole.oddities(payload))
+    for warning in oddities[:_MAX_TOLD]:
         log.warning("release: odd", image=release.image, what=warning)
-    if len(odd) > _MAX_TOLD:
-        log.warning("release: odd", image=release.image, what=f"and {len(odd) - _MAX_TOLD} more")
+    if len(oddities) > _MAX_TOLD:
+        log.warning("release: odd", image=release.image, what=f"and {len(oddities) - _MAX_TOLD} more")
     return payload

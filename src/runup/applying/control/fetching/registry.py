@@ -1,4 +1,4 @@
-"""Releases straight from their registry, with the cluster's own pull secret and mirrors; no Pod, nothing on disk."""
+"""Fetches releases from their registry, with the cluster's pull secret and mirrors; needs no Pod and no disk."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from runup.release.control.release_images import ReleaseImages, Unread
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 from runup.release.decide.payload import FOLDERS, Payload
 
-# As long as a Pod has in all (cvo-behaviour 1.4): a base image of some hundred megabytes is read through.
+# The same limit as for a Pod (cvo-behaviour 1.4): layers of some hundred megabytes may have to be read.
 WITHIN_S = 240.0
 
 
 class FromRegistry:
-    """Implements `Payloads`."""
+    """A `Payloads` that reads the image's layers from the registry."""
 
     def __init__(self, images: ReleaseImages, *, profile: str = DEFAULT_PROFILE, within_s: float = WITHIN_S) -> None:
         self._images = images
@@ -23,7 +23,7 @@ class FromRegistry:
         self._within_s = within_s
 
     async def load(self, release: Release) -> Payload:
-        """The release in `release.image`; raises NotLoaded."""
+        """Returns the payload of `release.image`; raises NotLoaded."""
         if not release.image:
             raise NotLoaded("no payload image has been specified", reason="RetrievePayload")
         try:
@@ -31,5 +31,5 @@ class FromRegistry:
         except Unread as error:
             text = f"Unable to download and prepare the update: {error.message}"
             raise NotLoaded(text, reason="RetrievePayload") from error
-        # Some megabytes of YAML take seconds, in which the operator has other things to do.
+        # Parsing some megabytes of YAML takes seconds, which would block the event loop.
         return await in_thread(lambda: payload_of(files, release, self._profile), f"load {release.image}")
