@@ -1,4 +1,4 @@
-"""runup: the release you want to go to checks the cluster you have, before the update."""
+"""runup: lets the release to update to check the cluster before the update."""
 
 import kubekit
 

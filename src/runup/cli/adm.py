@@ -1,4 +1,4 @@
-"""`runup adm upgrade`: the same commands where `oc adm` has them."""
+"""`runup adm upgrade`: the commands of `runup upgrade` under the name that `oc adm` uses."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reading ClusterVersion and changing it, for every command that does.
+"""Reads and changes ClusterVersion for every command.
 
-A change that depends on what was read carries the resourceVersion; on a conflict it is decided anew on the newer
+A change that depends on what was read carries the resourceVersion. On a conflict it is decided again on the newer
 object, so that two administrators at once never overwrite each other unseen.
 """
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from runup.api.config_v1 import ClusterVersion
     from runup.preflight.decide import history
 
-# Types are imported where something is decoded: half of the commands read JSON as it is.
+# Wire types are imported only where something is decoded: half of the commands read plain JSON and start faster.
 CLUSTER_VERSION = RESOURCES["runup.api.config_v1.ClusterVersion"]
 CONFIG_MAP = RESOURCES["kubekit.api.core_v1.ConfigMap"]
 NAME = "version"
 FIELD_MANAGER = "runup"
-# The ConfigMap of why, by whom and until when.
+# The ConfigMap with the reason, author and end of each accepted risk.
 ACCEPTED = "accepted-risks"
 namespace = operator_namespace
 NO_CLUSTER_VERSION = (
@@ -39,7 +39,7 @@ Patch = dict[str, Any]
 
 
 def read(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> ClusterVersion:
-    """The ClusterVersion; raises CommandError with oc's text where the cluster has none (its words differ a little)."""
+    """Returns the ClusterVersion. Raises CommandError with oc's text, completed by `no` and `server`, without one."""
     from runup.api.config_v1 import ClusterVersion
 
     try:
@@ -49,7 +49,7 @@ def read(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> C
 
 
 def read_raw(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> dict[str, Any]:
-    """The same as it was sent."""
+    """Returns the ClusterVersion as JSON. Raises CommandError as `read` does."""
     try:
         return client.send(calls.get_raw(CLUSTER_VERSION, NAME))
     except NotFound as error:
@@ -57,7 +57,7 @@ def read_raw(client: SyncClient, *, no: str = "No", server: str = "version 4 ") 
 
 
 def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:
-    """What people call the cluster: the name of its infrastructure, else its server's host, else its ID."""
+    """Returns the cluster's display name: its infrastructure's name, else its server's host, else its ID."""
     from runup.api.config_v1 import ClusterVersion, Infrastructure, InfrastructureStatus
     from runup.cli.render.cluster_name import cluster_name
 
@@ -73,7 +73,7 @@ def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:
 
 
 def read_history(client: SyncClient, namespace: str) -> history.History:
-    """The stored reports; none where the ConfigMap is missing or may not be read, since they only add detail."""
+    """Returns the stored reports; none if the ConfigMap is missing or may not be read, since they only add detail."""
     from kubekit.api.core_v1 import ConfigMap
     from runup.preflight.decide import history  # which not every command asks for
 
@@ -84,7 +84,7 @@ def read_history(client: SyncClient, namespace: str) -> history.History:
 
 
 def read_record(client: SyncClient, name: str) -> dict[str, Any] | None:
-    """A ConfigMap of the operator as it was sent; none where there is none, or it may not be read."""
+    """Returns a ConfigMap of the operator as JSON; None if it does not exist or may not be read."""
     try:
         return client.send(calls.get_raw(CONFIG_MAP, name, namespace()))
     except (NotFound, Forbidden):
@@ -92,17 +92,18 @@ def read_record(client: SyncClient, name: str) -> dict[str, Any] | None:
 
 
 def read_accepted(client: SyncClient, cluster: ClusterVersion) -> Mapping[str, str]:
-    """The accepted names that count now, each with why; all of them where their records may not be read."""
+    """Returns the accepted names that count now, each with its reason; all of them if their records may not be read."""
     from runup.cli import facts
     from runup.preflight.decide.findings import accepted, accepted_names
 
+    # Most clusters accept no risks, and are spared the request.
     if not accepted_names(cluster):
         return {}
     return accepted(cluster, facts.texts(read_record(client, ACCEPTED), "data"), client.now())
 
 
 def patch(client: SyncClient, body: Patch, *, dry_run: bool = False, strict: bool = False) -> ClusterVersion:
-    """Send one merge patch; the answer is the object as the server has it now."""
+    """Sends one merge patch and returns the changed object."""
     from runup.api.config_v1 import ClusterVersion
 
     call = calls.merge_patch(
@@ -123,10 +124,11 @@ def change(
     *,
     send: Callable[[Patch], ClusterVersion],
 ) -> tuple[ClusterVersion, ClusterVersion | None]:
-    """Patch what `decide` says, and only if nobody else wrote since; returns what it was decided on, and the result.
+    """Sends the patch that `decide` returns, unless somebody wrote in between; returns the object before and after.
 
-    The result is None where `decide` found nothing to do. Raises Conflict after several attempts.
+    The result is None if `decide` found nothing to change. Raises Conflict after several attempts.
     """
+    # Each conflict means that somebody else's write succeeded, so that a few attempts are enough.
     for _ in range(_ATTEMPTS - 1):
         body = decide(cluster)
         if body is None:

@@ -1,7 +1,7 @@
-"""What completes the values of flags without asking a cluster: fixed words, scenarios, folders.
+"""Completes the values of flags without a request to a cluster: fixed words, scenarios, folders.
 
-What a cluster is asked for is in `runup.cli.names`. Whatever goes wrong here completes nothing, too: a shell
-that prints an error into the line is worse than one that offers nothing.
+Completion that needs a request is in `runup.cli.names`. Any error here results in no completion, too: a shell that
+prints an error into the line is worse than one that offers nothing.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def item(value: str, **said: Any) -> CompletionItem:
-    """One candidate; `help` is what is said of it, `type` leaves it to the shell (`dir`, `file`)."""
+    """Returns one candidate; `help` is its description, `type` leaves completion to the shell (`dir`, `file`)."""
     from click.shell_completion import CompletionItem  # only a command line that is being completed needs it
 
     return CompletionItem(value, **said)
 
 
 def of(names: Callable[[click.Context], Iterable[str]]) -> Completer:
-    """A completer that offers those of `names` which begin with what was typed."""
+    """Returns a completer that offers those of `names` that begin with the typed text."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         try:
@@ -37,10 +37,10 @@ def of(names: Callable[[click.Context], Iterable[str]]) -> Completer:
 
 
 def folders(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Leave it to the shell: names of folders."""
+    """Leaves the completion of folder names to the shell."""
     return [item(incomplete, type="dir")]
 
 
 def files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Leave it to the shell: names of files."""
+    """Leaves the completion of file names to the shell."""
     return [item(incomplete, type="file")]

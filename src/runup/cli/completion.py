@@ -1,7 +1,7 @@
-"""`runup completion SHELL`: the script that completes commands, flags, versions and risk names.
+"""`runup completion SHELL`: prints the script that completes commands, flags, versions and risk names.
 
-The script asks `runup` itself; what a cluster must answer is asked with a short time limit, and no answer is no
-completion rather than an error (`runup.cli.names`).
+The script calls `runup` itself. Completion that needs a request to the cluster has a short time limit, and no answer
+results in no completion rather than an error (`runup.cli.names`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ PLUGIN = """\
 # Save as kubectl_complete-runup (and oc_complete-runup), executable, in a folder of PATH.
 exec runup completion candidates -- "$@"
 """
-# What click's scripts lack: bash takes `--to=5` for three words, zsh replaces all of it, fish wants all of it back, and
-# a zsh that has never run `compinit` has no `compdef`. Each row: what comes first, what is replaced, and by what.
+# Fixes to click's scripts: bash splits `--to=5` into three words, zsh replaces all of it, fish expects all of it back,
+# and a zsh that has never run `compinit` has no `compdef`. Each row: a first line, the text replaced, its replacement.
 _CHANGES = {
     "bash": (
         "",
@@ -77,14 +77,15 @@ def completion(ctx: click.Context, shell: str, words: tuple[str, ...]) -> None:
 def _script(shell: str, root: click.Command) -> str:
     from click.shell_completion import get_completion_class
 
-    found = get_completion_class(shell)
-    assert found is not None
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
     # click asks bash for its version here; the script itself does not depend on it.
     scripts = [
-        found(root, {}, program, f"_{program.upper().replace('-', '_')}_COMPLETE").source()
+        completion_class(root, {}, program, f"_{program.upper().replace('-', '_')}_COMPLETE").source()
         for program in ("runup", "kubectl-runup", "oc-runup")
     ]
     first, old, new = _CHANGES[shell]
+    # A new version of click may print other scripts, and the fixes would silently do nothing.
     assert all(old in script for script in scripts), "click's script is another one now"
     return "\n".join([first, *(script.replace(old, new) for script in scripts)])
 
@@ -93,8 +94,8 @@ def _candidates(root: click.Command, words: list[str]) -> str:
     from click.shell_completion import ShellComplete
 
     incomplete = words.pop() if words else ""
-    found = ShellComplete(root, {}, "runup", "_RUNUP_COMPLETE").get_completions(words, incomplete)
-    lines = [f"{item.value}\t{item.help}" if item.help else str(item.value) for item in found if item.type == "plain"]
-    kinds = {item.type for item in found}
+    items = ShellComplete(root, {}, "runup", "_RUNUP_COMPLETE").get_completions(words, incomplete)
+    lines = [f"{item.value}\t{item.help}" if item.help else str(item.value) for item in items if item.type == "plain"]
+    kinds = {item.type for item in items}
     directive = ":16" if "dir" in kinds else ":0" if "file" in kinds else ":4"
     return "\n".join([*lines, directive]) + "\n"

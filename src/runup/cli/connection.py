@@ -1,7 +1,7 @@
-"""Which cluster a command talks to: the options before or after the command's name, and the client made of them.
+"""The connection options, before or after the command's name, and the client made from them.
 
-The kube layer is imported when the first request is about to be sent, so that help, flag errors and `runup version`
-do not pay for it.
+The kube layer is imported just before the first request, so that help, flag errors and `runup version` start without
+loading it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Connection:
-    """What the options said; the last one given wins."""
+    """The values of the connection options; the last one given wins."""
 
     def __init__(self, kubeconfig: str | None = None, context: str | None = None) -> None:
         self.kubeconfig = kubeconfig
@@ -31,21 +31,26 @@ class Connection:
         self.as_group: tuple[str, ...] = ()
 
     def config(self) -> ClusterConfig:
-        """The cluster and the credentials; raises ConfigError."""
+        """Returns the cluster and the credentials. Raises ConfigError."""
         from msgspec.structs import replace
 
         from kubekit.kube import config
         from runup.cli.errors import CommandError
 
-        found = config.load(self.kubeconfig, self.context)
+        cluster_config = config.load(self.kubeconfig, self.context)
         if self.as_group and not self.as_user:
             raise CommandError("--as-group needs --as: groups are added to a user")
+        # https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
         impersonation = [("Impersonate-User", self.as_user)] if self.as_user else []
         impersonation += [("Impersonate-Group", group) for group in self.as_group]
-        return replace(found, headers=(*found.headers, *impersonation)) if impersonation else found
+        return (
+            replace(cluster_config, headers=(*cluster_config.headers, *impersonation))
+            if impersonation
+            else cluster_config
+        )
 
     def client(self, purpose: str = "") -> SyncClient:
-        """A client of that cluster, whose log names the `purpose` as it does oc's; raises ConfigError."""
+        """Returns a client of that cluster whose user agent names the `purpose`, as oc's does. Raises ConfigError."""
         from kubekit.kube.client_sync import SyncClient
         from runup import __version__
 
@@ -54,11 +59,12 @@ class Connection:
 
 
 def connection_of(ctx: click.Context) -> Connection:
-    """The connection that this command line describes."""
+    """Returns the connection that this command line describes."""
     return ctx.find_root().ensure_object(Connection)
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...] | None) -> None:
+    # An option that is not given must not overwrite the one before the subcommand.
     if value and param.name is not None:
         setattr(connection_of(ctx), param.name, value)
 
@@ -99,5 +105,5 @@ _OPTIONS = (
 
 
 def connection_options(function: F) -> F:
-    """Add `--kubeconfig`, `--context`, `--as` and `--as-group`; they may stand before or after the command's name."""
+    """Adds `--kubeconfig`, `--context`, `--as` and `--as-group`, which may stand before or after the command's name."""
     return with_options(_OPTIONS)(function)

@@ -1,7 +1,7 @@
-"""The one place where an error becomes text on stderr and an exit code, in `oc`'s words.
+"""Turns an error into text on stderr and an exit code, in `oc`'s words; no other module does.
 
-A command raises `CommandError` (its message is the whole of what the user reads), `UsageProblem`, or whatever the kube
-layer raises; `describe` turns it into bytes. Anything that it does not know is our bug and keeps its traceback.
+A command raises `CommandError` (its message is the whole of what the user reads), `UsageProblem`, or an error of the
+kube layer; `describe` turns it into text. An unknown exception is a bug of ours and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubekit.lang.value import Value
 
 
 class CommandError(Exception):
-    """The command ends here; `message` says what is wrong and the way out."""
+    """An error that ends the command; `message` says what is wrong and the way out."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -22,24 +22,24 @@ class CommandError(Exception):
 
 
 class UsageProblem(click.UsageError):
-    """The command line itself is wrong; `oc` adds where the help is."""
+    """An error in the command line itself; like `oc`, the message adds where the help is."""
 
 
 class Failure(Value):
-    """What stderr gets, and the exit code."""
+    """The text for stderr, and the exit code."""
 
     text: str
     code: int = 1
 
 
 def with_prefix(message: str) -> str:
-    """`error: ` once, and one newline at the end (kubectl's CheckErr)."""
+    """Returns the message with `error: ` once, and one newline at the end (kubectl's CheckErr)."""
     text = message if message.startswith("error: ") else f"error: {message}"
     return text if text.endswith("\n") else text + "\n"
 
 
 def describe(error: Exception) -> Failure | None:
-    """What the user reads of `error`, or None where it is a bug of ours."""
+    """Returns what the user reads of `error`, or None if it is a bug of ours."""
     if isinstance(error, CommandError):
         return Failure(with_prefix(error.message), error.code)
     if isinstance(error, click.ClickException):
@@ -59,7 +59,7 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _of_kube(error: Exception) -> Failure | None:
-    # Whoever raised one of these has imported the kube layer already; before that there is nothing to recognise.
+    # These errors can only be raised once the kube layer is imported, so it need not be imported to recognise them.
     import sys
 
     codec = sys.modules.get("kubekit.api.codec")
@@ -86,12 +86,13 @@ def _unreachable(address: str, detail: str, *, refused: bool) -> str:
 
 
 def _invalid(error: Exception) -> str:
-    """kubectl's text for a 422: one cause on the same line, several below each other (pkg/cmd/util checkErr)."""
+    """Returns kubectl's text for a 422: one cause on the same line, several on lines below (pkg/cmd/util checkErr)."""
     from kubekit.kube.errors import Invalid
 
     assert isinstance(error, Invalid)
     details = error.status.details
     causes = [] if details is None else [f"{c.field}: {c.message}" if c.field else c.message for c in details.causes]
+    # kubectl prints each cause once (k8s.io/kubectl pkg/cmd/util, statusCausesToAggrError).
     causes = list(dict.fromkeys(causes))
     if details is None or not (details.kind or details.name):
         head = "The request is invalid"
@@ -107,7 +108,7 @@ def _invalid(error: Exception) -> str:
 
 
 def _of_file(error: Exception) -> Failure | None:
-    """A file or folder that was named and cannot be used, or a full disk."""
+    """Returns the text about a named file or folder that cannot be used, or about a full disk."""
     if isinstance(error, OSError) and error.strerror:
         named = f"{error.filename}: " if error.filename else ""
         return Failure(with_prefix(f"{named}{error.strerror}"))
@@ -115,12 +116,12 @@ def _of_file(error: Exception) -> Failure | None:
 
 
 def message_of(error: Exception) -> str:
-    """The bare message of an API error, for texts such as `Unable to upgrade: ...`."""
+    """Returns the bare message of an API error, for texts such as `Unable to upgrade: ...`."""
     message = getattr(error, "message", None)
     if not isinstance(message, str):
         return str(error)
-    # A refused patch quotes the whole patched object first; the fault after it is what a reader needs.
-    _, found, fault = (
+    # The server's answer to a rejected patch quotes the whole patched object first; only the fault after it is useful.
+    _, separator, fault = (
         message.partition('": strict decoding error: ') if message.startswith(' "" is invalid: ') else ("",) * 3
     )
-    return f"strict decoding error: {fault}" if found else message
+    return f"strict decoding error: {fault}" if separator else message

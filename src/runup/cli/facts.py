@@ -1,7 +1,7 @@
-"""What `upgrade`, `recommend`, `channel` and `rollback` read of a ClusterVersion, out of its JSON. Pure.
+"""Reads from a ClusterVersion's JSON what `upgrade`, `recommend`, `channel` and `rollback` need. Pure.
 
-Plain tuples and no wire types: these commands also read files, and there importing a decoder takes longer than all
-that it would decode. What is not as it should be (a dump is anybody's text) counts as absent.
+It uses plain tuples and no wire types: these commands also read files, and importing a decoder takes longer than
+decoding them. Malformed values (a dump may hold any text) count as absent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Risk(Value):
 
 
 class Update(Value):
-    """An update that is offered; one without risks is recommended whatever its conditions say."""
+    """An offered update; one without risks is recommended whatever its conditions say."""
 
     release: Release
     risks: tuple[Risk, ...] = ()
@@ -47,7 +47,7 @@ class Update(Value):
 
 
 class Facts(Value):
-    """A ClusterVersion as far as update advice is concerned. `json` is the whole object as it was read."""
+    """The parts of a ClusterVersion that update advice needs. `json` is the whole object as it was read."""
 
     json: JSON
     channel: str
@@ -60,18 +60,20 @@ class Facts(Value):
     history: tuple[Release, ...]
 
     def condition(self, type_: str) -> Condition | None:
-        """The first condition of this type."""
+        """Returns the first condition of this type."""
         return first(self.conditions, type_)
 
     @property
     def not_recommended(self) -> list[tuple[Update, Condition]]:
-        """The conditional updates whose Recommended is there and not True, each with that condition."""
+        """The conditional updates whose Recommended exists and is not True, each with that condition."""
         pairs = ((update, update.recommended) for update in self.conditional)
-        return [(update, said) for update, said in pairs if said is not None and said.status != "True"]
+        return [
+            (update, condition) for update, condition in pairs if condition is not None and condition.status != "True"
+        ]
 
 
 def read(document: JSON) -> Facts:
-    """The facts of the ClusterVersion `document`."""
+    """Returns the facts of the ClusterVersion `document`."""
     spec, status = mapping(document, "spec"), mapping(document, "status")
     desired = mapping(status, "desired")
     return Facts(
@@ -88,37 +90,38 @@ def read(document: JSON) -> Facts:
 
 
 def first(conditions: Iterable[Condition], type_: str) -> Condition | None:
-    """The first of `conditions` of this type, as every client of ClusterVersion reads it."""
+    """Returns the first of `conditions` of this type, as every client of ClusterVersion reads it."""
     return next((condition for condition in conditions if condition.type == type_), None)
 
 
 def conditions_of(holder: Mapping[str, Any]) -> tuple[Condition, ...]:
-    """The conditions of a status; one whose status is none of the three says Unknown."""
+    """Returns the conditions of a status. One without a status gets Unknown."""
     return tuple(
+        # metav1.Condition requires a status, so that a missing one can only be unknown.
         Condition(text(each, "type"), text(each, "status") or "Unknown", text(each, "reason"), text(each, "message"))
         for each in mappings(holder, "conditions")
     )
 
 
 def text(holder: Mapping[str, Any], key: str) -> str:
-    """A text, empty where there is none."""
+    """Returns the string at `key`, empty if there is none."""
     value = holder.get(key)
     return value if isinstance(value, str) else ""
 
 
 def mapping(holder: Mapping[str, Any], key: str) -> JSON:
-    """An object, empty where there is none."""
+    """Returns the object at `key`, empty if there is none."""
     value = holder.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def texts(holder: Mapping[str, Any] | None, key: str) -> dict[str, str]:
-    """The texts of an object, empty where there is none."""
+    """Returns the string fields of the object at `key`, empty if there is none."""
     return {name: value for name, value in mapping(holder or {}, key).items() if isinstance(value, str)}
 
 
 def mappings(holder: Mapping[str, Any], key: str) -> list[JSON]:
-    """The objects of a list."""
+    """Returns the objects in the list at `key`."""
     return [each for each in _items(holder, key) if isinstance(each, dict)]
 
 

@@ -1,8 +1,8 @@
-"""A ClusterVersion out of files, for commands that ask no server: `--mock-clusterversion FILE` and `--dump DIR`.
+"""Reads a ClusterVersion from files, for commands that use no server: `--mock-clusterversion FILE` and `--dump DIR`.
 
-The first is one file, as oc's own test cases have it. The second is a must-gather, a tree of `oc adm inspect`, an
-Insights archive, or a folder of YAML. Of a dump only what these commands need is looked for and read: a must-gather
-has gigabytes, and nobody waits for those to be told a list of versions.
+The first is one file, as in oc's own test cases. The second is a must-gather, a tree of `oc adm inspect`, an Insights
+archive, or a folder of YAML. Of a dump only the files that these commands need are read: a must-gather may have
+gigabytes, too much to read for a list of versions.
 """
 
 # pathlib takes longer to import than these commands take to read.
@@ -24,7 +24,7 @@ MARK = "-cv.yaml"
 _NO_FILE = "no such file or directory"
 _SUFFIXES = (".yaml", ".yml", ".json")
 _TREE = "cluster-scoped-resources"
-# A must-gather has a folder for its own name and one for each image above the tree.
+# Levels searched for a tree: a must-gather has a folder for its own name and one for each image above it.
 _DEPTH = 4
 _VERSION = os.path.join("config.openshift.io", "clusterversions")
 _INSIGHTS = ("config/version.json", "config/clusterversion.json", "config/clusterversion/version.json")
@@ -33,9 +33,9 @@ _MAX_CANDIDATES = 100_000
 
 
 class Read(Value):
-    """What files say. `alerts` is the parsed answer of Prometheus, None without one; `problem`: why it is none.
+    """The content of the files. `alerts` is Prometheus' parsed answer, None without one; `problem`: why it is missing.
 
-    `config_maps` are the operator's own, by name, as far as the dump has them.
+    `config_maps` are the operator's own, as far as the dump has them.
     """
 
     cluster: JSON
@@ -46,14 +46,15 @@ class Read(Value):
 
 
 def mock(path: str) -> Read:
-    """The case whose ClusterVersion is in `path`; its alerts are in the file beside it. Raises CommandError."""
+    """Reads the case whose ClusterVersion is in `path`; its alerts are in the file beside it. Raises CommandError."""
     cluster = _first(_document(path), path)
     beside = path.replace(MARK, "-alerts.json", 1)
     return _with_alerts(Read(cluster), beside)
 
 
 def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
-    """The dump at `path`, packed or not; alerts and ConfigMaps where they are wanted. Raises CommandError."""
+    """Reads the dump at `path`, packed or not; alerts and ConfigMaps only if requested. Raises CommandError."""
+    # oc's test cases are named without their endings.
     if not os.path.exists(path) and os.path.isfile(path + MARK):
         return mock(path + MARK)
     with _opened(path) as folder:
@@ -91,7 +92,7 @@ def _opened(path: str) -> Iterator[str]:
 
 
 def _roots(folder: str, depth: int = 0) -> Iterator[str]:
-    """The folders with a tree of `oc adm inspect` in them, in order of their names."""
+    """Yields the folders that hold a tree of `oc adm inspect`, sorted by name."""
     try:
         below = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
     except OSError:
@@ -104,30 +105,31 @@ def _roots(folder: str, depth: int = 0) -> Iterator[str]:
 
 
 def _in_trees(roots: list[str]) -> list[JSON]:
-    found = []
+    versions = []
     for root in roots:
         place = os.path.join(root, _TREE, _VERSION)
         for file in (*_files(place), f"{place}.yaml", f"{place}.json"):
-            found += _versions_in(file)
-    return found
+            versions += _versions_in(file)
+    return versions
 
 
 def _in_archive(folder: str) -> list[JSON]:
-    """What the Insights operator gathered; its files leave out what the path says."""
+    """Returns the ClusterVersion of an Insights archive, whose files omit the kind and name that their path states."""
     for below in ("", *sorted(os.listdir(folder))):
         for name in _INSIGHTS:
             file = os.path.join(folder, below, name)
+            # Archives of different releases have the file at different paths; the first is taken.
             if os.path.isfile(file) and isinstance(document := _document(file), dict):
                 return [document]
     return []
 
 
 def _in_folder(folder: str) -> list[JSON]:
-    return [found for file in _mentioning(folder, b"ClusterVersion") for found in _versions_in(file)]
+    return [version for file in _mentioning(folder, b"ClusterVersion") for version in _versions_in(file)]
 
 
 def _mentioning(folder: str, word: bytes) -> Iterator[str]:
-    """Files of objects below `folder` that have `word` in them."""
+    """Yields the files of objects below `folder` that contain `word`."""
     for number, file in enumerate(_walk(folder), 1):
         if number > _MAX_CANDIDATES:
             raise CommandError(f"{folder} has more than {_MAX_CANDIDATES} files; give the folder of one dump")
@@ -151,7 +153,7 @@ def _files(folder: str) -> list[str]:
 
 
 def _versions_in(file: str) -> list[JSON]:
-    """The ClusterVersions `version` in `file`; one that cannot be read is none, as in every other reading of dumps."""
+    """Returns the ClusterVersions `version` in `file`; none if it is unreadable, as in every other reader of dumps."""
     return [obj for obj in _objects(file) if text(obj, "kind") == "ClusterVersion" and _name(obj) in ("", "version")]
 
 
@@ -168,6 +170,7 @@ def _objects(file: str) -> Iterator[JSON]:
         return
     for document in documents:
         for item in _items(document):
+            # The items of a list do not repeat the list's kind: `ConfigMapList` has items without `kind`.
             if isinstance(document, dict) and text(document, "kind").endswith("List"):
                 item.setdefault("kind", text(document, "kind").removesuffix("List"))
             yield item
@@ -182,6 +185,7 @@ def _items(document: Any) -> list[JSON]:
 def _newest(found: list[JSON], path: str) -> JSON:
     if not found:
         raise CommandError(f"the dump {path} has no ClusterVersion, so nothing is known of its updates")
+    # A dump may hold one object twice, as gathered at different times.
     return max(found, key=_resource_version)
 
 
@@ -195,12 +199,12 @@ def _name(obj: JSON) -> str:
 
 
 def _of_file(path: str) -> Read:
-    found = _versions_in(path)
-    return mock(path) if MARK in path else Read(_newest(found, path))
+    versions = _versions_in(path)
+    return mock(path) if MARK in path else Read(_newest(versions, path))
 
 
 def _of_cases(folder: str) -> Read | None:
-    """The one case of a folder of oc's own; None where it is no such folder."""
+    """Returns the one case of a folder of oc's test cases; None if it is not such a folder."""
     cases = [file for file in _files(folder) if file.endswith(MARK)]
     if len(cases) > 1:
         listed = "\n".join(f"  {case.removesuffix(MARK)}" for case in cases)
@@ -209,7 +213,7 @@ def _of_cases(folder: str) -> Read | None:
 
 
 def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
-    """The ConfigMaps of the operator's namespace."""
+    """Yields the ConfigMaps of the operator's namespace."""
     from runup.cli.place import operator_namespace
 
     namespace = operator_namespace()
@@ -219,6 +223,7 @@ def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
         files += [*_files(os.path.join(core, "configmaps")), os.path.join(core, "configmaps.yaml")]
     for file in files or (() if roots else _mentioning(folder, b"ConfigMap")):
         for obj in _objects(file):
+            # A cluster has ConfigMaps of the same names in other namespaces.
             if text(obj, "kind") == "ConfigMap" and text(mapping(obj, "metadata"), "namespace") == namespace:
                 yield obj
 
@@ -247,7 +252,7 @@ def _with_alerts(read: Read, path: str) -> Read:
         return read.replaced(problem=f"parsing alerts: {_go_words(error)}", alerts_path=path)
 
 
-# Python's words for what is wrong with JSON, and Go's.
+# Python's messages for invalid JSON, and Go's, which oc prints.
 _GO_WORDS = {
     "Expecting value": "looking for beginning of value",
     "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
@@ -258,12 +263,12 @@ _GO_WORDS = {
 
 
 def _go_words(error: Exception) -> str:
-    where, said = getattr(error, "pos", -1), getattr(error, "msg", "")
+    where, message = getattr(error, "pos", -1), getattr(error, "msg", "")
     document = getattr(error, "doc", "")
-    if said.startswith("Unterminated string") or (said and not document[where:].strip()):
+    if message.startswith("Unterminated string") or (message and not document[where:].strip()):
         return "unexpected end of JSON input"
-    if said in _GO_WORDS:
-        return f"invalid character '{document[where:].strip()[0]}' {_GO_WORDS[said]}"
+    if message in _GO_WORDS:
+        return f"invalid character '{document[where:].strip()[0]}' {_GO_WORDS[message]}"
     return str(error)
 
 
@@ -279,9 +284,9 @@ def _document(path: str) -> Any:
 
 
 def _first(document: Any, path: str) -> JSON:
-    found = _items(document)
-    if not found:
+    items = _items(document)
+    if not items:
         raise CommandError(f"{path} holds no ClusterVersion")
-    if (kind := text(found[0], "kind")) not in ("", "ClusterVersion"):
+    if (kind := text(items[0], "kind")) not in ("", "ClusterVersion"):
         raise CommandError(f"{path} holds no ClusterVersion but a {kind}")
-    return found[0]
+    return items[0]

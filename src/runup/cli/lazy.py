@@ -1,10 +1,10 @@
 """A click group whose commands are imported when they are used, not when they are listed.
 
-In goes a table of names, places and one-line summaries; out comes a group whose help and completion read the table
-alone. It prevents that `runup version` pays for what `runup upgrade` needs.
+In: a table of names, places and one-line summaries. Out: a group whose help and completion read the table alone, so
+that `runup version` need not import what `runup upgrade` needs.
 
-`Command` and `Group` print help: by the name that the command was called by (`kubectl runup`), options by what they
-do, those that every command has last.
+`Command` and `Group` print help: examples by the name that the command was called by (`kubectl runup`), options
+grouped by purpose, and the options common to all commands last.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEAR = 0.7
 
 
 class _Formatter(click.HelpFormatter):
-    """Help whose examples are called as the command was."""
+    """A help formatter whose examples use the name that the command was called by."""
 
     program = "runup"
 
@@ -37,7 +37,7 @@ class _Formatter(click.HelpFormatter):
 
 
 class Context(click.Context):
-    """A click context whose help is by the program's name."""
+    """A click context whose help uses the program's name."""
 
     def make_formatter(self) -> click.HelpFormatter:
         formatter = _Formatter(width=self.terminal_width, max_width=self.max_content_width)
@@ -46,12 +46,12 @@ class Context(click.Context):
 
 
 class _Helping(click.Command):
-    """A click command whose `--help` is ours."""
+    """A click command with our own `--help` option."""
 
     _help: HelpOption | None = None
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """The same one each time: click looks for it by identity."""
+        """Returns the same option each time, because click compares it by identity."""
         names = self.get_help_option_names(ctx)
         if self._help is None and names:
             self._help = HelpOption(names)
@@ -59,7 +59,7 @@ class _Helping(click.Command):
 
 
 class Command(_Helping):
-    """A click command whose help has its options in `sections`: (title, names of parameters)."""
+    """A click command whose help groups its options by `sections`: (title, names of parameters)."""
 
     context_class = Context
 
@@ -68,7 +68,7 @@ class Command(_Helping):
         self.sections = sections
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options, section by section; what no section has under `Options`, which cluster is meant last."""
+        """Writes the options by section: those in no section under `Options`, the connection options last."""
         _format_options(self, self.sections, ctx, formatter)
 
 
@@ -98,12 +98,12 @@ class Group(_Helping, click.Group):
         self.sections = sections
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """As of a command, and the list of commands."""
+        """Writes the options as a command does, then the list of commands."""
         _format_options(self, self.sections, ctx, formatter)
         self.format_commands(ctx, formatter)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands and options."""
+        """Returns the names of commands and options."""
         from click.shell_completion import CompletionItem
 
         names = [
@@ -116,10 +116,11 @@ class Group(_Helping, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, but an unknown name is reported with everything that followed it, as `oc` does.
+        """Resolves a command as click does, but reports an unknown name with everything after it, as `oc` does.
 
-        Beyond oc: one that is nearly a command's gets that as a hint.
+        Beyond oc: a name close to a command's gets that one as a hint.
         """
+        # Completion parses resiliently: an unfinished name is no error there.
         if ctx.resilient_parsing or self.get_command(ctx, args[0]) is not None:
             return super().resolve_command(ctx, args)
         from difflib import get_close_matches
@@ -127,12 +128,13 @@ class Group(_Helping, click.Group):
         from kubekit.lang.gotext import quoted
         from runup.cli.errors import UsageProblem
 
+        # A wrong hint is worse than none, so only a near match counts.
         near = get_close_matches(args[0].lower(), self.list_commands(ctx), n=1, cutoff=_NEAR)
         hint = f"; did you mean {quoted(near[0])}?" if near else ""
         raise UsageProblem(f"unknown command {quoted(' '.join(args))}{hint}", ctx)
 
     def summary(self, ctx: click.Context, name: str) -> str | None:
-        """One line about the command of that name."""
+        """Returns one line about the command of that name."""
         command = self.get_command(ctx, name)
         return command.get_short_help_str(_WHOLE) if command is not None else None
 
@@ -152,11 +154,11 @@ class LazyGroup(Group):
         self.summaries = summaries or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every name of the table, in its order."""
+        """Returns every name of the table, in its order."""
         return [*self.places, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, imported now; None where the table has no such name."""
+        """Returns the command of that name, imported now; None if the table has no such name."""
         place = self.places.get(cmd_name)
         if place is None:
             return super().get_command(ctx, cmd_name)
@@ -165,11 +167,11 @@ class LazyGroup(Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands in `--help`, out of the table."""
+        """Writes the list of commands in `--help` from the table."""
         rows = [(name, self.summaries.get(name, "")) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
     def summary(self, ctx: click.Context, name: str) -> str | None:  # noqa: ARG002
-        """Out of the table, without importing any command."""
+        """Returns the line from the table, without importing any command."""
         return self.summaries.get(name)

@@ -1,8 +1,8 @@
-"""The command `runup`: the table of commands, and the one place where an error becomes text and an exit code.
+"""The command `runup`: the table of commands, and the place where every exception ends as text and an exit code.
 
-A command returns or prints; whatever it raises ends here. Start-up is a feature: this module imports click and nothing
-of ours that is heavy, a command's module is imported when it is called (`tests/cli/startup/test_startup.py` lists what
-`runup version` may import).
+A command returns or prints. This module imports click and nothing of ours that is heavy, since start-up time matters:
+a command's module is imported when it is called (`tests/cli/startup/test_startup.py` lists what `runup version` may
+import).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def root(ctx: click.Context) -> None:
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
-    """Run the command line `argv` and return its exit code; nothing but a bug of ours ends in a traceback."""
+    """Runs the command line `argv` and returns its exit code; only a bug of ours ends in a traceback."""
     with shown():
         return _run(argv, prog)
 
@@ -81,19 +81,21 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
     try:
         words = list(sys.argv[1:] if argv is None else argv)
         variable = f"_{prog.upper().replace(' ', '_').replace('-', '_')}_COMPLETE"
+        # Without standalone mode click raises its errors, and this module words them as oc does.
         result = root.main(words, prog_name=prog, complete_var=variable, standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as stop:
-        if sys.stdout is not stdout:  # which is how click answers a reader that has left
+        if sys.stdout is not stdout:  # click replaces stdout when the reader of a pipe has left
             return _reader_left()
         return stop.code if isinstance(stop.code, int) else 1
     except (KeyboardInterrupt, click.Abort):
+        # 128 + SIGINT, as shells report it.
         return 130
     except OSError as error:
         if error.errno == errno.EPIPE:
             return _reader_left()
         return _report(error)
-    except Exception as error:  # noqa: BLE001 (what is not known there is raised again)
+    except Exception as error:  # noqa: BLE001 (an unknown exception is raised again)
         return _report(error)
     return result if isinstance(result, int) else 0
 
@@ -107,14 +109,14 @@ def _report(error: Exception) -> int:
     assert isinstance(failure, Failure)
     try:
         sys.stdout.flush()
-    except OSError:  # what is left of the output has no place to go, and Python would try again at its end
+    except OSError:  # the rest of the output cannot be written, and Python would try again at exit
         _drop_output()
     sys.stderr.write(failure.text)
     return failure.code
 
 
 def _reader_left() -> int:
-    """`runup ... | head` is no error worth a word; 141 is what the shell shows for a process that SIGPIPE ended."""
+    """Returns 141, the shell's code after SIGPIPE, and prints nothing: `runup ... | head` is not an error."""
     _drop_output()
     return 141
 

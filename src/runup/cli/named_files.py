@@ -1,4 +1,4 @@
-"""Files that a flag named."""
+"""Reads files that are named by a flag."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from runup.cli.errors import CommandError
 
 
 def read_file(flag: str, path: str) -> bytes:
-    """What the file that `flag` named holds, up to a bound; raises CommandError."""
+    """Returns the content of the file that `flag` names, up to a size limit. Raises CommandError."""
     try:
         return contents(path)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Versions and risk names for completion: what the cluster has, if it answers at once.
+"""Completes versions and risk names from the cluster, if it answers at once.
 
-Whatever goes wrong completes nothing: a shell that waits, or prints an error into the line, is worse.
+Any error results in no completion: a shell that waits, or prints an error into the line, is worse.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ _LIMIT_S = 2.0
 
 
 def versions(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Versions that the cluster knows as updates, newest first, with what speaks against them."""
+    """Returns the versions that the cluster knows as updates, newest first, described as recommended or risky."""
     return _matching(_ask(ctx, _versions), incomplete)
 
 
 def risks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of risks, also after a comma."""
+    """Returns the names of risks, also after a comma."""
+    # `upgrade accept A,B` takes several names: the last one is completed, the ones before it stay.
     done, comma, last = incomplete.rpartition(",")
     start = done + comma
     return [complete.item(start + each.value, help=each.help) for each in _matching(_ask(ctx, _risks), last)]
@@ -42,6 +43,7 @@ def _versions(cluster: ClusterVersion) -> list[tuple[str, str]]:
 
     named = {release.version: "recommended" for release in cluster.status.available_updates or ()}
     for update in cluster.status.conditional_updates:
+        # A conditional update whose risks are all accepted is in both lists: it counts as recommended.
         named.setdefault(update.release.version, "with known risks")
     return newest_first(named.items(), lambda pair: pair[0])
 

@@ -1,7 +1,8 @@
-"""Options as the commands have them: rows of a table become a decorator, and the text of a help is taken as written.
+"""Options of commands: a decorator from the rows of a table, and options that take a help text as it is.
 
-click tidies every help text with `inspect`, whose import takes as long as half an interpreter, and translates its own,
-which reads the machine's locale. Ours are tidy and English: `option` and `HelpOption` do without both.
+click tidies every help text with `inspect`, whose import takes as long as half an interpreter's start, and translates
+its own texts, for which it reads the machine's locale. Our texts are tidy and English: `option` and `HelpOption` need
+neither.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Option(click.Option):
 
 
 class HelpOption(Option):
-    """`--help`: prints the help of its command, and ends it."""
+    """The option `--help`, which prints the help of its command and ends it."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(
@@ -44,11 +45,11 @@ def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 option = partial(click.option, cls=Option)
-"""As `click.option`."""
+"""The decorator `click.option` with our `Option` class."""
 
 
 def with_options(rows: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
-    """Add the options of `rows` to a command; `--help` lists them in the table's order."""
+    """Adds the options of `rows` to a command; `--help` lists them in the table's order."""
 
     def decorate(command: F) -> F:
         for row in reversed(rows):

@@ -1,7 +1,7 @@
-"""The edge at which text leaves for a terminal: what anybody in a cluster wrote is shown, never obeyed.
+"""Writes text to a terminal so that control characters from a cluster are shown, never executed.
 
-`main` puts `Printable` in front of stdout and stderr, so that no command can forget it. What draws colours of our own
-(rich, the demo) writes to `bare(stream)`, and makes the text of others printable itself.
+`main` puts `Printable` in front of stdout and stderr, so that no command can forget it. Code that draws our own
+colours (rich, the demo) writes to `bare(stream)`, and makes other people's text printable itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from runup.cli.render.text import Output
 
 _USUAL = (80, 24)
-# Terminals that know no escapes, as rich has them too.
+# Values of TERM without escape sequences, the same as rich's.
 _DUMB = ("", "dumb", "unknown")
 
 
@@ -31,27 +31,27 @@ class Printable:
         self.bare = stream
 
     def write(self, text: str) -> int:
-        """Write `text`; says how much of it was taken, as streams do."""
+        """Writes `text` and returns its length, as streams do."""
         self.bare.write(printable(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write every line."""
+        """Writes every line."""
         for line in lines:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is the stream's own affair."""
+        """Returns every other attribute of the stream."""
         return getattr(self.bare, name)
 
 
 def bare(stream: TextIO) -> TextIO:
-    """The stream itself, for whoever draws."""
+    """Returns the stream without `Printable`, for code that draws."""
     return stream.bare if isinstance(stream, Printable) else stream
 
 
 def write(output: Iterable[Output]) -> None:
-    """Print what a render function made, each part on its stream, in order; what it drew goes past `Printable`."""
+    """Prints a render function's output, each part on its stream, in order; drawn text bypasses `Printable`."""
     from runup.cli.render.screen import Drawn
 
     for name, text in output:
@@ -61,37 +61,39 @@ def write(output: Iterable[Output]) -> None:
 
 
 def screen_of(stream: TextIO) -> Screen:
-    """What `stream` is drawn on: a terminal of a size, or a pipe. `NO_COLOR` and a dumb terminal mean no colours."""
+    """Returns the screen of `stream`: a terminal with its size, or a pipe. `NO_COLOR` disables colours."""
     from runup.cli.render.screen import PIPE, Screen
 
-    found = bare(stream)
-    if not found.isatty():
+    plain_stream = bare(stream)
+    if not plain_stream.isatty():
         return PIPE
-    width, height = _size(found)
+    width, height = _size(plain_stream)
     dumb = os.environ.get("TERM", "") in _DUMB
     colour = not dumb and not os.environ.get("NO_COLOR")
     return Screen(width=width, height=height, colour=colour, live=not dumb)
 
 
 def _size(stream: TextIO) -> tuple[int, int]:
-    """Width and height in cells; `COLUMNS` and `LINES` outweigh what the terminal says, as everywhere."""
+    """Returns width and height in cells; `COLUMNS` and `LINES` take precedence over the terminal's size, as usual."""
     try:
         size = os.get_terminal_size(stream.fileno())
-        told = (size.columns, size.lines)
+        terminal = (size.columns, size.lines)
     except (OSError, ValueError):
-        told = (0, 0)
-    wished = (os.environ.get("COLUMNS", ""), os.environ.get("LINES", ""))
-    sizes = zip(wished, told, _USUAL, strict=True)
-    width, height = (int(wish) if wish.isdigit() and int(wish) else seen or usual for wish, seen, usual in sizes)
+        terminal = (0, 0)
+    environment = (os.environ.get("COLUMNS", ""), os.environ.get("LINES", ""))
+    sizes = zip(environment, terminal, _USUAL, strict=True)
+    width, height = (
+        int(wish) if wish.isdigit() and int(wish) else reported or usual for wish, reported, usual in sizes
+    )
     return width, height
 
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Let what is written to stdout and stderr pass through `Printable`."""
+    """Routes stdout and stderr through `Printable`."""
     before = sys.stdout, sys.stderr
     for stream in map(bare, before):
-        # Outside UTF-8 a character that the terminal lacks is an escape too: output never decides an exit code.
+        # Without UTF-8, a character that the terminal lacks is escaped, too: it must not end the command with an error.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     front = tuple(cast("TextIO", Printable(bare(stream))) for stream in before)
@@ -99,6 +101,6 @@ def shown() -> Iterator[None]:
     try:
         yield
     finally:
-        # A command may have put another stream in its place, as click does when a reader has left.
+        # A command may have replaced a stream, as click does when the reader of a pipe has left.
         if (sys.stdout, sys.stderr) == front:
             sys.stdout, sys.stderr = before

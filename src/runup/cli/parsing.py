@@ -1,6 +1,6 @@
-"""Pull specs as `oc`'s libraries read them, with their error texts.
+"""Parses pull specs as `oc`'s libraries do, with their error texts.
 
-Out comes a value, or ValueError whose text is what `oc` shows after its own prefix: distribution/reference and
+Returns a value, or raises ValueError whose text is what `oc` shows after its own prefix: distribution/reference and
 openshift/library-go's pkg/image/reference, quirks included.
 """
 
@@ -14,7 +14,7 @@ from kubekit.lang.pattern import Pattern
 
 
 class PullSpec(msgspec.Struct, frozen=True):
-    """`[registry/][namespace/]name[:tag][@digest]`, taken apart; what is missing is empty."""
+    """The parts of `[registry/][namespace/]name[:tag][@digest]`; missing parts are empty."""
 
     registry: str
     namespace: str
@@ -33,11 +33,12 @@ _DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 
 def pull_spec(text: str) -> PullSpec:
-    """`text` taken apart; raises ValueError with the Go library's words."""
+    """Returns the parts of `text`. Raises ValueError with the Go library's words."""
     match = _REFERENCE.fullmatch(text)
     if match is None:
         if not text:
             raise ValueError("repository name must have at least one component")
+        # distribution/reference distinguishes this error, and oc prints it.
         if _REFERENCE.fullmatch(text.lower()):
             raise ValueError("repository name must be lowercase")
         raise ValueError("invalid reference format")
@@ -62,7 +63,7 @@ def _check_digest(digest: str) -> None:
 
 
 def _split(name: str) -> tuple[str, str, str]:
-    """Registry, namespace and name. A bare word with a dot in it counts as a registry: `4.0.1` is one."""
+    """Returns registry, namespace and name. A single word with a dot in it counts as a registry: `4.0.1` is one."""
     first, slash, rest = name.partition("/")
     if not slash:
         return (name, "", "") if "." in name or name.startswith("localhost") else ("", "", name)

@@ -1,4 +1,4 @@
-"""Where the operator and its records live."""
+"""The namespace of the operator and its records."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from runup.process.names import OPERATOR_NAMESPACE
 
 
 def operator_namespace() -> str:
-    """The operator's namespace; CVO_NAMESPACE moves it (decision D19)."""
+    """Returns the operator's namespace; CVO_NAMESPACE overrides the default (decision D19)."""
     return os.environ.get("CVO_NAMESPACE") or OPERATOR_NAMESPACE

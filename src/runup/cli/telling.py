@@ -1,6 +1,6 @@
-"""What a command that changes something says: oc's lines, or with `-o` one object in their place.
+"""Prints the result of a command that changes something: oc's lines, or with `-o` one object in their place.
 
-Warnings go to stderr in either case. The object says what was sent to the server, if anything.
+Warnings go to stderr in either case. The object contains what was sent to the server, if anything.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ JSON = dict[str, Any]
 
 
 class Teller:
-    """Prints at once, or keeps what stdout would have got for `done`. `form` is empty, `json` or `yaml`."""
+    """A printer that prints at once, or keeps stdout's part for `done`. `form` is empty, `json` or `yaml`."""
 
     def __init__(self, action: str, form: str | None) -> None:
         self._action = action
@@ -23,7 +23,7 @@ class Teller:
         self._messages: list[str] = []
 
     def say(self, *output: Output) -> None:
-        """Each part on its stream, in order."""
+        """Writes each part to its stream, in order."""
         for stream, text in output:
             if stream == "out" and self._form:
                 self._messages.append(text.strip("\n"))
@@ -33,12 +33,12 @@ class Teller:
             target.flush()
 
     def extend(self, output: Iterable[Output]) -> None:
-        """The same for a sequence."""
+        """Writes the parts of a sequence."""
         self.say(*output)
 
     def done(self, patch: JSON | None, **more: Any) -> None:
-        """The end: `patch` is what was sent, None where nothing had to be changed."""
+        """Prints the object, if one is requested; `patch` is what was sent, None if nothing had to be changed."""
         if self._form:
-            told = {"action": self._action, "changed": patch is not None, "patch": patch, "messages": self._messages}
-            sys.stdout.write(machine(told | more, self._form))
+            result = {"action": self._action, "changed": patch is not None, "patch": patch, "messages": self._messages}
+            sys.stdout.write(machine(result | more, self._form))
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`runup version`: what is installed, and with `--server` what the cluster runs."""
+"""`runup version`: prints the installed version, and with `--server` the cluster's."""
 
 from __future__ import annotations
 
@@ -44,5 +44,6 @@ def _server(ctx: click.Context) -> dict[str, str]:
     try:
         cluster = client.send(calls.get(ClusterVersion, "version")).status.desired.version
     except NotFound:
+        # Kubernetes without OpenShift, which is no error for this command.
         cluster = "none (this cluster has no ClusterVersion)"
     return {"clusterVersion": cluster, "kubernetesVersion": kubernetes}

@@ -1,6 +1,6 @@
-"""Semantic versions as `oc`'s library reads and orders them, with its error texts (blang/semver 4, strict).
+"""Parses and orders semantic versions as `oc`'s library does, with its error texts (blang/semver 4, strict).
 
-By hand, without a library: every command that lists updates needs it, and orders some hundred of them.
+There is no library behind it, to keep the start fast: every command that lists updates orders some hundred of them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ _DIGITS = frozenset("0123456789")
 
 
 def check_version(text: str) -> None:
-    """Raise ValueError with blang/semver's text where `text` is no semantic version."""
+    """Raises ValueError with blang/semver's text if `text` is not a semantic version."""
     if not text:
         raise ValueError("Version string empty")
+    # The checks, their order and their texts are those of blang/semver's Parse, which oc prints.
     parts = text.split(".", 2)
     if len(parts) != 3:
         raise ValueError("No Major.Minor.Patch elements found")
@@ -55,24 +56,24 @@ def _check_prerelease(piece: str) -> None:
 
 
 def numbers(text: str) -> tuple[int, int, int]:
-    """Major, minor and patch of a version that `check_version` takes."""
+    """Returns major, minor and patch of a version that `check_version` accepts."""
     major, minor, rest = text.split(".", 2)
     return int(major), int(minor), int(rest.partition("+")[0].partition("-")[0])
 
 
 def newest_first(items: Iterable[T], version: Callable[[T], str]) -> list[T]:
-    """`items` by version, descending; what does not parse comes last, in descending order of its text."""
+    """Returns `items` by version, descending; those that do not parse come last, in descending order of their text."""
     return sorted(items, key=lambda item: order(version(item)), reverse=True)
 
 
 def order(text: str) -> tuple[Any, ...]:
-    """A key to sort versions by, ascending: precedence of SemVer 2.0.0 section 11, what is none before all that are."""
+    """Returns a key that sorts versions ascending by SemVer 2.0.0 section 11; texts that are no versions come first."""
     try:
         check_version(text)
     except ValueError:
         return (False, text)
     prerelease = text.partition("+")[0].partition("-")[2]
-    # Identifiers of digits alone come before others; a version without any comes after those that have some.
+    # SemVer section 11: numeric identifiers come before others; a version without a prerelease comes after those with.
     pieces = tuple((0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in prerelease.split("."))
     return (True, *numbers(text), not prerelease, pieces)
 

@@ -1,1 +1,1 @@
-"""ClusterVersion: the one reconcile that decides its status, the loop around it, and the commands that edit it."""
+"""ClusterVersion: the reconcile function that decides its status, its controller, and the commands that edit it."""

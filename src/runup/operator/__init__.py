@@ -1,1 +1,1 @@
-"""The programs of the operator's image, as they are typed: `cluster-version-operator` and `kernel-module-preflight`."""
+"""The programs in the operator's image: `cluster-version-operator` and `kernel-module-preflight`."""

@@ -1,7 +1,7 @@
-"""The entry points of `cluster-version-operator` and `kernel-module-preflight`: a stop is obeyed from here on.
+"""The entry points of `cluster-version-operator` and `kernel-module-preflight`, which handle SIGTERM from the start.
 
-The first process of a container gets no signal that it has no handler for. Until the command has its own, which takes
-half a second of imports and more on a busy node, whoever stops the pod would wait out its whole grace period.
+The first process of a container gets no signal without a handler for it. Until the command installs its own, which
+takes half a second of imports and more on a busy node, a deleted pod would wait for its whole grace period.
 """
 
 import os
@@ -11,16 +11,17 @@ from types import FrameType
 
 
 def main() -> int:
-    """Run a command; the exit code."""
+    """Runs a command and returns its exit code."""
     return _run(sys.argv[1:])
 
 
 def kernel_modules() -> int:
-    """`kernel-module-preflight`, by the name under which its images start it; the exit code."""
+    """Runs `kernel-module-preflight`, by the name under which its images start it, and returns the exit code."""
     return _run(["kernel-module-preflight", *sys.argv[1:]])
 
 
 def _run(args: list[str]) -> int:
+    # Before the imports of `run`: they take most of the start.
     signal.signal(signal.SIGTERM, _end)
     from runup.operator.main import main as run
 
@@ -28,5 +29,5 @@ def _run(args: list[str]) -> int:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    """Nothing has begun: nothing is to be undone, and 0 says that it was told to stop."""
+    """Exits with 0, the code of a requested stop: nothing has begun, so nothing has to be undone."""
     os._exit(0)

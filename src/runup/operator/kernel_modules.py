@@ -1,4 +1,4 @@
-"""`kernel-module-preflight`: flags -> `Options`, then it runs until it is told to stop."""
+"""`kernel-module-preflight`: turns flags into `Options` and runs the controller until it is told to stop."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def kernel_module_preflight(**flags: Any) -> None:
 
 
 def run(flags: Mapping[str, Any]) -> int:
-    """The exit code: 0 when told to stop, 1 with one line on stderr when it cannot run."""
+    """Runs the controller; returns 0 when told to stop, 1 with one line on stderr if it cannot run."""
     import uvloop
 
     from runup.kernelmodules.control.process import serve
@@ -78,7 +78,7 @@ def run(flags: Mapping[str, Any]) -> int:
 
 
 def options_of(flags: Mapping[str, Any]) -> Options:
-    """The operator's options; raises ValueError that names the flag which cannot be read."""
+    """Returns the operator's options. Raises ValueError that names the flag which cannot be parsed."""
     from runup.kernelmodules.control.process import Options
     from runup.kernelmodules.decide.jobs import Builder
 
@@ -91,6 +91,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
             sign_file=flags["sign_file"],
             deadline_s=flags["build_deadline"],
         ),
+        # "auto" looks for OpenShift Builds in the cluster; "jobs" never uses them.
         builds=flags["build_with"] == "auto",
         plain_http=frozenset(flags["plain_http"]),
     )

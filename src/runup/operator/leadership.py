@@ -1,4 +1,4 @@
-"""The flags about leading that every controller process has: on a command they go, an `Election` comes out."""
+"""Leader election flags of every controller process: a decorator adds them, and an `Election` is parsed from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def leadership(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--leader-elect` and `--lease` to a command."""
+    """Adds `--leader-elect` and `--lease` to a command."""
     command = click.option(
         "--lease",
         default=None,
@@ -26,7 +26,7 @@ def leadership(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_election(lease: str | None) -> Election | None:
-    """What `--lease` says, None where it was not given; raises ValueError that names the flag."""
+    """Returns the parsed `--lease`, None if it was not given. Raises ValueError that names the flag."""
     from runup.process.leading import election_of
 
     try:

@@ -1,7 +1,7 @@
-"""The operator's log: one JSON object a line on stderr, of a bounded length, without the values of variables.
+"""The operator's log: one JSON object a line on stderr, of a limited length, without the values of variables.
 
-What a variable holds may be a token, or 5,000 nodes. An error that was to be expected is one line with its reason; a
-traceback means a bug of ours.
+A variable may hold a token, or 5,000 nodes. An expected error is one line with its reason; a traceback means a bug of
+ours.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, TextIO, cast
 from kubekit.lang.lossy import Lossy
 from kubekit.lang.printable import everywhere
 
-# Of an answer that cannot be read, a message may quote megabytes.
+# Limit of a text, in characters: a message may quote megabytes of an answer that cannot be parsed.
 MAX_TEXT = 2_000
-# The first calls say which loop it was in, the last ones where it broke.
+# Limit of a traceback, in characters. Its middle is cut: the first calls show the loop, the last ones the error.
 MAX_TRACEBACK = 6_000
 
 
 def configure() -> None:
-    """Make it so for this process."""
+    """Configures logging for this process."""
     import structlog
 
     structlog.configure(
@@ -37,7 +37,7 @@ def configure() -> None:
         logger_factory=structlog.PrintLoggerFactory(file=cast("TextIO", Lossy(sys.stderr))),
         cache_logger_on_first_use=True,
     )
-    # What libraries say: asyncio of a task that nobody awaited, aiohttp of a request that no handler survived.
+    # Libraries log, too: asyncio about a task that nobody awaited, aiohttp about a handler that raised.
     logging.basicConfig(handlers=[_Libraries()], level=logging.WARNING, force=True)
     logging.captureWarnings(capture=True)
 
@@ -50,7 +50,7 @@ class _Libraries(logging.Handler):
 
 
 def with_traceback(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """The exception under way as text: calls, no variables, and of each error in the chain its message shortened."""
+    """Adds the current exception as text: calls without variables, and each error of the chain, shortened."""
     given = event.pop("exc_info", None)
     error = (
         given
@@ -67,7 +67,7 @@ def with_traceback(_logger: object, _method: str, event: MutableMapping[str, Any
 
 
 def bounded(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """`event` with long texts shortened."""
+    """Returns `event` with long texts shortened."""
     for name, value in event.items():
         if isinstance(value, str) and name != "exception":
             event[name] = _middle_out(value, MAX_TEXT)
@@ -75,14 +75,14 @@ def bounded(_logger: object, _method: str, event: MutableMapping[str, Any]) -> M
 
 
 def _printable(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """What others wrote, as escapes that stay escapes when somebody prints the field."""
-    found: dict[str, Any] = everywhere(dict(event))
-    return found
+    """Escapes control characters in other people's text, so that they stay escaped when a field is printed."""
+    escaped: dict[str, Any] = everywhere(dict(event))
+    return escaped
 
 
 def _lines(error: BaseException) -> Iterator[str]:
-    told = traceback.TracebackException.from_exception(error, capture_locals=False)
-    for line in told.format():
+    chain = traceback.TracebackException.from_exception(error, capture_locals=False)
+    for line in chain.format():
         yield _middle_out(line, MAX_TEXT)
 
 
@@ -90,4 +90,5 @@ def _middle_out(text: str, limit: int) -> str:
     left_out = len(text) - limit
     if left_out <= 0:
         return text
+    # The beginning and the end say most, so the middle is cut.
     return f"{text[: limit // 2]}... {left_out} characters ...{text[-(limit - limit // 2) :]}"

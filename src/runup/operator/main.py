@@ -1,7 +1,7 @@
 """The command `cluster-version-operator`, entry point of a release image: a table of commands, imported when called.
 
-What it says of a command that it does not have is an interface: a managing operator recognises a target without
-preflights by it (`TargetUnsupported`).
+The message about an unknown command is an interface: by it a managing operator recognises a target without preflights
+(`TargetUnsupported`).
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ class _Commands(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        # Managing operators of other releases know this text: it is not click's, and has no hint.
         if self.get_command(ctx, args[0]) is None:
             raise UnknownCommand(args[0])
         return super().resolve_command(ctx, args)
 
 
 class UnknownCommand(Exception):
-    """There is no such command."""
+    """The error that there is no such command."""
 
 
 @click.group(
@@ -60,7 +61,7 @@ def operator() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code. One line on stderr says what went wrong; a bug of ours keeps its traceback."""
+    """Runs a command and returns its exit code. An error is one line on stderr; a bug of ours keeps its traceback."""
     with shown():
         return _run(args)
 

@@ -1,4 +1,4 @@
-"""Wiring: client, caches, sources, controller; start and stop in order; lead or wait.
+"""Wires client, caches, sources and controller; starts and stops them in order; leads or waits.
 
 Started by `cluster-version-operator start`. Caches run from the start, so that a new leader decides at once; only the
 leader writes.
@@ -54,38 +54,38 @@ LEASE = "version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(ProcessOptions):
-    """What the flags of `start` say."""
+    """The values of the flags of `start`."""
 
     release_image: str
     place: Workplace
     payload: Path = Path("/")
     update_service: str = ""
     update_service_ca: str = ""
-    # Who evaluates PromQL and knows the alerts; empty: nobody is asked.
+    # Prometheus or Thanos, which evaluates PromQL and knows the alerts; empty disables queries.
     prometheus_url: str = ""
     prometheus_ca: str = ""
-    # The control plane is one of many that share a management cluster, and its Prometheus.
+    # Whether the control plane is hosted: several share a management cluster and its Prometheus.
     hypershift: bool = False
     architecture: str = "amd64"
     profile: str = DEFAULT_PROFILE
-    # Manifests that are marked as not for whom this names are left out; None filters nothing.
+    # Manifests with an `exclude.release.openshift.io/<this>` annotation are left out; None filters nothing.
     exclude: str | None = None
-    # Registries, as host:port, that are asked by plain HTTP besides loopback.
+    # Registries, as host:port, that are contacted by plain HTTP besides loopback.
     plain_http_registries: frozenset[str] = frozenset()
-    # Where the report folder is for this process, if not at the path that the Deployment mounts.
+    # The report folder of this process, if not the path that the Deployment mounts.
     report_folder: Path | None = None
-    # Whether releases are applied; an operator that does not only records what is accepted.
+    # Whether releases are applied; if not, an accepted update is only recorded.
     applies: bool = True
     always_enabled: tuple[str, ...] = ()
     # Feature gates that are open for this process whatever the FeatureGate says.
     open_gates: frozenset[str] = frozenset()
-    # How other releases are fetched, and where this process sees the folder that a Pod copies them into.
+    # How other releases are fetched, and the path, for this process, of the folder that a Pod copies them into.
     release_source: Source = "pod"
     payload_folder: Path = Path(retrieval.PAYLOADS)
 
 
 def load_own(options: Options) -> tuple[Release, OwnRelease]:
-    """The operator's own release; raises Terminal where it is unusable, Unverified where its keys are."""
+    """Returns the operator's own release. Raises Terminal if it is unusable, Unverified if its keys are."""
     files = read_folder(options.payload)
     payload = payloads.load_payload(
         files, source=str(options.payload), release_image=options.release_image, profile=options.profile
@@ -126,11 +126,11 @@ class Manager:
         self.endpoint = Endpoint(self.metrics, self._clock)
 
     def stop(self) -> None:
-        """Ask `run` to end."""
+        """Requests that `run` ends."""
         self.stopping.set()
 
     async def run(self) -> None:
-        """Serve; raises Terminal (payload), KubeError (configuration), ValueError (flags), LeaseLost."""
+        """Serves until stopped. Raises Terminal (payload), KubeError (configuration), ValueError (flags), LeaseLost."""
         release, own = await asyncio.to_thread(load_own, self._options)
         options = self._options
         facts = Facts(
@@ -157,6 +157,7 @@ class Manager:
 
     async def _serve(self, client: Client, facts: Facts, own: OwnRelease) -> None:
         queue: WorkQueue[str] = WorkQueue(self._clock)
+        # Sources call this when their state changes: the next pass observes it.
         wake: Callable[[], None] = lambda: queue.add(KEY)  # noqa: E731
         service = UpdateService(self._clock, wake, ca_file=self._options.update_service_ca)
         prometheus = Prometheus(
@@ -193,6 +194,7 @@ class Manager:
             metrics=self.metrics,
             clock=self._clock,
         )
+        # Reflectors run without leading, too: a new leader then has filled caches.
         tasks = [asyncio.create_task(keep_running(reflector.run, self._clock)) for reflector in following]
         tasks.append(asyncio.create_task(keep_running(reader.run, self._clock)))
         installer = Installer(client, self._clock, self.metrics.cluster.installed_by)
@@ -207,7 +209,7 @@ class Manager:
             await checks.close()
 
     def _fetching(self, client: Client, facts: Facts, images: ReleaseImages) -> Payloads:
-        """What fetches other releases."""
+        """Returns the fetcher of other releases."""
         options = self._options
         return fetching(
             options.release_source,
@@ -222,10 +224,11 @@ class Manager:
     def _applier(
         self, client: Client, facts: Facts, wake: Callable[[], None], following: Sequence[Reflector[Any]]
     ) -> Worker:
-        """What applies releases."""
+        """Returns the worker that applies releases."""
         kinds = {(follower.resource.group, follower.resource.kind): follower for follower in following}
 
         def hurry(group: str, kind: str) -> None:
+            # A missing kind may exist once an object was applied: its reflector need not wait for a back-off.
             if (group, kind) in kinds:
                 kinds[(group, kind)].hurry()
 
@@ -244,7 +247,7 @@ class Manager:
     async def _lead(
         self, client: Client, facts: Facts, controller: ClusterVersionController, worker: Worker | None
     ) -> None:
-        """Run the controller, and what applies, while leading; return when stopped."""
+        """Runs the controller and the worker while leading; returns when stopped."""
 
         async def work() -> None:
             applying = [asyncio.create_task(keep_running(worker.run, self._clock))] if worker is not None else []
@@ -270,15 +273,16 @@ class Manager:
 
 
 async def serve(config: ClusterConfig, options: Options) -> None:
-    """`Manager.run` for a process: TERM and INT end it in order, a second one at once; raises what `run` raises."""
+    """Runs the manager in a process: TERM or INT ends it in order, a second one at once. Raises what `run` raises."""
     manager = Manager(config, options)
     await run_until_told(manager.run(), manager.stop, manager.stopping)
 
 
 def options_from_environment(options: Options, environ: Mapping[str, str]) -> Options:
-    """`options` with what the environment says.
+    """Returns `options` with the values of environment variables.
 
-    PAYLOAD_OVERRIDE is where the release image's files are; CLUSTER_PROFILE and EXCLUDE_MANIFESTS choose among them.
+    PAYLOAD_OVERRIDE is the folder of the release image's files; CLUSTER_PROFILE and EXCLUDE_MANIFESTS choose among
+    them.
     """
     return replace(
         options,

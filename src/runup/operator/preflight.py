@@ -1,7 +1,7 @@
-"""`cluster-version-operator preflight`: what a managing operator runs out of the target's image.
+"""`cluster-version-operator preflight`, which a managing operator runs from the target's image.
 
-Flags and environment in, a report out. Anything heavy is imported after the flags are known to be good, so that an
-unknown format is refused at once.
+Flags and environment in, a report out. Anything heavy is imported after the flags are validated, so that an unknown
+format is refused at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from runup.preflight.control.target import Request
 
 FORMAT = "preflight-v1-json"
-# By this the server's audit log tells a target from the managing operator, whose account it may share.
+# The user agent distinguishes a target in the server's audit log from the managing operator, whose account it may use.
 AGENT = f"runup-preflight/{__version__}"
 
 
@@ -87,6 +87,7 @@ def preflight(format_: str, reads: bool, **flags: Any) -> int:
     if reads:
         sys.stdout.buffer.write(_reads())
         return 0
+    # A managing operator of a later release may ask for a format that this one does not know.
     if format_ != FORMAT:
         raise CommandError(f'unknown format "{format_}"; this release writes {FORMAT}')
     _check_folder(flags["release_dir"])
@@ -96,7 +97,7 @@ def preflight(format_: str, reads: bool, **flags: Any) -> int:
 
 
 def _check_folder(given: Path) -> None:
-    """Refuse a folder that was typed and is none of a release: a typo would leave its checks out without a word."""
+    """Raises CommandError for a typed folder that is not a release's: a typo would silently leave its checks out."""
     source = click.get_current_context().get_parameter_source("release_dir")
     typed = source is click.core.ParameterSource.COMMANDLINE
     if typed and not any((given / name).is_dir() for name in ("preflight-checks", "release-manifests")):
@@ -104,7 +105,7 @@ def _check_folder(given: Path) -> None:
 
 
 def _reads() -> bytes:
-    """What an image's builder stores as `preflight-checks/reads`."""
+    """Returns the content that an image's builder stores as `preflight-checks/reads`."""
     from runup.checks.catalogue.own_rights import own_rights
     from runup.checks.decide import rights
     from runup.preflight.control.release import python_checks
@@ -168,7 +169,7 @@ def _request(flags: Mapping[str, Any], version: str) -> Request:
 
 
 def _authorities() -> str:
-    """The operator hands over authorities as PEM; whoever asks takes them from a file."""
+    """Returns a file with the authorities that the operator passes as PEM: the HTTP client reads them from a file."""
     if not (pem := os.environ.get("PREFLIGHT_PROMETHEUS_CA", "")):
         return ""
     import tempfile
@@ -182,12 +183,13 @@ def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:
     from runup.preflight.control.sink import ConfigMapSink, FileSink, StreamSink
 
     if os.environ.get("PREFLIGHT_REPORT_SINK") == "configmap":
+        # For clusters that forbid hostPath volumes (docs/operator.md).
         return ConfigMapSink(config, request.namespace, request.preflight_id)
     return StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))
 
 
 def _logger() -> Any:
-    """Lines on stderr; stdout is the report's."""
+    """Returns a logger to stderr; stdout is the report's."""
     import structlog
 
     from runup.operator.log import configure

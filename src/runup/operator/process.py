@@ -1,4 +1,4 @@
-"""How every process of the operator starts and ends as a command: flags, an exit code, one line where it cannot run.
+"""Starts and ends every process of the operator as a command: flags, an exit code, one line if it cannot run.
 
 A traceback in the log means a bug of ours, and nothing else does.
 """
@@ -17,7 +17,10 @@ Options = TypeVar("Options")
 
 
 def common(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """What `serving` and `leadership` asked, as `ProcessOptions` takes it; raises ValueError that names the flag."""
+    """Returns the flags of `serving` and `leadership` as arguments of `ProcessOptions`.
+
+    Raises ValueError that names the flag.
+    """
     from runup.operator.leadership import read_election
     from runup.process.serving_tls import asked_by_flags
 
@@ -35,8 +38,10 @@ def run_process(
     serve: Callable[[ClusterConfig, Options], Coroutine[Any, Any, None]],
     run: Callable[[Any], object],
 ) -> int:
-    """Run `serve` by `run` as the flags say: 0 when it was told to stop, 1 when it could not run, lost its lease, or
-    met a bug. `options_of` raises ValueError for a flag that cannot be read.
+    """Runs `serve` by `run` with the options that `options_of` makes of the flags, and returns the exit code.
+
+    0: it was told to stop. 1: it could not run, lost its lease, or met a bug. `options_of` raises ValueError for a
+    flag that cannot be parsed.
     """
     import structlog
 
@@ -58,8 +63,9 @@ def run_process(
     try:
         run(serve(cluster, options))
     except LeaseLost:
-        return 1  # it was said when it happened
+        return 1  # logged when it happened
     except (RunupError, KubeError, OciError, DecodeError, OSError) as error:
+        # Expected errors: one line says what is wrong, without a traceback.
         click.echo(f"error: {error}", err=True)
         return 1
     except Exception:  # noqa: BLE001 -- whatever it is, the log is JSON

@@ -1,4 +1,4 @@
-"""`cluster-version-operator render` and `image`: what an installer asks of a release before there is a cluster."""
+"""`cluster-version-operator render` and `image`, which an installer runs before there is a cluster."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def render(*, output_dir: str, release_image: str, version: str, gate: str) -> i
         overrides=bootstrap.overrides(read_file(name, version), version) if version else (),
     )
     files = files_in(Path(os.environ.get(PAYLOAD) or "/"), bootstrap.FOLDERS)
-    found = bootstrap.rendered(files, release_image, cluster)
-    _write(found, Path(output_dir))
-    click.echo(f"{len(found)} files in {output_dir}")
+    rendered_files = bootstrap.rendered(files, release_image, cluster)
+    _write(rendered_files, Path(output_dir))
+    click.echo(f"{len(rendered_files)} files in {output_dir}")
     return 0
 
 

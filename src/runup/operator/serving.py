@@ -1,4 +1,4 @@
-"""The flags about what every controller process serves: metrics and health."""
+"""The flags of every controller process for serving metrics and health."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 
 def serving(listen: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--listen`, its certificate, its TLS, and who may read metrics to a command; `listen` is the default."""
+    """Adds `--listen`, its certificate, its TLS, and who may read metrics to a command; `listen` is the default."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(_options(listen)):

@@ -1,4 +1,4 @@
-"""`cluster-version-operator start`: flags -> `Options`, then the manager runs until it is told to stop."""
+"""`cluster-version-operator start`: turns flags into `Options` and runs the manager until it is told to stop."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def start(**flags: Any) -> None:
 
 
 def run(flags: Mapping[str, Any]) -> int:
-    """The exit code: 0 when told to stop, 1 when it cannot run (one line on stderr says why) or its lease is lost."""
+    """Runs the manager; returns 0 when told to stop, 1 if it cannot run (see stderr) or loses its lease."""
     import asyncio
     import os
 
@@ -124,7 +124,7 @@ def run(flags: Mapping[str, Any]) -> int:
 
 
 def options_of(flags: Mapping[str, Any]) -> Options:
-    """The manager's options; raises ValueError that names the flag which cannot be read."""
+    """Returns the manager's options. Raises ValueError that names the flag which cannot be parsed."""
     from pathlib import Path
 
     from runup.operator.manager import Options
@@ -143,7 +143,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         place=_workplace(flags),
         release_source=flags["release_source"],
         payload_folder=Path(flags["payload_dir"]),
-        # A runner without mounts gives the folder on this host here; the Deployment mounts it where pods expect it.
+        # Outside a pod there are no mounts: the flag gives the folder on the host; the Deployment mounts it into pods.
         report_folder=Path(flags["report_dir"]),
         applies=not flags["record_only"],
         always_enabled=tuple(filter(None, flags["always_enable_capabilities"].split(","))),

@@ -1,4 +1,4 @@
-"""`cluster-version-operator update-status-controller`: flags -> `Options`, then it runs until it is told to stop."""
+"""`cluster-version-operator update-status-controller`: turns flags into `Options` and runs the controller."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def update_status_controller(**flags: Any) -> None:
 
 
 def run(flags: Mapping[str, Any]) -> int:
-    """The exit code: 0 when told to stop, 1 with one line on stderr when it cannot run."""
+    """Runs the controller; returns 0 when told to stop, 1 with one line on stderr if it cannot run."""
     import uvloop
 
     from runup.updatestatus.control.process import serve
@@ -57,7 +57,7 @@ def run(flags: Mapping[str, Any]) -> int:
 
 
 def options_of(flags: Mapping[str, Any]) -> Options:
-    """The controller's options; raises ValueError that names the flag which cannot be read."""
+    """Returns the controller's options. Raises ValueError that names the flag which cannot be parsed."""
     from datetime import datetime
 
     from runup.updatestatus.control.controller import Timing
@@ -65,6 +65,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
 
     now = flags["mock_now"]
     try:
+        # Ages in a dump are meant as of when it was taken.
         fixed = datetime.fromisoformat(now) if now else None
     except ValueError as error:
         raise ValueError(f"--mock-now {now}: {error}") from error

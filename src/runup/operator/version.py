@@ -1,4 +1,4 @@
-"""`cluster-version-operator version`."""
+"""`cluster-version-operator version`: prints the operator's version."""
 
 from __future__ import annotations
 

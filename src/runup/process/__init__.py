@@ -1,1 +1,1 @@
-"""What the operator's processes share: leading, serving, plans and how they are carried out."""
+"""The parts that the operator's processes share: leader election, serving, plans and their execution."""

@@ -1,4 +1,4 @@
-"""The certificate authorities of a mounted file as they are now: it may come late, and is changed while we run."""
+"""Reads certificate authorities from a mounted file, which may appear late and changes while the process runs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import structlog
 from runup.process.stamp import Stamp, stamp_of
 
 log = structlog.get_logger("sources")
-# More than any bundle: what is given to a process on its environment is held by an API object.
+# Larger than any bundle. It is passed to a process in an environment variable, and so stored in an API object.
 MAX_BYTES = 256 << 10
 
 
 class Authorities:
-    """Those in the file at `path`; empty where that names none."""
+    """The certificate authorities in the file at `path`; empty if that is."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None
@@ -23,16 +23,16 @@ class Authorities:
         self._error = ""
 
     def pem(self) -> str:
-        """The file's text, read again when the file is another one; what was read last where it cannot be read now.
+        """Returns the file's text, read again whenever the file changes; the last text if it cannot be read now.
 
-        A target is started anew when they change, and a file that is being replaced is no change.
+        A changed text restarts the target, and a file that is just being replaced must not.
         """
         if self._path is None:
             return ""
         try:
-            seen = stamp_of(self._path)
-            if seen != self._seen:
-                self._pem, self._seen = self._read(self._path, size=seen[2]), seen
+            stamp = stamp_of(self._path)
+            if stamp != self._seen:
+                self._pem, self._seen = self._read(self._path, size=stamp[2]), stamp
             self._error = ""
         except (OSError, UnicodeDecodeError, ValueError) as error:
             if str(error) != self._error:

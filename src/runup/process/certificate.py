@@ -1,8 +1,8 @@
-"""The certificate that a process serves with: may come later, is replaced while it runs.
+"""The certificate that a process serves with, which may appear late and is replaced while the process runs.
 
-The cluster's own authority writes it into a Secret some time after the Service that asks for it, on a new cluster after
-the operator itself, and again every year. So the operator works without: until there is one nobody is answered, least
-of all in the clear, and the log says so. Where the folder is absent too, the flag names the wrong place.
+The cluster's own authority writes it into a Secret some time after the Service that asks for it, on a new cluster
+after the operator itself, and again every year. So the operator starts without it: until there is one, no request is
+answered, least of all in plain text, and the log says so. If its folder is absent too, the flag names the wrong place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = structlog.get_logger("serving")
 
 
 class ServingCertificate:
-    """`context` is what to serve with; it gets the certificate as soon as there is one, and each later one."""
+    """A TLS `context` for serving; it loads the certificate as soon as there is one, and each later one."""
 
     def __init__(self, cert_file: str, key_file: str, clock: Clock) -> None:
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -32,7 +32,7 @@ class ServingCertificate:
         self._seen: tuple[Stamp | None, Stamp | None] = (None, None)
 
     def start(self) -> None:
-        """Load what there is; raises Terminal, which names the flags, where it cannot be used."""
+        """Loads an existing certificate. Raises Terminal, which names the flags, if it cannot be used."""
         self._seen = self._stamps()
         if self._seen == (None, None) and Path(self._cert_file).parent.is_dir():
             text = "no serving certificate yet: metrics and health are not served until there is one"
@@ -42,13 +42,13 @@ class ServingCertificate:
             raise Terminal(f"{self._named()}: they cannot be used: {why}", reason="BadFlag")
 
     async def follow(self) -> None:
-        """Look again and again whether there is another one."""
+        """Looks for a changed certificate every `LOOKED_AT_EVERY_S`."""
         while True:
             await self._clock.sleep(LOOKED_AT_EVERY_S)
             self.look()
 
     def look(self) -> None:
-        """Load the certificate if it is another one; one that cannot be used leaves the last one, and is told once."""
+        """Loads a changed certificate; keeps the last one, with a warning, if the new one cannot be used."""
         stamps = self._stamps()
         if stamps == self._seen:
             return
@@ -59,10 +59,11 @@ class ServingCertificate:
             log.info("the serving certificate was read", cert_file=self._cert_file)
 
     def _load(self) -> str:
-        """Why not; empty where it counts from the next connection on."""
+        """Loads the certificate for the next connections; returns the error, empty if it was loaded."""
         try:
+            # An empty password makes an encrypted key an error; without one OpenSSL would ask on the terminal.
             self.context.load_cert_chain(self._cert_file, self._key_file, password=lambda: "")
-        except OSError as error:  # ssl.SSLError is one: no certificate, no key, or not that certificate's
+        except OSError as error:  # includes ssl.SSLError: no certificate, no key, or a key of another certificate
             return str(getattr(error, "reason", None) or error.strerror or error)
         return ""
 

@@ -1,7 +1,7 @@
-"""How a controller's process ends: in order where it can, and within five seconds in any case.
+"""Ends a controller's process: in order if possible, and within five seconds in any case.
 
-A thread that waits for a slow registry or a hung disk cannot be cancelled, and Python waits for its threads. So from
-the moment when the process is to end, for whatever reason, a timer runs that ends it without asking.
+A thread that waits for a slow registry or a hung disk cannot be cancelled, and Python waits for its threads. So as
+soon as the process is to end, for whatever reason, a timer starts that ends it without asking.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Callable, Coroutine
 from types import FrameType
 from typing import Any
 
-# Kubernetes would wait for terminationGracePeriodSeconds; who waits for our lease, or for the node's drain, should not.
+# Shorter than terminationGracePeriodSeconds: another replica waits for our lease, or a drain for this pod to end.
 IN_ORDER_S = 4.0
-# What is left to do once the work has ended: nothing but waiting for threads, and saying why.
+# After the work has ended, only threads are waited for and the reason is logged.
 THREADS_S = 1.0
 
 
 class _CutOff:
-    """The timer. Of several the soonest counts, with the exit code of the first: why it ends does not change."""
+    """The timer that ends the process. Of several calls the soonest applies, with the exit code of the first."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
@@ -36,7 +36,7 @@ class _CutOff:
             self._code = code
         else:
             self._timer.cancel()
-        # Without a word: a log whose reader hangs is one of the things that may be pending.
+        # Nothing is logged: a log whose reader hangs may be what keeps the process from ending.
         self._timer = threading.Timer(seconds, os._exit, (self._code,))
         self._timer.daemon = True
         self._timer.start()
@@ -45,24 +45,24 @@ class _CutOff:
 async def run_until_told(
     run: Coroutine[Any, Any, None], stop: Callable[[], object], stopping: asyncio.Event | None = None
 ) -> None:
-    """`run` for a process: TERM and INT call `stop`, a second one ends the process at once.
+    """Runs `run` for a process: TERM and INT call `stop`, a second one ends the process at once.
 
-    `stopping` is set when the process is to end for a reason of its own. If it has to be cut off, it ends with 0 where
+    `stopping` is set when the process is to end for a reason of its own. If it has to be cut off, it exits with 0 if
     it was told to stop, else with 1.
     """
     loop = asyncio.get_running_loop()
     cut_off = _CutOff()
-    told = False
+    signalled = False
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
-        nonlocal told
-        if told:
+        nonlocal signalled
+        if signalled:
             os._exit(1)
-        told = True
+        signalled = True
         cut_off.after(IN_ORDER_S, 0)
         loop.call_soon_threadsafe(stop)
 
-    # Not the loop's own handlers: they wait for a loop that may be busy.
+    # The loop's own signal handlers would wait for a loop that may be busy.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
     watching = asyncio.create_task(_when(stopping, cut_off))
@@ -70,7 +70,7 @@ async def run_until_told(
         await run
     finally:
         watching.cancel()
-        cut_off.after(THREADS_S, 0 if told else 1)
+        cut_off.after(THREADS_S, 0 if signalled else 1)
 
 
 async def _when(stopping: asyncio.Event | None, cut_off: _CutOff) -> None:

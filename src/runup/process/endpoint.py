@@ -1,7 +1,7 @@
-"""What a controller's process serves beside its work: `/metrics`, `/healthz`, `/readyz`, webhooks if it has some.
+"""Serves a controller process's HTTP endpoints: `/metrics`, `/healthz`, `/readyz`, and webhooks if it has some.
 
-Health is anybody's: it says nothing of the cluster but what is not read yet. Metrics are for those whom the API server
-lets read them, unless that was turned off in so many words.
+Health is public: it tells nothing about the cluster but what is not read yet. Metrics are for users whom the API
+server lets read them, unless that was explicitly turned off.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from runup.process.tls import TlsProfile
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _STOP_S = 1.0
-# Of what is posted to a webhook: the API server sends a whole list of objects at once.
+# Largest request body of a webhook, in bytes: the API server sends a whole list of objects at once.
 _LONGEST_BODY = 64 * 1024 * 1024
 
 Ready = Callable[[], Awaitable[str]]
@@ -37,7 +37,7 @@ class Registered(Protocol):
 
 
 class Endpoint:
-    """Serves `metrics`, once it is started."""
+    """An HTTP server of `metrics`, health and webhooks."""
 
     def __init__(
         self, metrics: Registered, clock: Clock | None = None, *, webhooks: Iterable[web.RouteDef] = ()
@@ -62,13 +62,15 @@ class Endpoint:
         key_file: str = "",
         tls: TlsProfile | None = None,
     ) -> None:
-        """Serve on `listen` (host:port): HTTPS with a certificate, which may come later, else HTTP on loopback only.
+        """Serves on `listen` (host:port): HTTPS with a certificate, which may come later, else HTTP on loopback only.
 
-        `ready()` gives nothing, or why not. `refused(authorization, path)` says who may not read metrics; where it is
-        None everybody may. `tls` is what flags ask for. Raises Terminal, which names the flag.
+        `ready()` returns an empty string, or why the process is not ready. `refused(authorization, path)` returns why
+        a request may not read metrics; if it is None, everybody may. `tls` is the profile from flags. Raises Terminal,
+        which names the flag.
         """
         self._ready, self._refused = ready, refused
         host, port = _place(listen)
+        # Tokens are sent with requests for metrics: never in plain text over a network.
         if not cert_file and host not in _LOOPBACK:
             raise _bad(listen, "give --serving-cert-file and --serving-key-file, or listen on 127.0.0.1")
         certificate = ServingCertificate(cert_file, key_file, self._clock) if cert_file else None
@@ -94,12 +96,12 @@ class Endpoint:
         self.address = f"{'https' if context else 'http'}://{shown}:{bound[1]}"
 
     def follow(self, profile: TlsProfile | None) -> None:
-        """Serve by the cluster's TLS profile from the next connection on; None for our own."""
+        """Serves by the cluster's TLS profile from the next connection on; None means our own defaults."""
         if self._secured is not None:
             self._secured.follow(profile)
 
     async def stop(self) -> None:
-        """Stop serving."""
+        """Stops serving."""
         if self._following is not None:
             await cancel([self._following])
         if self._runner is not None:
@@ -127,10 +129,10 @@ async def _not_started() -> str:
 
 
 def _place(listen: str) -> tuple[str, int]:
-    host, found, port = listen.rpartition(":")
-    if not found or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+    host, colon, port = listen.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise _bad(listen, "give host:port, such as 127.0.0.1:9099")
-    # What an empty host means to every other program.
+    # An empty host means every address, as it does for other programs.
     return host.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port)  # noqa: S104
 
 

@@ -1,6 +1,6 @@
-"""A `Plan` -> writes, in the plan's order. Nothing else in the operator writes to the cluster.
+"""Carries out a `Plan`: its writes, in the plan's order. Nothing else in the operator writes to the cluster.
 
-A write that the API server refuses ends the pass: what comes after it was decided on the assumption that it succeeds,
+A write that the API server rejects ends the pass: the later actions were decided on the assumption that it succeeds,
 and the next pass decides anew. Raises KubeError.
 """
 
@@ -23,13 +23,13 @@ from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 
 log = structlog.get_logger("clusterversion")
 FIELD_MANAGER = "cluster-version-operator"
-# Bad request, request entity too large, invalid.
+# HTTP statuses of a rejected status: bad request, request entity too large, invalid.
 _REFUSALS = (400, 413, 422)
 EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
 
 
 class StatusRefused(KubeError):
-    """The API server does not take this status, now or later: sending it again would change nothing."""
+    """The error that the API server rejects this status: sending it again unchanged would not help."""
 
     def __init__(self, action: PatchStatus, error: ApiError) -> None:
         super().__init__(error.message, reason=error.reason)
@@ -39,7 +39,7 @@ class StatusRefused(KubeError):
 
 
 class NotApplied(KubeError):
-    """An object was not taken. `lasting`: the API server refuses it as it is now, whoever asks again."""
+    """The error that an object was rejected. `lasting`: a retry of the same object would be rejected, too."""
 
     def __init__(self, action: Apply, error: ApiError) -> None:
         super().__init__(error.message, reason=error.reason)
@@ -50,16 +50,16 @@ class NotApplied(KubeError):
 
 
 class Executor:
-    """Carries plans out with `client`. Events about cluster-scoped objects are kept in namespace `default`."""
+    """An executor of plans with `client`. Events about cluster-scoped objects are stored in namespace `default`."""
 
     def __init__(self, client: Client, clock: Clock, *, component: str = FIELD_MANAGER) -> None:
         self._client = client
         self._clock = clock
-        # Who fields and events are told apart by.
+        # The field manager of applied fields, and the source of events.
         self._component = component
 
     async def execute(self, plan: Plan) -> None:
-        """Every action of `plan`, one after the other; raises KubeError at the first that fails (events excepted)."""
+        """Carries out the actions of `plan` in order. Raises KubeError at the first that fails (events excepted)."""
         for action in plan.actions:
             await self._act(action)
 
@@ -100,7 +100,7 @@ class Executor:
         try:
             await self._client.send(call)
         except ApiError as error:
-            # etcd's own limit comes as an error of the server.
+            # etcd's own size limit is reported as a server error, not as one of these statuses.
             if error.code in _REFUSALS or "request is too large" in error.message:
                 raise StatusRefused(action, error) from error
             raise
@@ -115,7 +115,7 @@ class Executor:
             return
 
     async def _tell(self, event: Event) -> None:
-        """An event that cannot be stored is lost: it only repeats what a condition says."""
+        """Creates an event. One that cannot be stored is dropped: it only repeats what a condition says."""
         obj = event_object(event, self._clock.now(), self._component)
         try:
             await self._client.send(calls.create(EVENTS, obj, field_manager=self._component))
@@ -124,18 +124,20 @@ class Executor:
 
 
 def status_operations(action: PatchStatus) -> list[dict[str, Any]]:
-    """The JSON patch; a field that somebody removed already must be no error, so it is set before it is removed."""
+    """Returns the JSON patch, which sets a field before removing it: removing an absent field would be an error."""
     set_ = [{"op": "add", "path": f"/status/{name}", "value": value} for name, value in action.fields.items()]
+    # A JSON patch cannot add a field below a status that does not exist.
     if action.fresh:
         set_ = [{"op": "add", "path": "/status", "value": action.fields}]
     for name in action.gone:
         path = f"/status/{name}"
         set_ += [{"op": "add", "path": path, "value": None}, {"op": "remove", "path": path}]
+    # The server answers 409 if the object has another resourceVersion by now.
     return [{"op": "replace", "path": "/metadata/resourceVersion", "value": action.resource_version}, *set_]
 
 
 def event_object(event: Event, now: datetime, component: str) -> dict[str, Any]:
-    """The Event to create; its name is made of what it says and when, so that a retry does not say it twice."""
+    """Returns the Event to create; its name is a digest of its text and time, so that a retry does not duplicate it."""
     when = f"{now:%Y-%m-%dT%H:%M:%SZ}"
     namespace = event.key.namespace or "default"
     text = "\n".join((str(event.key), event.reason, event.message, when))

@@ -1,4 +1,4 @@
-"""Who installed the cluster, as installers leave it in ConfigMaps of `openshift-config`: asked until it is known."""
+"""Reads who installed the cluster from the installers' ConfigMaps in `openshift-config`; retries until it is known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError, NotFound
 
 NAMESPACE = "openshift-config"
-# The installer's own note, and that of whoever takes its manifests and installs otherwise (cvo-behaviour 9).
+# The ConfigMap of the installer, and that of tools that install from its manifests (cvo-behaviour 9).
 NOTES = (("openshift-install", "openshift-install"), ("openshift-install-manifests", "other"))
 AGAIN_S = 300.0
 
@@ -20,7 +20,7 @@ Tell = Callable[[str, str, str], None]
 
 
 class Installer:
-    """Calls `tell(type, version, invoker)` once; a note never changes."""
+    """A reader of the installers' ConfigMaps that calls `tell(type, version, invoker)` once: they never change."""
 
     def __init__(self, client: Client, clock: Clock, tell: Tell) -> None:
         self._client = client
@@ -28,15 +28,15 @@ class Installer:
         self._tell = tell
 
     async def run(self) -> None:
-        """Ask until there is an answer."""
+        """Reads the ConfigMaps until there is an answer."""
         while not await self._asked():
             await self._clock.sleep(AGAIN_S)
 
     async def _asked(self) -> bool:
         try:
             for name, kind in NOTES:
-                if (found := await self._note(name)) is not None:
-                    self._tell(kind, found.data.get("version", ""), found.data.get("invoker", ""))
+                if (note := await self._note(name)) is not None:
+                    self._tell(kind, note.data.get("version", ""), note.data.get("invoker", ""))
                     return True
         except (KubeError, DecodeError):
             return False

@@ -1,7 +1,7 @@
-"""How a controller leads: wait for the lease, work while it is held, end when it is lost or when told to.
+"""Runs a controller as leader: waits for the lease, works while it is held, ends when it is lost or when told to.
 
-In: an elector's settings and the work; out: nothing, until the work is over. Shared by the managing operator and the
-update status controller, so that neither can write without leading.
+In: an elector's settings and the work. Out: nothing, until the work is over. The managing operator and the update
+status controller share it, so that neither can write without leading.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = structlog.get_logger("leading")
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """Seconds of the lease (cvo-behaviour 9); with one control plane node it is held longer, against API outages."""
+    """Durations of the lease in seconds (cvo-behaviour 9); longer for a single control plane node, for API outages."""
 
     lease_duration_s: float = 137
     renew_deadline_s: float = 107
@@ -42,14 +42,14 @@ SINGLE_NODE = Election(270, 240, 60)
 
 
 class LeaseLost(RunupError):
-    """Another process may lead now: this one ends, and whoever keeps it running starts it anew."""
+    """The error that the lease is lost: another process may lead now, so this one ends and is to be restarted."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, reason="LeaseLost")
 
 
 def election_of(text: str) -> Election:
-    """Three numbers of seconds, `duration,renew,retry`; raises ValueError."""
+    """Parses three numbers of seconds, `duration,renew,retry`. Raises ValueError."""
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
@@ -70,7 +70,7 @@ async def lead(
     stopping: asyncio.Event,
     elect: bool = True,
 ) -> None:
-    """Run `work` while holding the lease `namespace/lease`; return when `stopping` is set.
+    """Runs `work` while holding the lease `namespace/lease`; returns when `stopping` is set.
 
     Without `elect` there is no lease, and `work` runs at once. Without `election` the cluster's topology decides how
     long the lease lasts. Raises LeaseLost, with `stopping` set.
@@ -84,6 +84,7 @@ async def lead(
         client,
         namespace=namespace,
         name=lease,
+        # Unique even if a replacement has the same host name.
         identity=f"{os.uname().nodename}_{uuid4()}",
         lease_duration_s=chosen.lease_duration_s,
         renew_deadline_s=chosen.renew_deadline_s,
@@ -99,21 +100,21 @@ async def lead(
         await work()
 
     competing = asyncio.create_task(elector.run())
-    # An elector that breaks before it leads would be waited for in vain.
+    # If the elector fails before it leads, nothing else would end the wait for leadership.
     competing.add_done_callback(lambda _: stopping.set())
     try:
         await until(stopping, when_leading())
     finally:
         await cancel([competing])
     if not competing.cancelled():
-        competing.result()  # it may have ended by a bug of ours
+        competing.result()  # raises the elector's error, if it ended by a bug of ours
     if elector.lost:
         log.error("the lease was lost", lease=f"{namespace}/{lease}", why=elector.lost)
         raise LeaseLost(f"the lease {namespace}/{lease} was lost: {elector.lost}")
 
 
 async def until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` until it ends or `stopping` is set; its error is ours. Who is cancelled ends it first."""
+    """Runs `work` until it ends or `stopping` is set, and raises its error. Cancellation ends `work` first."""
     task = asyncio.create_task(work)
     stop = asyncio.create_task(_wait(stopping))
     try:
@@ -125,7 +126,7 @@ async def until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> Non
 
 
 async def keep_running(work: Callable[[], Coroutine[Any, Any, None]], clock: Clock) -> None:
-    """Run `work`, again after a bug of ours that ends it: what is not followed must not look like a quiet cluster."""
+    """Runs `work`, and restarts it after a bug of ours: an ended watch must not look like a quiet cluster."""
     while True:
         try:
             await work()
@@ -137,7 +138,7 @@ async def keep_running(work: Callable[[], Coroutine[Any, Any, None]], clock: Clo
 
 
 async def cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """End the tasks and wait for their ends."""
+    """Cancels the tasks and waits for their ends."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -148,7 +149,7 @@ async def _wait(event: asyncio.Event) -> None:
 
 
 async def _election(client: Client) -> Election:
-    """Single-node control planes hold the lease longer; where the topology cannot be read, it is not single."""
+    """Returns the durations for the cluster's topology: longer for a single node, the default if it cannot be read."""
     try:
         infrastructure = await client.send(calls.get(Infrastructure, "cluster"))
     except (KubeError, DecodeError):

@@ -1,4 +1,4 @@
-"""One question to the API of Prometheus or Thanos, with a credential, within a time and a size."""
+"""Queries the API of Prometheus or Thanos, with a credential, within a time limit and a size limit."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from runup.process import web
 from runup.process.stamp import stamp_of
 
 MAX_BYTES = 16 << 20
-# What can be wrong with a question that was put: the server, the way there, our credential.
+# The errors of a query: of the server, of the connection, or of our credential.
 FAILURES = (aiohttp.ClientError, KubeError, OSError, TimeoutError)
 
 
 class Monitoring:
-    """The server at `url`, which is without the path and empty where there is none.
+    """A client of the server at `url`, which has no path and is empty if there is no server.
 
-    `auth` has its credential, `ca_file` further authorities for certificates; `asker` is whom its log names.
+    `auth` provides the credential, `ca_file` further certificate authorities; `asker` is the user agent's name.
     """
 
     def __init__(self, url: str, auth: Auth, clock: Clock, *, asker: str, ca_file: str = "") -> None:
@@ -36,7 +36,7 @@ class Monitoring:
         self._context: tuple[object, ssl.SSLContext] | None = None
 
     async def get(self, path: str, *, within_s: float, statuses: Collection[int] = (200,)) -> bytes:
-        """What it answers with one of `statuses`; raises FAILURES."""
+        """Returns the body of an answer whose status is one of `statuses`. Raises FAILURES."""
         context = await asyncio.to_thread(self._trusted) if self.url.startswith("https:") else None
         credential = await asyncio.to_thread(self._auth.credential, self._clock.now())
         page = await web.fetch(
@@ -54,15 +54,15 @@ class Monitoring:
         return page.body
 
     def why(self, path: str, error: BaseException) -> str:
-        """A failure in words that name whom was asked."""
+        """Returns a failure as text that names the queried URL."""
         return f"{self.url}{path}: {str(error) or type(error).__name__}"
 
     def _trusted(self) -> ssl.SSLContext:
-        """The authorities as their file has them now: a mounted one is changed while we run."""
+        """Returns a context with the authorities now in their file: a mounted file changes while the process runs."""
         try:
-            seen = stamp_of(Path(self._ca_file)) if self._ca_file else None
-            if self._context is None or self._context[0] != seen:
-                self._context = seen, ssl.create_default_context(cafile=self._ca_file or None)
+            stamp = stamp_of(Path(self._ca_file)) if self._ca_file else None
+            if self._context is None or self._context[0] != stamp:
+                self._context = stamp, ssl.create_default_context(cafile=self._ca_file or None)
         except OSError as error:
             raise OSError(f"the certificate authorities {self._ca_file} cannot be read: {error}") from error
         return self._context[1]

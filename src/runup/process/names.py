@@ -1,4 +1,4 @@
-"""Names of a cluster's own objects that more than one layer knows."""
+"""Names of the cluster's own objects that several layers use."""
 
 OPERATOR_NAMESPACE = "openshift-cluster-version-operator"
-"""Where the managing operator and the preflights run, unless CVO_NAMESPACE says otherwise (decision D19)."""
+"""The namespace of the managing operator and the preflights, unless CVO_NAMESPACE overrides it (decision D19)."""

@@ -1,4 +1,4 @@
-"""What a reconcile decided, as a value. `runup.process.execute` carries it out, and nothing else writes."""
+"""A reconcile's decision as a value. `runup.process.execute` carries it out, and nothing else writes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Server-side apply of what we own of an object; `object` carries apiVersion, kind and metadata.name.
+    """A server-side apply of the fields we own; `object` contains apiVersion, kind and metadata.name.
 
-    `where_namespace`: it is of no use, and no error, where its namespace is not there. `optional`: a refusal is logged,
-    and the plan goes on; it is planned again.
+    `where_namespace`: it is skipped, without an error, if its namespace does not exist. `optional`: a rejection is
+    logged and the plan continues; the next pass plans it again.
     """
 
     resource: Resource
@@ -28,7 +28,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete an object; one that is gone already is fine. `uid` guards against a namesake made since we looked."""
+    """A deletion of an object, which may be gone already. `uid` protects an object of the same name created since."""
 
     resource: Resource
     key: NamespacedName
@@ -38,7 +38,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class PatchStatus:
-    """Fields of a status to set, whole, and fields to remove; `resource_version` makes an old decision a conflict.
+    """A patch that sets whole fields of a status and removes others; a changed `resource_version` is a conflict.
 
     Null is a value here, as in a JSON patch: a merge patch loses every null, also those inside lists, and some fields
     of the API need theirs. `fresh`: the object has no status yet, and `fields` is all of it.
@@ -68,11 +68,11 @@ Action = Apply | Delete | PatchStatus | Event
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Actions in the order in which they are to be done, and when to look again if nothing happens before."""
+    """Actions in the order of execution, and the time of the next pass if no event causes one before."""
 
     actions: tuple[Action, ...] = ()
     requeue_after_s: float | None = None
-    # Work that takes long and whose state is observed like anything else: a name and its argument.
+    # Long-running work, whose state is observed like anything else: a name and its argument.
     work: tuple[tuple[str, Any], ...] = field(default=())
 
     def __bool__(self) -> bool:

@@ -1,8 +1,8 @@
-"""Who may read metrics: the API server is asked, by TokenReview and SubjectAccessReview, as kube-rbac-proxy does.
+"""Authorizes readers of metrics by TokenReview and SubjectAccessReview, as kube-rbac-proxy does.
 
-In: the Authorization header of a request. Out: nothing, or a refusal in words with its HTTP status. What could not be
-asked is a refusal too. Answers are kept for a short time, so that a scrape every few seconds costs the API server
-nothing, and a right that was taken away is gone within a minute.
+In: the Authorization header of a request. Out: None, or a refusal with message and HTTP status. A failed review is a
+refusal, too. Answers are cached for a short time, so that a scrape every few seconds costs the API server nothing and
+a revoked right ends within a minute.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ ALLOWED_FOR_S = 60.0
 REFUSED_FOR_S = 10.0
 # Prometheus gives up a scrape after 10 s.
 ANSWER_S = 8.0
-# Whoever makes up tokens learns nothing by it, and neither fills our memory nor the API server's queues.
+# Limits against made-up tokens: answers kept in memory, and reviews sent to the API server at a time.
 MOST_KEPT = 256
 AT_A_TIME = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`status` is HTTP's."""
+    """A refused request; `status` is the HTTP status."""
 
     status: int
     message: str
 
 
 class Readers:
-    """Asks as `client` whether a request's sender may `get` the path. Tokens are kept as hashes only."""
+    """A cache of reviews of whether a request's sender may `get` a path. Tokens are kept as hashes only."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -45,7 +45,7 @@ class Readers:
         self._asking = asyncio.Semaphore(AT_A_TIME)
 
     async def refusal(self, authorization: str, path: str) -> Refusal | None:
-        """Why the sender of this header may not read `path`; None where they may."""
+        """Returns why the sender of this header may not read `path`; None if they may."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return Refusal(401, "a bearer token is needed")
@@ -56,6 +56,7 @@ class Readers:
         try:
             refusal = await within(self._clock, ANSWER_S, self._ask(token.strip(), path))
         except (KubeError, DecodeError, TimeoutError) as error:
+            # Not kept: the API server may answer the next scrape.
             return Refusal(503, f"the API server could not be asked who may read this: {error}")
         self._keep(key, refusal)
         return refusal
@@ -75,4 +76,5 @@ class Readers:
         self._kept[key] = (self._clock.monotonic() + lasts_s, refusal)
         self._kept.move_to_end(key)
         while len(self._kept) > MOST_KEPT:
+            # The oldest answer goes first.
             self._kept.popitem(last=False)

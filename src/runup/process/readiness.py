@@ -1,4 +1,4 @@
-"""Whether a process's decisions rest on the cluster as it is: its caches are followed, and the API server answers."""
+"""Decides whether a process is ready: its caches follow the cluster, and the API server answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERSION = Call(Request("GET", "/version"), lambda _data: None)
 
 
 class Readiness:
-    """`why_not()` says what is missing, as a probe's reader wants it; empty when nothing is.
+    """The readiness of a process: its caches, and a periodic request to the API server.
 
     `lacking()` names what is needed and was never read; a kind that a cluster does not have is not needed.
     """
@@ -33,11 +33,11 @@ class Readiness:
         self._unanswered = ""
 
     async def why_not(self) -> str:
-        """See the class."""
+        """Returns what is missing, as text for the reader of a probe; empty if nothing is."""
         return self._lacking() or self._stale() or await self._silence()
 
     def _stale(self) -> str:
-        """The first cache that is not followed any more: what it holds may be of yesterday."""
+        """Returns the first cache that is no longer followed, so that its content may be stale; empty if none is."""
         stale = (cache for cache in self._caches if cache.synced and cache.error is not None)
         return next((f"{cache.kind.__name__} is not followed any more: {cache.error}" for cache in stale), "")
 

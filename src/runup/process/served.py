@@ -1,6 +1,6 @@
-"""What the flags of every operator's process say besides its own, and what it serves of itself while it runs.
+"""Serves metrics and health of an operator's process while it runs, with the options common to all of them.
 
-In: `ProcessOptions`, a client, the caches. Out: metrics and health, for as long as the block around the work lasts.
+In: `ProcessOptions`, a client, the caches. Out: metrics and health, for as long as the context manager lasts.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from runup.process.tls import TlsProfile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOptions:
-    """Where metrics and health are served, nowhere where `listen` is empty; and whether the lease is waited for."""
+    """The common options: where metrics and health are served (nowhere if `listen` is empty), and leader election."""
 
     listen: str = ""
     serving_cert_file: str = ""
     serving_key_file: str = ""
-    # The least version and the ciphers of what is served, above what the cluster asks for.
+    # The minimum TLS version and ciphers from flags, which override the cluster's.
     serving_tls: TlsProfile = field(default_factory=TlsProfile)
-    # Whether metrics need a token that the API server lets read them.
+    # Whether reading metrics needs a token that the API server authorizes for it.
     metrics_auth: bool = True
     leader_elect: bool = True
-    # None: as the cluster's topology wants it.
+    # None: durations for the cluster's topology.
     election: Election | None = None
 
 
@@ -48,7 +48,7 @@ async def served(
     lacking: Callable[[], str],
     caches: Iterable[Cache[Any]],
 ) -> AsyncIterator[None]:
-    """Serve until the block ends; `lacking` and `caches` are those of `Readiness`. Raises Terminal for a bad flag.
+    """Serves until the block ends; `lacking` and `caches` are those of `Readiness`. Raises Terminal for a bad flag.
 
     With a certificate the cluster's TLS profile is followed.
     """

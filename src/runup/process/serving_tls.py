@@ -1,6 +1,6 @@
-"""Versions and ciphers of what a process serves: safe defaults, the cluster's profile where it asks, then the flags.
+"""Chooses TLS versions and ciphers for serving: flags override the cluster's profile, which overrides safe defaults.
 
-Nothing older than TLS 1.2 is ever served, whatever a profile allows: what reads metrics is younger than that. The
+Nothing older than TLS 1.2 is ever served, whatever a profile allows: every client that reads metrics supports it. The
 ciphers of TLS 1.3 are OpenSSL's own.
 """
 
@@ -26,7 +26,7 @@ WATCH_S = 1800
 
 
 def asked_by_flags(min_version: str, cipher_suites: str) -> TlsProfile:
-    """What the flags ask for; raises ValueError that names the flag and what it takes."""
+    """Returns the profile from the flags. Raises ValueError that names the flag and its allowed values."""
     if min_version and min_version not in VERSIONS:
         raise ValueError(f"--tls-min-version {min_version}: give one of {', '.join(VERSIONS)}")
     ciphers = tuple(filter(None, cipher_suites.split(",")))
@@ -39,7 +39,7 @@ def asked_by_flags(min_version: str, cipher_suites: str) -> TlsProfile:
 
 
 class Secured:
-    """`context` with what flags and cluster ask for. What is changed counts from the next connection on."""
+    """A TLS `context` configured by flags and cluster. Changes apply from the next connection on."""
 
     def __init__(self, context: ssl.SSLContext, flags: TlsProfile) -> None:
         self._context = context
@@ -48,13 +48,15 @@ class Secured:
         self.follow(None)
 
     def follow(self, cluster: TlsProfile | None) -> None:
-        """Serve as the cluster asks, None for as we think best; a flag stands above both."""
+        """Applies the cluster's profile, None for our own defaults; flags override both."""
         asked = cluster or TlsProfile()
         version = self._flags.min_version or asked.min_version
         ciphers = self._flags.ciphers or asked.ciphers
+        # Profiles that allow TLS 1.0 or 1.1 have no entry: 1.2 is the least.
         self._context.minimum_version = VERSIONS.get(version, ssl.TLSVersion.TLSv1_2)
         names = tls.openssl_names(ciphers)
         try:
+            # OpenSSL raises an error if it knows none of the names; then the defaults stay safe.
             self._context.set_ciphers(":".join(names) or self._defaults)
         except ssl.SSLError as error:
             log.warning(
@@ -66,12 +68,12 @@ class Secured:
 def profile_reflector(
     client: Client, clock: Clock, follow: Callable[[TlsProfile | None], None]
 ) -> Reflector[Configuration]:
-    """What tells `follow` which profile the cluster asks for, now and whenever that changes."""
+    """Returns a reflector that calls `follow` with the cluster's profile, now and whenever it changes."""
     cache: Cache[Configuration] = Cache(Configuration)
 
     def look() -> None:
-        found = cache.get(NamespacedName("", "cluster"))
-        follow(tls.followed({"spec": found.spec}) if found is not None else None)
+        api_server = cache.get(NamespacedName("", "cluster"))
+        follow(tls.followed({"spec": api_server.spec}) if api_server is not None else None)
 
     cache.add_listener(lambda *_: look())
     return Reflector(

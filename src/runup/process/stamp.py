@@ -1,14 +1,14 @@
-"""A file's path in, what tells its content from an earlier one out: mounted files are replaced while we run."""
+"""Identifies a version of a file, so that a mounted file's replacement is noticed while the process runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-# Where it lies, when it was written (ns), its size in bytes.
+# Inode, time of modification (ns), size in bytes.
 Stamp = tuple[int, int, int]
 
 
 def stamp_of(file: Path) -> Stamp:
-    """Another one whenever the file is another one; raises OSError where there is none."""
-    found = file.stat()
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    """Returns a value that differs whenever the file was replaced or written. Raises OSError if there is none."""
+    stat = file.stat()
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size

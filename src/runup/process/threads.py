@@ -1,6 +1,6 @@
-"""Blocking work beside the event loop, in a thread that nobody waits for once the answer is not wanted any more.
+"""Runs blocking work in a daemon thread, which is not waited for once its result is no longer wanted.
 
-The loop's own executor is waited for when a process ends: a registry that hangs would hold up a stop.
+The event loop's own executor is waited for when a process ends: a registry that hangs would delay the stop.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[[], T], name: str) -> T:
-    """What `work` gives or raises; a cancelled caller leaves it behind, and so does a process that ends."""
+    """Returns what `work` returns or raises; a cancelled caller or an ending process leaves the thread behind."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -24,11 +24,11 @@ async def in_thread(work: Callable[[], T], name: str) -> T:
 
     def run() -> None:
         try:
-            found = work()
+            result = work()
         except BaseException as error:  # noqa: BLE001 -- it is raised where it was asked for
             tell(lambda error=error: done.set_exception(error))  # type: ignore[misc]
         else:
-            tell(lambda: done.set_result(found))
+            tell(lambda: done.set_result(result))
 
     def tell(give: Callable[[], None]) -> None:
         try:

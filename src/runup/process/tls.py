@@ -1,4 +1,4 @@
-"""The cluster's TLS profile, and a ConfigMap's configuration files with it, everything else in them left as it is.
+"""The cluster's TLS profile, and its injection into the configuration files in a ConfigMap.
 
 Files of kind `GenericOperatorConfig` and `GenericControllerConfig` are changed: `servingInfo.minTLSVersion` and
 `servingInfo.cipherSuites`, line by line, so that order, comments and quoting of the rest stay.
@@ -17,7 +17,7 @@ from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
 
 API_SERVER = Resource("config.openshift.io", "v1", "APIServer", "apiservers", namespaced=False)
-"""Its object `cluster` has the profile."""
+"""The resource whose object `cluster` contains the profile."""
 KINDS = frozenset(
     {
         ("operator.openshift.io/v1alpha1", "GenericOperatorConfig"),
@@ -29,7 +29,7 @@ _KEYS = ("minTLSVersion", "cipherSuites")
 
 @dataclass(frozen=True, slots=True)
 class TlsProfile:
-    """The least version, as Go's flags name it, and the ciphers by their IANA names."""
+    """The minimum version, as Go's flags name it, and the ciphers by their IANA names."""
 
     min_version: str = ""
     ciphers: tuple[str, ...] = ()
@@ -89,10 +89,11 @@ _NAMED = {
 
 
 def profile_of(api_server: Mapping[str, Any]) -> TlsProfile:
-    """What the object APIServer `cluster` asks for; the intermediate profile where it says nothing."""
+    """Returns the profile of the object APIServer `cluster`; the intermediate profile if it sets none."""
     spec = api_server.get("spec")
     wanted = (spec.get("tlsSecurityProfile") if isinstance(spec, dict) else None) or {}
     if wanted.get("type") != "Custom":
+        # openshift/api: without a type the intermediate profile applies.
         return _NAMED.get(wanted.get("type", ""), _NAMED["Intermediate"])
     custom = wanted.get("custom") or {}
     ciphers = (_iana(str(name)) for name in custom.get("ciphers") or ())
@@ -100,9 +101,9 @@ def profile_of(api_server: Mapping[str, Any]) -> TlsProfile:
 
 
 def followed(api_server: Mapping[str, Any]) -> TlsProfile | None:
-    """The profile of APIServer `cluster` where each component is to follow it, None where that is left to it.
+    """Returns the profile of APIServer `cluster` if each component has to follow it, None if that is optional.
 
-    A policy that is not known yet counts as strict: so it was announced with the field (`spec.tlsAdherence`).
+    An unknown policy counts as strict, as announced with the field (`spec.tlsAdherence`).
     """
     spec = api_server.get("spec")
     policy = spec.get("tlsAdherence") if isinstance(spec, dict) else None
@@ -110,12 +111,12 @@ def followed(api_server: Mapping[str, Any]) -> TlsProfile | None:
 
 
 def openssl_names(ciphers: Iterable[str]) -> tuple[str, ...]:
-    """What OpenSSL calls them, without those of TLS 1.3, which nobody chooses among, and those that nobody knows."""
+    """Returns the ciphers' OpenSSL names, without those of TLS 1.3, which are not configurable, and unknown ones."""
     return tuple(_OPENSSL[name] for name in ciphers if name in _OPENSSL)
 
 
 def _iana(name: str) -> str:
-    """The IANA name of a cipher that OpenSSL names, empty where Go knows none."""
+    """Returns the IANA name of a cipher given by its OpenSSL name, empty if Go does not know it."""
     if name.startswith("TLS_"):
         return name
     plain = name.replace("-", "").replace("_", "")
@@ -127,8 +128,8 @@ def _iana(name: str) -> str:
 
 
 def injected(data: Mapping[str, Any], profile: TlsProfile | None) -> dict[str, Any]:
-    """`data` of a ConfigMap with `profile` in its configuration files; raises Terminal where none could be read."""
-    found = dict(data)
+    """Returns `data` of a ConfigMap with `profile` in its configuration files. Raises Terminal without a profile."""
+    changed = dict(data)
     for key, text in data.items():
         if not isinstance(text, str) or not _is_config(text):
             continue
@@ -136,8 +137,8 @@ def injected(data: Mapping[str, Any], profile: TlsProfile | None) -> dict[str, A
             raise Terminal(
                 "APIServer cluster could not be read, so the TLS profile is not known", reason="UpdatePayloadFailed"
             )
-        found[key] = _with_profile(text, profile)
-    return found
+        changed[key] = _with_profile(text, profile)
+    return changed
 
 
 def _is_config(text: str) -> bool:
@@ -155,6 +156,7 @@ def _with_profile(text: str, profile: TlsProfile) -> str:
     lines = text.splitlines(keepends=True)
     serving = next((pair for pair in root.value if pair[0].value == "servingInfo"), None)
     flow = any(node.flow_style for node in (root, *(pair[1] for pair in [serving] if pair))) if serving else False
+    # `{a: b}` has no lines of its own to replace: the document is written anew, and loses its comments.
     if getattr(root, "flow_style", False) or flow:
         return _rewritten(text, profile)
     if serving is None or not isinstance(serving[1], pyyaml.MappingNode):
@@ -186,7 +188,7 @@ def _values(profile: TlsProfile) -> dict[str, Any]:
 
 
 def _lines(profile: TlsProfile, indent: str) -> str:
-    found = [f"{indent}minTLSVersion: {profile.min_version}\n"] if profile.min_version else []
+    setting_lines = [f"{indent}minTLSVersion: {profile.min_version}\n"] if profile.min_version else []
     if profile.ciphers:
-        found += [f"{indent}cipherSuites:\n", *(f"{indent}- {name}\n" for name in profile.ciphers)]
-    return "".join(found)
+        setting_lines += [f"{indent}cipherSuites:\n", *(f"{indent}- {name}\n" for name in profile.ciphers)]
+    return "".join(setting_lines)

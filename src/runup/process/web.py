@@ -1,8 +1,8 @@
-"""One page of the web within a time and a size, and how far whoever was named may lead: as registries, no further.
+"""Fetches one page of the web within a time and a size limit, and limits where redirects may lead, as for registries.
 
-A store of signatures or an update service that redirects could have the operator, which reaches more than they do, ask
-its own machine or the one where clouds keep credentials. So each redirect is followed by hand, and every address that
-is connected to is judged after its name was resolved (`kubekit.oci.dial`).
+A signature store or an update service could use redirects to make the operator, which reaches more than they do, ask
+its own machine or a cloud's metadata service, which holds credentials. So each redirect is followed by hand, and every
+address is checked after its name was resolved and before it is connected to (`kubekit.oci.dial`).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from kubekit.oci.access import is_loopback
 from kubekit.oci.dial import Address, ForbiddenAddress, Reach, address_of
 
 MAX_REDIRECTS = 10
-# What is quoted of where somebody leads.
+# Characters of a redirect's target that messages quote.
 _SHOWN = 100
 _REDIRECTS = {301, 302, 303, 307, 308}
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What was answered in the end; `body` is cut one byte after the limit, so that what is too large shows."""
+    """The final answer; `body` is cut one byte after the limit, so that callers notice a larger one."""
 
     status: int
     body: bytes
@@ -46,22 +46,23 @@ async def fetch(
     authorization: str = "",
     context: SSLContext | None = None,
 ) -> Page:
-    """GET `url`, redirects, headers and body included `within_s`; raises ClientError, OSError, TimeoutError.
+    """Sends GET to `url`, with redirects, headers and body `within_s`. Raises ClientError, OSError, TimeoutError.
 
-    `authorization` goes to the server that was named, over TLS, and to none that it leads to.
+    `authorization` is sent to the named server, over TLS, and to none that it redirects to.
     """
     try:
         loopback, place = is_loopback(urlsplit(url).netloc.rpartition("@")[2]), url
         async with asyncio.timeout(within_s):
             for hop in range(MAX_REDIRECTS + 1):
                 own = {"Authorization": authorization} if authorization and _is_same(place, url) else {}
+                # The first URL is the administrator's and may name any address; a redirect may name no internal one.
                 reach = Reach(not hop, loopback)
-                found = await _once(place, reach, limit, {**(headers or {}), **own}, context)
-                if isinstance(found, Page):
-                    return found
-                place = found
+                answer = await _once(place, reach, limit, {**(headers or {}), **own}, context)
+                if isinstance(answer, Page):
+                    return answer
+                place = answer
     except ValueError as error:
-        # Whoever redirects may write what no parser takes.
+        # A server may redirect to a text that is not a URL.
         if isinstance(error, aiohttp.ClientError):
             raise
         raise aiohttp.InvalidURL(url, str(error)) from error
@@ -69,7 +70,7 @@ async def fetch(
 
 
 def _is_same(place: str, url: str) -> bool:
-    """Whether a password for `url` may be sent to `place`."""
+    """Returns whether a password for `url` may be sent to `place`."""
     asked, first = urlsplit(place), urlsplit(url)
     return (asked.scheme, asked.netloc) == ("https", first.netloc)
 
@@ -77,17 +78,17 @@ def _is_same(place: str, url: str) -> bool:
 async def _once(
     url: str, reach: Reach, limit: int, headers: Mapping[str, str], context: SSLContext | None
 ) -> Page | str:
-    """The page, or where it is said to be."""
+    """Returns the page, or the target of a redirect."""
     parts = urlsplit(url)
     written = address_of(parts.hostname or "")
     if written is not None:
         _judge(reach, written)
-    # A proxy is the administrator's, and resolves names itself: behind one only addresses that are written count.
+    # A proxy is the administrator's and resolves names itself: behind one only literal addresses can be checked.
     connector = aiohttp.TCPConnector(
         socket_factory=_factory(Reach() if _proxied(parts) else reach), ssl=context if context is not None else True
     )
     async with (
-        # The time is the caller's, for all of it.
+        # The caller limits the time of the whole fetch.
         aiohttp.ClientSession(
             connector=connector, headers=headers, timeout=aiohttp.ClientTimeout(total=None), trust_env=True
         ) as session,
@@ -103,14 +104,14 @@ async def _once(
 
 
 def _followed(url: str, place: str) -> str:
-    found = urljoin(url, place)
-    if urlsplit(found).scheme not in ("http", "https"):
-        raise aiohttp.ClientPayloadError(f"a redirect to {found[:_SHOWN]}, which is no web page")
-    return found
+    target = urljoin(url, place)
+    if urlsplit(target).scheme not in ("http", "https"):
+        raise aiohttp.ClientPayloadError(f"a redirect to {target[:_SHOWN]}, which is no web page")
+    return target
 
 
 def _factory(reach: Reach) -> Any:
-    """Makes the socket for an address that may be reached."""
+    """Returns a function that creates a socket for an address. It raises ForbiddenAddress if that is not allowed."""
 
     def make(place: tuple[Any, ...]) -> socket.socket:
         family, kind, protocol, _, address = place

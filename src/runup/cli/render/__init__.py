@@ -1,1 +1,1 @@
-"""What the texts and pages of all commands are made of."""
+"""The building blocks of all commands' texts and pages."""

@@ -1,4 +1,4 @@
-"""What a page calls a cluster. Pure."""
+"""The display name of a cluster. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from runup.api.config_v1 import ClusterVersion, InfrastructureStatus
 
 
 def cluster_name(infrastructure: InfrastructureStatus, cluster: ClusterVersion | None, server: str = "") -> str:
-    """Its infrastructure's name and address, as far as they are known; else `server`'s host, else the cluster's ID."""
+    """Returns the infrastructure's name and address, as far as known; else `server`'s host, else the cluster's ID."""
+    # The infrastructure's URL is the cluster's public one; a kubeconfig may name a tunnel or a load balancer.
     host = _host(infrastructure.api_server_url) or _host(server)
     if infrastructure.infrastructure_name:
         return f"{infrastructure.infrastructure_name} ({host})" if host else infrastructure.infrastructure_name
@@ -15,7 +16,7 @@ def cluster_name(infrastructure: InfrastructureStatus, cluster: ClusterVersion |
 
 
 def _host(url: str) -> str:
-    """The host of an address that means something elsewhere: not this machine, and no bare number."""
+    """Returns the host of a URL if it is meaningful on other machines: neither localhost nor an IP address."""
     if not url:
         return ""
     from ipaddress import ip_address

@@ -1,4 +1,4 @@
-"""ClusterVersion -> what `oc adm upgrade` prints without flags, byte for byte, in order and by stream. Pure."""
+"""Renders what `oc adm upgrade` prints without flags, byte for byte, in order and by stream. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MORE = (
 
 
 def overview(cluster: Facts, *, include_not_recommended: bool) -> Iterator[Output]:
-    """Everything that the command prints about the cluster and its updates."""
+    """Yields everything that the command prints about the cluster and its updates."""
     yield from _state(cluster)
     yield from _channel(cluster)
     yield from _recommended(cluster)
@@ -62,7 +62,7 @@ def _channel(cluster: Facts) -> Iterator[Output]:
 
 
 def channel_line(cluster: Facts) -> str:
-    """The channel, and those that the running release is in."""
+    """Returns the line with the channel and those that contain the running release."""
     known = ", ".join(cluster.channels)
     return f"Channel: {cluster.channel} (available channels: {known})\n" if known else f"Channel: {cluster.channel}\n"
 
@@ -70,6 +70,7 @@ def channel_line(cluster: Facts) -> str:
 def _recommended(cluster: Facts) -> Iterator[Output]:
     updates = newest_first(cluster.available, lambda release: release.version)
     retrieved = cluster.condition("RetrievedUpdates")
+    # The lists may be from an earlier answer of the update service.
     stale = retrieved if retrieved and retrieved.status == "False" else None
     if updates:
         rows = [("  VERSION", "IMAGE"), *((f"  {release.version}", release.image) for release in updates)]
@@ -82,18 +83,18 @@ def _recommended(cluster: Facts) -> Iterator[Output]:
 
 
 def _conditional(cluster: Facts, *, shown: bool) -> Iterator[Output]:
-    found = cluster.not_recommended
+    updates = cluster.not_recommended
     if not shown:
-        unsure = next((c.status for _, c in found if c.status not in ("True", "False")), "")
+        unsure = next((c.status for _, c in updates if c.status not in ("True", "False")), "")
         hint = f', or where the recommended status is "{unsure}",' if unsure else ""
-        if found:
+        if updates:
             yield out(_MORE.format(unsure=hint))
         return
-    if not found:
+    if not updates:
         yield out(_NONE_CONDITIONAL)
         return
     yield out("\nUpdates with known issues:\n")
-    for update, condition in newest_first(found, lambda pair: pair[0].release.version):
+    for update, condition in newest_first(updates, lambda pair: pair[0].release.version):
         yield out(
             f"\n  Version: {update.release.version}\n  Image: {update.release.image}\n  Reason: {condition.reason}\n"
             f"  Message: {indented(condition.message.strip())}\n"
@@ -105,7 +106,7 @@ def _detail(condition: Condition) -> str:
 
 
 def as_data(cluster: Facts) -> dict[str, Any]:
-    """The same for programs: the cluster's release, its conditions, and both lists of updates, newest first."""
+    """Returns the same for programs: the cluster's release, its conditions, and both lists of updates, newest first."""
     spec, status = mapping(cluster.json, "spec"), mapping(cluster.json, "status")
     available = newest_first(mappings(status, "availableUpdates"), lambda release: text(release, "version"))
     conditional = newest_first(

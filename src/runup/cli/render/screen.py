@@ -1,4 +1,4 @@
-"""What text is drawn on: how wide and high it is, and whether it shows colours. A value; `cli/output.py` reads it."""
+"""The screen that text is drawn on: its size, and whether it shows colours. A value, which `cli/output.py` creates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubekit.lang.printable import printable
 
 
 class Screen(msgspec.Struct, frozen=True):
-    """A terminal, in cells; or with `width` None a pipe or a file, whose lines are as long as they are.
+    """A terminal, in cells; or, with `width` None, a pipe or file, whose lines are not wrapped.
 
     `live`: what was drawn can be drawn over, which a dumb terminal cannot.
     """
@@ -23,11 +23,11 @@ PIPE = Screen()
 
 
 class Drawn(str):
-    """Text in which escapes are ours, for colours: what others wrote in it was made printable before."""
+    """Text in which all escapes are ours, for colours: other people's text in it has been made printable."""
 
     __slots__ = ()
 
 
 def joined(*parts: str) -> Drawn:
-    """Parts one after the other; those that nothing here drew are made printable."""
+    """Returns the parts one after the other; parts that are not `Drawn` are made printable."""
     return Drawn("".join(part if isinstance(part, Drawn) else printable(part) for part in parts))

@@ -1,8 +1,9 @@
-"""Tables that fit: on a terminal wrapped at words to its width, in a pipe one line a row, for grep. Pure.
+"""Renders tables that fit: wrapped at words to a terminal's width, or one line a row in a pipe, for grep. Pure.
 
-Three layouts, the first that fits is taken: all columns beside each other; what flows (messages) below its row; and the
-columns that still have no room below it too, by their titles. Nothing is cut off. Widths are those of cells, so that
-wide and combining characters keep columns straight. rich draws, and is imported only where something is drawn.
+The first of three layouts that fits is used: all columns side by side; flowing columns (messages) below their row; and
+further columns that do not fit below it, too, with their titles. Nothing is cut off. Widths are counted in cells, so
+that wide and combining characters keep columns straight. rich does the drawing, and is imported only if something is
+drawn.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-# Less room than this makes a sentence a pole: then it stands below its row.
+# The least width of a flowing column, in cells; in less room its text is printed below its row.
 _FLOW = 36
 _KEY = 16
 _GAP = 2
@@ -28,9 +29,9 @@ _BELOW = 2
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column. `flows`: sentences, wrapped at words. `folds`: names, folded rather than put below their row.
+    """A column. `flows`: sentences, wrapped at words. `folds`: names, folded rather than moved below their row.
 
-    `least`: its narrowest. `styles`: colours of whole cells.
+    `least`: the minimum width in cells. `styles`: colours of whole cells.
     """
 
     title: str
@@ -41,16 +42,16 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """Cells by column; `notes` are lines that belong below the first flowing one."""
+    """Cells by column; `notes` are lines below the first flowing column."""
 
     cells: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Rows below columns, `indent` blanks from the left; without any title there is no head.
+    """Rows and columns, indented by `indent` blanks; the head is omitted if no column has a title.
 
-    `gap`: blanks between columns in a pipe. `blank` stands where a cell is empty, so that programs can count fields.
+    `gap`: blanks between columns in a pipe. `blank` fills empty cells, so that programs can count fields.
     """
 
     columns: tuple[Column, ...]
@@ -61,27 +62,27 @@ class Table(msgspec.Struct, frozen=True):
 
     @property
     def head(self) -> bool:
-        """Whether there is a line of titles."""
+        """Returns whether there is a line of titles."""
         return any(column.title for column in self.columns)
 
     @property
     def flow(self) -> int:
-        """The place of the first flowing column, below which notes stand; -1 where there is none."""
+        """The index of the first flowing column, below which notes are printed; -1 if there is none."""
         return next((place for place, column in enumerate(self.columns) if column.flows), -1)
 
     def cell(self, row: Row, place: int) -> str:
-        """What stands there, safe to be shown; only a flowing cell has several lines."""
+        """Returns the cell's printable text; only a flowing cell has several lines."""
         text = row.cells[place]
         return (printable(text.strip()) if self.columns[place].flows else one_line(text)) or self.blank
 
 
 def drawn(table: Table, screen: Screen = PIPE) -> Drawn:
-    """`table` on `screen`; each line ends in a newline and in no blank."""
+    """Returns `table` drawn on `screen`; each line ends in a newline and without trailing blanks."""
     return Drawn(plain(table)) if screen.width is None else _Layout(table, screen.width).drawn(screen)
 
 
 def cells(text: str) -> int:
-    """How many cells a terminal uses for `text`."""
+    """Returns the number of cells that a terminal uses for `text`."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -90,7 +91,7 @@ def cells(text: str) -> int:
 
 
 def plain(table: Table) -> str:
-    """One line a row, columns aligned, whole sentences: the form for pipes."""
+    """Returns one line a row, columns aligned, whole sentences: the form for pipes."""
     places, flow = range(len(table.columns)), max(table.flow, 0)
     lines = [[column.title for column in table.columns]] if table.head else []
     for row in table.rows:
@@ -102,7 +103,7 @@ def plain(table: Table) -> str:
 def aligned(
     lines: Sequence[Sequence[str]], *, least: Sequence[int] = (), indent: int = 0, gap: int = _PLAIN_GAP
 ) -> str:
-    """Lines of cells, each column as wide as its widest cell that is followed by another; no blanks at a line's end."""
+    """Returns aligned lines without trailing blanks. A line's last cell does not widen its column."""
     widths = list(least) + [0] * max((len(line) - len(least) for line in lines), default=0)
     for line in lines:
         for place, cell in enumerate(line[:-1]):
@@ -117,9 +118,9 @@ def _padded(text: str, width: int) -> str:
 
 
 def wrapped(text: str, screen: Screen, *, first: str = "", indent: int = 0) -> Drawn:
-    """`text` after `first`, further lines `indent` blanks from the left; on a terminal wrapped at words.
+    """Returns `text` after `first`, further lines indented by `indent` blanks; on a terminal wrapped at words.
 
-    An address or a command that is longer than a line stays whole: a terminal folds it, and it can be copied.
+    A URL or command that is longer than a line stays whole: a terminal folds it, and it can be copied.
     """
     text = printable(text)
     lines = (
@@ -136,12 +137,12 @@ def _folded(text: str, room: int) -> list[str]:
         return [part for line in text.split("\n") for part in kept.wrap(line) or [""]]
     from rich.text import Text
 
-    # Writing without blanks between words has to be folded somewhere.
+    # Scripts without blanks between words have to be folded within a word.
     return [line.plain for line in Text(text).wrap(_console(PIPE, room), room, overflow="fold")]
 
 
 class _Layout:
-    """How wide each column is, and which stand below their row."""
+    """The width of each column, and the columns that are printed below their row."""
 
     def __init__(self, table: Table, width: int) -> None:
         self._table = table
@@ -150,9 +151,10 @@ class _Layout:
         flows = [place for place, column in enumerate(table.columns) if column.flows]
         fixed = [place for place, column in enumerate(table.columns) if not column.flows]
         self._beside = self._fitting(fixed)
-        left = self._width - sum(self._natural[place] + _GAP for place in fixed)
-        share = (left - _GAP * (len(flows) - 1)) // len(flows) if flows else 0
+        remaining = self._width - sum(self._natural[place] + _GAP for place in fixed)
+        share = (remaining - _GAP * (len(flows) - 1)) // len(flows) if flows else 0
         needed = max((min(_FLOW, self._natural[place]) for place in flows), default=0)
+        # Sentences stand beside the other columns only if all of them have room for readable lines.
         if flows and self._beside == fixed and share >= needed:
             self._beside = list(range(len(table.columns)))
             self._share(flows, share)
@@ -165,28 +167,28 @@ class _Layout:
         return max(column.least, cells(column.title), *map(cells, map(printable, texts)), 1)
 
     def _fitting(self, fixed: list[int]) -> list[int]:
-        """As many of the columns from the left as there is room for; the last of them may be folded."""
+        """Returns the columns from the left that there is room for; the last of them may be folded."""
         taken: list[int] = []
-        left = self._width
+        remaining = self._width
         for place in fixed:
-            if self._natural[place] > left:
-                folds = left >= _KEY and self._table.columns[place].folds
+            if self._natural[place] > remaining:
+                folds = remaining >= _KEY and self._table.columns[place].folds
                 if taken and not folds:
                     break
-                self._natural[place] = left
+                self._natural[place] = remaining
             taken.append(place)
-            left -= self._natural[place] + _GAP
+            remaining -= self._natural[place] + _GAP
         return taken
 
     def _share(self, flows: list[int], share: int) -> None:
-        """Each flowing column what it needs or its share; what one leaves over goes to the last."""
+        """Gives each flowing column the width it needs, up to its share; the last one gets what the others leave."""
         for place in flows[:-1]:
             self._natural[place] = min(self._natural[place], share)
         others = sum(self._natural[place] + _GAP for place in self._beside if place != flows[-1])
         self._natural[flows[-1]] = min(self._natural[flows[-1]], max(self._width - others, 1))
 
     def drawn(self, screen: Screen) -> Drawn:
-        """The table as text."""
+        """Returns the table as text."""
         console = _console(screen, self._width)
         with console.capture() as capture:
             if self._table.head:

@@ -1,4 +1,4 @@
-"""The few primitives that the texts of `oc` are made of: indenting, tables, durations. Pure."""
+"""The primitives of `oc`'s texts: indenting, tables, durations. Pure."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Any, Literal
 from kubekit.lang.printable import as_json, encoded, is_hazardous, one_line
 
 Stream = Literal["out", "err"]
-# What a command prints, in order: which stream, and the bytes as they are.
+# A part of a command's output: the stream, and the exact text.
 Output = tuple[Stream, str]
 
 
 def out(text: str) -> Output:
-    """`text` for stdout."""
+    """Returns `text` for stdout."""
     return ("out", text)
 
 
 def err(text: str) -> Output:
-    """`text` for stderr."""
+    """Returns `text` for stderr."""
     return ("err", text)
 
 
 def indented(message: str) -> str:
-    """`message` with two blanks after every newline, empty lines included."""
+    """Returns `message` with two blanks after every newline, empty lines included."""
     return message.replace("\n", "\n  ")
 
 
 def reason_and_message(reason: str, message: str) -> str:
-    """The two lines that follow a condition's name everywhere, without a newline at the end."""
+    """Returns the two lines that follow a condition's name, without a newline at the end."""
     return f"  Reason: {reason}\n  Message: {indented(message)}"
 
 
 def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 3) -> str:
-    """`rows` as Go's tabwriter aligns them; a row's last cell is never padded, and each row ends in a newline.
+    """Aligns `rows` as Go's tabwriter does; a row's last cell is never padded, and each row ends in a newline.
 
     Widths hold for a run of consecutive rows that all have the column, so a row with fewer cells starts afresh.
     """
@@ -49,7 +49,7 @@ def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> str:
-    """`rows` with three blanks between columns and none at a line's end, the same in a terminal and in a pipe."""
+    """Aligns `rows` with three blanks between columns and none at a line's end, in a terminal and in a pipe alike."""
     return "".join(line.rstrip() + "\n" for line in columns(rows).splitlines())
 
 
@@ -67,11 +67,12 @@ def _measure(
         width = max(minwidth, *(len(lines[i][column]) + padding for i in range(block, row)))
         for i in range(block, row):
             widths[i].append(width)
+        # Go's text/tabwriter: a column is a block of consecutive lines with a cell there, aligned by itself.
         _measure(lines, widths, block, row, column + 1, minwidth, padding)
 
 
 def shortened(text: str, limit: int) -> str:
-    """The first line of `text`, cut to `limit` characters at a word where that is possible."""
+    """Returns the first line of `text`, cut to `limit` characters, at a word if possible."""
     line = text.strip().partition("\n")[0]
     if len(line) <= limit:
         return line
@@ -81,12 +82,12 @@ def shortened(text: str, limit: int) -> str:
 
 
 def timestamp(moment: datetime | None) -> str:
-    """A time as Kubernetes writes it, in UTC, or nothing."""
+    """Returns a time as Kubernetes writes it, in UTC, or an empty string."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
 
 
 def age(moment: datetime | None, now: datetime) -> str:
-    """How long ago `moment` was, in its largest unit: `42 s ago`, `5 min ago`, `3 h ago`, `12 days ago`."""
+    """Returns how long ago `moment` was, in its largest unit: `42 s ago`, `5 min ago`, `3 h ago`, `12 days ago`."""
     if moment is None:
         return "at a time that was not told"
     seconds = max(int((now - moment).total_seconds()), 0)
@@ -97,13 +98,13 @@ def age(moment: datetime | None, now: datetime) -> str:
 
 
 def machine(value: Any, form: str) -> str:
-    """`value` (dicts, lists, text, numbers) as JSON or YAML (`form`), ready to be read by a program."""
+    """Returns `value` (dicts, lists, text, numbers) as JSON or YAML (`form`) for programs."""
     if form == "json":
         return as_json(value) + "\n"
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Double quotes around what has to be escaped: there alone YAML knows escapes."""
+        """A YAML dumper that double-quotes strings that need escapes, since YAML has escapes only there."""
 
     def text(dumper: yaml.SafeDumper, found: str) -> yaml.ScalarNode:
         style = '"' if is_hazardous(found) else None

@@ -1,1 +1,1 @@
-"""How a command begins and ends; everything that is done for a fast start."""
+"""The start and end of a command, optimised for a fast start."""

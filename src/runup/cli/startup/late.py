@@ -1,12 +1,12 @@
-"""Modules that libraries import in case they need them: found when they are imported, read when they are used.
+"""Delays modules that libraries import just in case: found when they are imported, executed when they are used.
 
-click imports `inspect` for a generator's sake, `email` imports `random` to invent addresses, and no short command comes
-near. `install` puts a finder in front that gives such a module its name and its place in `sys.modules`, and runs its
-code when the first thing is asked of it; whoever writes `from inspect import ...` gets it at once, as ever. What that
-saves is in docs/decisions/0043-a-command-in-five-interpreters.md.
+click imports `inspect` for a generator, `email` imports `random` to invent addresses, and no short command uses
+either. `install` adds a finder that puts such a module into `sys.modules` and executes its code at the first access to
+an attribute; `from inspect import ...` executes it at once, as ever. What that saves is in
+docs/decisions/0043-a-command-in-five-interpreters.md.
 
-`importlib.util.LazyLoader` is meant for this, but in Python 3.11 a second `import` of the module reads it, and two
-threads that use it at the same moment see it half made.
+`importlib.util.LazyLoader` is meant for this, but in Python 3.11 a second `import` of the module executes it, and two
+threads that use it at the same moment see it partly initialised.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from importlib.abc import Loader
     from importlib.machinery import ModuleSpec
 
-# No packages: a part that is imported first would find its package unread.
+# No packages: a submodule that is imported first would find its package not yet executed.
 MODULES = frozenset(
     {
         "argparse",
@@ -53,9 +53,9 @@ MODULES = frozenset(
 )
 
 
-# What is asked of a late module on every command's way, and can be told without it: `uuid` asks which system it is on,
-# click has its messages translated, which ours are not, and keeps its context in a `local`; all that `datetime` has of
-# its own is replaced by C.
+# Attributes that every command uses and that need no execution of the module: `uuid` asks which system it runs on,
+# click translates its messages, which ours are not, and keeps its context in a `local`; and the C implementation
+# replaces everything in `datetime`.
 _TOLD: dict[str, dict[str, Any]] = {
     "platform": {"system": lambda: os.uname().sysname},
     "gettext": {
@@ -68,13 +68,13 @@ _TOLD: dict[str, dict[str, Any]] = {
 
 
 class Finder:
-    """Finds `MODULES` as everything else is found, and has them read late."""
+    """A finder that finds `MODULES` as usual, and delays their execution."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The specification of a module that is read late, None for every other."""
+        """Returns the specification of a delayed module, None for every other."""
         if name == "typing_extensions" and _half_made("msgspec._utils", lacks="get_type_hints"):
-            # msgspec takes two names from it, and does without where it is not installed.
+            # msgspec imports two names from it, and does without them if it is not installed.
             raise ModuleNotFoundError(name=name)
         spec = PathFinder.find_spec(name, path, target) if name in MODULES else None
         if spec is not None and spec.loader is not None:
@@ -83,7 +83,7 @@ class Finder:
 
 
 class _Late:
-    """Loads a module with another loader, when its first attribute is asked for."""
+    """A loader that lets another loader execute the module when its first attribute is accessed."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
@@ -99,7 +99,7 @@ class _Late:
 
 
 class _Attributes:
-    """What an unread module answers with when it is asked for what it does not have: it is read first."""
+    """The `__getattr__` of a module not yet executed: it executes the module first."""
 
     def __init__(self, module: ModuleType, loader: Loader) -> None:
         self._module, self._loader = module, loader
@@ -107,9 +107,9 @@ class _Attributes:
         self._begun = False
 
     def __call__(self, name: str) -> Any:
-        if name == "__path__":  # asked by every `from ... import`: these are no packages
+        if name == "__path__":  # every `from ... import` asks for it, and these modules are not packages
             raise AttributeError(name)
-        with self._lock:  # another thread waits until all of it is there; the module itself may look for its parts
+        with self._lock:  # other threads wait until execution ends; the lock is reentrant, for the module itself
             if not self._begun:
                 self._begun = True
                 self._loader.exec_module(self._module)
@@ -127,11 +127,11 @@ def _half_made(name: str, *, lacks: str) -> bool:
 
 
 def is_unread(module: ModuleType) -> bool:
-    """Whether `module` is there by name alone."""
+    """Returns whether `module` is imported and not yet executed."""
     return isinstance(vars(module).get("__getattr__"), _Attributes)
 
 
 def install() -> None:
-    """Have `MODULES` read late from now on; those that are there already stay as they are."""
+    """Delays `MODULES` from now on; those that are already imported stay as they are."""
     if Finder not in sys.meta_path:
         sys.meta_path.insert(0, Finder)

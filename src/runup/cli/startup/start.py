@@ -1,8 +1,8 @@
-"""How `runup` begins and ends: what its scripts call, before anything else is imported.
+"""Starts and ends `runup`: its scripts call this before anything else is imported.
 
-A command lives for a tenth of a second and nearly everything that it makes stays until it ends. Left to itself the
-garbage collector walks those objects again and again while modules are loaded, and three times more at the end: a
-sixth of the whole command (docs/decisions/0043-a-command-in-five-interpreters.md).
+A command runs for a tenth of a second and nearly all of its objects live until it ends. By default the garbage
+collector walks those objects again and again while modules are loaded, and three more times at the end: a sixth of the
+whole command (docs/decisions/0043-a-command-in-five-interpreters.md).
 """
 
 from __future__ import annotations
@@ -15,35 +15,37 @@ import sys
 from runup.cli.startup import late
 
 _ALLOCATIONS = 200_000
-"""New objects until the collector looks: no short command makes as many, a long one (`--watch`) stays bounded."""
+"""New objects before the collector runs: more than a short command creates; a long one (`--watch`) stays bounded."""
 
 
 def runup() -> int:
-    """The command `runup`; returns its exit code."""
+    """Runs the command `runup` and returns its exit code."""
     return _command("runup")
 
 
 def plugin() -> int:
-    """The same called through `kubectl runup` or `oc runup`, whose name help and errors then show."""
+    """Runs `runup` as `kubectl runup` or `oc runup`, whose name help and errors then show."""
     host, _, name = os.path.basename(sys.argv[0]).partition("-")  # noqa: PTH119 (pathlib is not needed to start)
     return _command(f"{host} {name}" if name else host)
 
 
 def _command(prog: str) -> int:
     gc.set_threshold(_ALLOCATIONS)
+    # Before the first import of a module that is to be delayed.
     late.install()
     from runup.cli.main import main
 
     code = main(prog=prog)
     _leave(code)
+    # What is left is not examined once more at the end of the interpreter.
     gc.freeze()
     return code
 
 
 def _leave(code: int) -> None:
-    """End the process where nothing is left to do at its end: then Python only takes apart what nobody will miss.
+    """Ends the process at once if nothing is left to do, which saves the time in which Python frees its objects.
 
-    Returns where somebody asked to be called at the end, a thread still runs, or output could not be written.
+    Returns if an exit handler is registered, a thread still runs, or output could not be written.
     """
     if atexit._ncallbacks() or len(sys._current_frames()) > 1:
         return

@@ -1,6 +1,7 @@
-"""What `runup upgrade` does once its flags are read: one function for each thing that it can do.
+"""The actions of `runup upgrade` once its flags are parsed, one function each.
 
-Reads ClusterVersion, lets pure functions decide (`targets`, `preflight_request`), sends at most one patch, prints.
+Each reads ClusterVersion, lets pure functions decide (`targets`, `preflight_request`), sends at most one patch,
+prints.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from runup.preflight.decide.findings import Findings, current, wanted
 
 
 def run(request: Request, connection: Connection) -> int | None:
-    """Carry out the one thing that the flags ask for."""
+    """Carries out the one action that the flags ask for."""
     _check(request)
     write(targets.check_flags(request.flags))
     if request.preflight:
@@ -39,8 +40,9 @@ def run(request: Request, connection: Connection) -> int | None:
 
 
 def _check(request: Request) -> None:
-    """Refuse combinations of our own flags; oc's come after, in `targets.check_flags`."""
+    """Rejects combinations of our own flags; those of oc's flags are rejected later, by `targets.check_flags`."""
     flags = request.flags
+    # A bad duration fails before anything is sent.
     preflight_request.parse_timeout(request.timeout)
     if request.clear_preflight and (flags != Flags() or request.preflight or request.wait):
         raise CommandError("--clear-preflight may not be specified with any other flags")
@@ -81,10 +83,10 @@ def _show(request: Request, client: SyncClient) -> None:
         return
     cluster = clusters.read(client)
     history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
-    found = current(cluster, history, accepted)
-    if found is None:
+    findings = current(cluster, history, accepted)
+    if findings is None:
         raise CommandError(_NO_PAGE)
-    write([("out", _page(found, client, cluster))])
+    write([("out", _page(findings, client, cluster))])
 
 
 _NO_PAGE = (
@@ -102,21 +104,22 @@ def _page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
 def _start(request: Request, client: SyncClient) -> None:
     flags, teller = request.flags, Teller("update", request.output)
     cluster = clusters.read(client)
-    found = going_on.back(cluster, version=flags.to, image=flags.to_image) or targets.choose(cluster, flags)
-    teller.extend(found.said)
-    if isinstance(found, targets.Nothing):
+    target = going_on.back(cluster, version=flags.to, image=flags.to_image) or targets.choose(cluster, flags)
+    teller.extend(target.said)
+    if isinstance(target, targets.Nothing):
         teller.done(None)
         return
     if flags.force:
         teller.say(("err", targets.FORCE_WARNING))
-    if not found.takes_back:
+    # Guards would refuse to end the very update that makes the cluster progress.
+    if not target.takes_back:
         teller.extend(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
     body = targets.update_patch(
-        cluster.spec.desired_update, version=found.version, image=found.image, force=flags.force
+        cluster.spec.desired_update, version=target.version, image=target.image, force=flags.force
     )
     _ask(client, body)
-    teller.say(("out", f"Requested update to {found.name}\n"))
-    teller.done(body, version=found.version, image=found.image)
+    teller.say(("out", f"Requested update to {target.name}\n"))
+    teller.done(body, version=target.version, image=target.image)
 
 
 def _ask(client: SyncClient, body: clusters.Patch) -> None:
@@ -125,7 +128,7 @@ def _ask(client: SyncClient, body: clusters.Patch) -> None:
     except KubeError as error:
         raise CommandError(f"Unable to upgrade: {message_of(error)}") from error
     if wanted(answer):
-        # The patch drops a mode that was read; this one came in between. It checks and updates nothing.
+        # The patch drops a mode that was read. This mode was set in between: the request is a preflight, not an update.
         raise CommandError(
             "somebody asked for a preflight at the same moment, so no update was requested; run the command again"
         )
@@ -158,9 +161,9 @@ def _clear(request: Request, client: SyncClient) -> None:
         )
     except KubeError as error:
         raise CommandError(f"Unable to cancel current rollout: {message_of(error)}") from error
-    found = going_on.clearing(before)
-    teller.extend(found.said)
-    teller.done(found.patch if answer else None)
+    clearing = going_on.clearing(before)
+    teller.extend(clearing.said)
+    teller.done(clearing.patch if answer else None)
 
 
 def _clear_preflight(request: Request, client: SyncClient) -> None:
@@ -177,9 +180,9 @@ def _clear_preflight(request: Request, client: SyncClient) -> None:
 def _preflight(request: Request, client: SyncClient) -> int | None:
     cluster = clusters.read(client)
     target = preflight_request.target_of(cluster, request.flags)
-    said = preflight_request.notes(cluster, request.flags)
+    warnings = preflight_request.notes(cluster, request.flags)
     answer = preflight_request.send(client, cluster, request.flags)
-    write(said)
+    write(warnings)
     if not request.wait:
         write([("out", _requested(request, target))])
         return None

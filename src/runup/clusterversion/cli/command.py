@@ -1,6 +1,6 @@
-"""`runup upgrade`: show the cluster's updates, start or take back one, or have the target check the cluster first.
+"""`runup upgrade`: shows the cluster's updates, starts or takes back one, or lets the target check the cluster first.
 
-The texts without `--mode` are those of `oc adm upgrade`; this module only reads flags and calls what decides
+The texts without `--mode` are those of `oc adm upgrade`; this module only parses flags and calls what decides
 (`targets`, `preflight_request`) and what prints (`render`).
 """
 
@@ -107,6 +107,7 @@ def upgrade(
     if ctx.invoked_subcommand is not None:
         _no_flags_before(ctx)
         return None
+    # The overview is read from plain JSON, which spares the imports of everything else.
     only_shows = not any(_is_given(ctx, param) for param in ctx.command.params if param.name not in _OF_SHOWING)
     if dump is not None or (only_shows and output != "html"):
         from runup.clusterversion.cli import show
@@ -123,6 +124,7 @@ def upgrade(
     from runup.clusterversion.cli.targets import Flags
 
     asked = Flags(**flags)
+    # An unknown mode must not fall through to an update.
     if mode is not None and mode.lower() != "preflight":
         raise CommandError(f'--mode must be "preflight", not "{mode}"; leave it out to start the update itself')
     request = Request(
@@ -137,7 +139,7 @@ def upgrade(
 
 
 def _check_of_dump(ctx: click.Context) -> None:
-    """A dump can be shown, and nothing else can be done with it."""
+    """Raises CommandError for flags that need a cluster: a dump can only be shown."""
     for param in ctx.command.params:
         if param.name not in ("dump", "output", "include_not_recommended") and _is_given(ctx, param):
             raise CommandError(
@@ -146,12 +148,13 @@ def _check_of_dump(ctx: click.Context) -> None:
 
 
 def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
+    # A default or an environment variable was not typed, so it contradicts nothing.
     source = ctx.get_parameter_source(param.name) if param.name is not None else None
     return source is click.core.ParameterSource.COMMANDLINE
 
 
 def _no_flags_before(ctx: click.Context) -> None:
-    """`upgrade --to=X accept Y` would drop the first half without a word."""
+    """Raises CommandError for flags before a subcommand: `upgrade --to=X accept Y` would silently ignore them."""
     for param in ctx.command.params:
         if _is_given(ctx, param) and param.name not in _OF_CONNECTION:
             raise CommandError(f"{param.opts[-1]} cannot be used with `{ctx.invoked_subcommand}`")

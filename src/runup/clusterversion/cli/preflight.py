@@ -1,7 +1,7 @@
-"""Asking for a preflight, so that it can never turn into an update (decision D1).
+"""Requests a preflight so that it can never turn into an update (decision D1).
 
-A server whose ClusterVersion has no field `mode` drops it silently; what is left of the patch asks for the update
-itself. So the patch goes as a dry run first, with strict field validation, and the answer must carry the mode.
+A server whose ClusterVersion has no field `mode` drops it silently; the rest of the patch would request the update
+itself. So the patch is sent as a dry run first, with strict field validation, and the answer must contain the mode.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FORCED = (
 
 
 def parse_timeout(text: str | None) -> float:
-    """Seconds of a duration such as 90s, 15m or 1h30m; raises CommandError."""
+    """Returns the seconds of a duration such as 90s, 15m or 1h30m. Raises CommandError."""
     if text is None:
         return DEFAULT_TIMEOUT_S
     match = _DURATION.fullmatch(text)
@@ -48,7 +48,7 @@ def parse_timeout(text: str | None) -> float:
 
 
 def check_target(flags: Flags) -> None:
-    """A preflight has one target, by version or by digest; raises CommandError."""
+    """Raises CommandError unless the flags name one target, by version or by digest."""
     if flags.to_latest:
         raise CommandError("--mode=preflight checks one release: name it with --to or --to-image")
     if not (flags.to or flags.to_image or flags.to_multi_arch):
@@ -60,9 +60,9 @@ def check_target(flags: Flags) -> None:
 
 
 def target_of(cluster: ClusterVersion, flags: Flags) -> Update:
-    """What the flags name: a version or an image, or the running version's multi-architecture image.
+    """Returns the target that the flags name: a version, an image, or the running version's multi-architecture image.
 
-    Raises CommandError where the cluster runs that one already.
+    Raises CommandError if the cluster runs the multi-architecture image already.
     """
     if not flags.to_multi_arch:
         return Update(version=flags.to, image=flags.to_image)
@@ -73,12 +73,12 @@ def target_of(cluster: ClusterVersion, flags: Flags) -> Update:
 
 
 def name_of(target: Update) -> str:
-    """What the request is called."""
+    """Returns the target's name in messages."""
     return f"{target.version} (multi-architecture)" if target.architecture else target.version or target.image
 
 
 def request_patch(cluster: ClusterVersion, flags: Flags) -> Patch:
-    """The merge patch that asks for the preflight; accepted risks stay."""
+    """Returns the merge patch that requests the preflight; accepted risks stay."""
     target = target_of(cluster, flags)
     body = update_patch(
         cluster.spec.desired_update,
@@ -88,22 +88,24 @@ def request_patch(cluster: ClusterVersion, flags: Flags) -> Patch:
         force=flags.force,
     )
     update = body["spec"]["desiredUpdate"]
+    # The mode comes last, because `update_patch` sets it to null where the object has one.
     return {"spec": {"desiredUpdate": {**update, "mode": MODE}}}
 
 
 def notes(cluster: ClusterVersion, flags: Flags) -> tuple[Output, ...]:
-    """What the administrator should know before a request takes another's place."""
-    said = []
+    """Returns what the administrator should know before the request replaces another."""
+    warnings = []
     before, now = cluster.spec.desired_update, target_of(cluster, flags)
+    # There is one field for requests, so that a second preflight replaces the first.
     if before and before.mode == MODE and _named(before) != _named(now):
-        said.append(err(f"warning: this takes the place of the preflight of {name_of(before)}\n"))
-    said.extend(before_a_preflight(cluster))
+        warnings.append(err(f"warning: this takes the place of the preflight of {name_of(before)}\n"))
+    warnings.extend(before_a_preflight(cluster))
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing and progressing.status == "True" and going_on(cluster) is None:
-        said.append(err("warning: an update is in progress; what is found now may be different when it is done\n"))
+        warnings.append(err("warning: an update is in progress; what is found now may be different when it is done\n"))
     if flags.force:
-        said.append(err(_FORCED))
-    return tuple(said)
+        warnings.append(err(_FORCED))
+    return tuple(warnings)
 
 
 def _named(update: Update) -> tuple[str, str, str]:
@@ -111,8 +113,9 @@ def _named(update: Update) -> tuple[str, str, str]:
 
 
 def send(client: SyncClient, cluster: ClusterVersion, flags: Flags) -> ClusterVersion:
-    """Dry run, then the patch; returns the object as changed. Raises CommandError where `mode` is not known."""
+    """Sends a dry run, then the patch; returns the changed object. Raises CommandError if `mode` is not known."""
 
+    # Both requests carry the same resourceVersion: what the dry run accepted is what is stored.
     def both(body: Patch) -> ClusterVersion:
         _require_mode(lambda: clusters.patch(client, body, dry_run=True, strict=True), client, cluster)
         answer = clusters.patch(client, body, strict=True)
@@ -126,7 +129,7 @@ def send(client: SyncClient, cluster: ClusterVersion, flags: Flags) -> ClusterVe
 
 
 def clear_patch(cluster: ClusterVersion) -> Patch | None:
-    """The merge patch that ends the preflight and keeps what was accepted; None where none is asked for."""
+    """Returns the merge patch that ends the preflight and keeps accepted risks; None if none is requested."""
     desired = cluster.spec.desired_update
     if desired is None or not desired.mode:
         return None
@@ -134,7 +137,7 @@ def clear_patch(cluster: ClusterVersion) -> Patch | None:
 
 
 def _require_mode(dry_run: Callable[[], ClusterVersion], client: SyncClient, cluster: ClusterVersion) -> None:
-    """Raise CommandError unless the server would store `mode`: it refuses it, or drops it in its answer."""
+    """Raises CommandError unless the server would store `mode`: it may reject the field, or drop it from its answer."""
     try:
         kept = wanted(dry_run()) is not None
     except (BadRequest, Invalid) as error:
@@ -149,7 +152,7 @@ def _require_mode(dry_run: Callable[[], ClusterVersion], client: SyncClient, clu
 
 
 def _is_refused(error: ApiError) -> bool:
-    """Whether the field is known and a rule of the definition refuses it (decision D22)."""
+    """Returns whether the field is known and a rule of the definition rejects it (decision D22)."""
     causes = error.status.details.causes if error.status.details else ()
     return any(cause.field == "spec.desiredUpdate.mode" for cause in causes) and GATE in error.message
 

@@ -1,4 +1,4 @@
-"""What one `runup upgrade` was asked for: its command line, parsed. A value; `actions` and `wait` both read it."""
+"""The parsed command line of `runup upgrade`, a value that `actions` and `wait` read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from runup.clusterversion.cli.targets import Flags
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """The command line, parsed."""
+    """A parsed command line."""
 
     flags: Flags
     preflight: bool = False
@@ -19,10 +19,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def for_program(self) -> bool:
-        """Whether stdout is for something that reads the whole of it: data, or a page. Then progress goes to stderr."""
+        """Returns whether stdout is read as a whole: data, or a page. Progress goes to stderr then."""
         return self.output in ("json", "yaml", "html")
 
     @property
     def wide(self) -> bool:
-        """Whether everything that is known is to be printed."""
+        """Returns whether all known details are printed."""
         return self.output == "wide"

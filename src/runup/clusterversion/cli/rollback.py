@@ -1,4 +1,4 @@
-"""`runup upgrade rollback`: back to the release before, within one minor version. `plan` is pure; texts are oc's."""
+"""`runup upgrade rollback`: back to the previous release, within one minor version. `plan` is pure; texts are oc's."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from runup.cli.versions import check_version, numbers, order
 
 
 class Plan(Value):
-    """Where to, and the patch."""
+    """The previous release, and the patch that requests it."""
 
     previous: Release
     patch: JSON
 
 
 def plan(facts: Facts) -> Plan:
-    """The release that the cluster came from; raises CommandError where going back there is not for this command."""
+    """Returns the rollback to the release that the cluster came from. Raises CommandError if that is not supported."""
     now = facts.desired
     try:
         check_version(now.version)

@@ -1,7 +1,7 @@
-"""`runup upgrade` without a target: the cluster's state and updates, of a live cluster or of files.
+"""`runup upgrade` without a target: prints the state and updates of a live cluster or of files.
 
-The text is oc's; preflights, and updates that the spec does not show, come after it. What those need is imported only
-where there is any.
+The text is oc's, followed by preflights and by updates that the spec does not show. What those need is imported only
+if there are any, so that the command starts fast.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 
 
 class Shown(Value):
-    """How much is shown, and in which form: none is text, `wide` text with more columns."""
+    """The extent and format of the output: None is text, `wide` is text with more columns."""
 
     include_not_recommended: bool = False
     output: str | None = None
 
 
 class Kept(Value):
-    """ConfigMaps of the operator: reports, and why and until when risks are accepted."""
+    """The operator's ConfigMaps: reports, and the reasons for and ends of accepted risks."""
 
     history: JSON | None = None
     accepted: JSON | None = None
 
 
 def of_dump(path: str, wanted: Shown) -> None:
-    """Print what a dump tells."""
+    """Prints the updates of a dump."""
     if wanted.output == "html":
         raise CommandError("-o html is a page of a preflight; for a dump leave it out, or take json or yaml")
     from runup.cli import files
@@ -51,29 +51,30 @@ def of_dump(path: str, wanted: Shown) -> None:
 
 
 def of_cluster(connection: Connection, wanted: Shown) -> None:
-    """Print what a live cluster says."""
+    """Prints the updates of a live cluster."""
     with connection.client() as client:
         ask(client, wanted)
 
 
 def ask(client: SyncClient, wanted: Shown) -> None:
-    """Print what the cluster of `client` says."""
+    """Prints the updates of the cluster of `client`."""
     from runup.advice.cli.recommend.extras import accepted_names
     from runup.cli import cluster as clusters
 
     document = clusters.read_raw(client)
     history = clusters.read_record(client, HISTORY)
+    # Without accepted names their records are of no use, and the request is spared.
     accepted = clusters.read_record(client, ACCEPTED) if accepted_names(document) else None
     show(document, Kept(history, accepted), client.now(), wanted)
 
 
 def show(document: JSON, kept: Kept, now: datetime | None, wanted: Shown) -> None:
-    """Print ClusterVersion `document`; `now` is None for files."""
+    """Prints ClusterVersion `document`; `now` is None for files."""
     read = facts.read(document)
     more = _More(document, kept, now) if kept.history or speaks_of_more(document) else None
     if wanted.output in ("json", "yaml"):
-        told = more.data if more else {"preflight": None, "endedPreflights": []}
-        sys.stdout.write(machine(overview.as_data(read) | told, wanted.output))
+        preflights = more.data if more else {"preflight": None, "endedPreflights": []}
+        sys.stdout.write(machine(overview.as_data(read) | preflights, wanted.output))
         return
     _print(overview.overview(read, include_not_recommended=wanted.include_not_recommended))
     if more:
@@ -90,26 +91,28 @@ def _print(output: Iterator[Output]) -> None:
 
 
 def speaks_of_more(document: JSON) -> bool:
-    """Whether ClusterVersion tells of a preflight, or of an update under way."""
+    """Returns whether ClusterVersion mentions a preflight, or an update under way."""
     status = mapping(document, "status")
     if text(mapping(mapping(document, "spec"), "desiredUpdate"), "mode"):
         return True
+    # The newest entry stays Partial until the update is complete.
     if any(text(entry, "state") == "Partial" for entry in mappings(status, "history")[:1]):
         return True
     return any(text(condition, "type").startswith("Preflight") for condition in mappings(status, "conditions"))
 
 
 def newest_transition(document: JSON) -> datetime | None:
-    """The time of files: the newest that ClusterVersion tells of."""
+    """Returns the newest transition time in ClusterVersion, which serves as the current time for files."""
     times = [text(each, "lastTransitionTime") for each in mappings(mapping(document, "status"), "conditions")]
     try:
+        # Files were written once: relative to the current time, everything in them would be old.
         return max((datetime.fromisoformat(time) for time in times if time), default=None)
     except (ValueError, TypeError):
         return None
 
 
 class _More:
-    """What is said beyond oc."""
+    """The output that goes beyond oc's."""
 
     def __init__(self, document: JSON, kept: Kept, now: datetime | None) -> None:
         from kubekit.api import codec
@@ -129,14 +132,14 @@ class _More:
 
     @property
     def data(self) -> dict[str, Any]:
-        """For programs."""
+        """The same output for programs."""
         from runup.preflight.cli.render import preflight as rendered
 
-        found = rendered.as_data(self._found) if self._found else None
-        return {"preflight": found, "endedPreflights": [rendered.as_data(one) for one in self._ended]}
+        current = rendered.as_data(self._found) if self._found else None
+        return {"preflight": current, "endedPreflights": [rendered.as_data(one) for one in self._ended]}
 
     def lines(self, now: datetime | None, *, wide: bool) -> Iterator[Output]:
-        """The update that the spec does not show, the preflight that is asked for, and those that have ended."""
+        """Yields the update that the spec does not show, the requested preflight, and those that have ended."""
         from runup.cli.output import screen_of
         from runup.clusterversion.cli import going_on
         from runup.preflight.cli.render import preflight as rendered

@@ -1,7 +1,7 @@
-"""Which release `--to`, `--to-image` and `--to-latest` mean, and whether the client lets the request go. Pure.
+"""Finds the release that `--to`, `--to-image` and `--to-latest` mean, and decides whether to send the request. Pure.
 
-In go the ClusterVersion and the flags; out comes a target with the warnings on the way, or nothing to do, or a
-CommandError. The walk over the lists, its order and its texts are those of `oc adm upgrade` (docs/cli.md).
+In: ClusterVersion and flags. Out: a target with warnings, or nothing to do; or a CommandError is raised. The walk over
+the lists, its order and its texts are those of `oc adm upgrade` (docs/cli.md).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NOTES = {
 
 
 class Flags(msgspec.Struct, frozen=True, kw_only=True):
-    """What was typed after `upgrade`, as far as it chooses a target."""
+    """The flags of `upgrade` that choose a target."""
 
     to: str = ""
     to_image: str = ""
@@ -67,14 +67,15 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names_target(self) -> bool:
-        """Whether any flag asks for another release."""
+        """Returns whether any flag names another release."""
         return bool(self.to or self.to_image or self.to_latest or self.to_multi_arch)
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The release to ask for; `version` is empty for an image that no list knows. `said` is printed first.
+    """The release to request; `version` is empty for an image that no list contains. `said` is printed first.
 
-    `takes_back`: it is the release that an update under way started from, so no guard of an update stands before it.
+    `takes_back`: it is the release that an update under way started from, so that the guards of an update do not
+    apply.
     """
 
     version: str
@@ -84,18 +85,18 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What the request is called afterwards."""
+        """The target's name in the message after the request."""
         return self.version or f"release image {self.image}"
 
 
 class Nothing(msgspec.Struct, frozen=True):
-    """There is nothing to ask for; `said` tells why."""
+    """The result if there is nothing to request; `said` explains why."""
 
     said: tuple[Output, ...]
 
 
 def check_flags(flags: Flags) -> tuple[Output, ...]:
-    """Refuse flags that contradict each other or cannot be parsed; the first failure wins."""
+    """Raises CommandError for the first flags that contradict each other or cannot be parsed; returns warnings."""
     if flags.clear and flags.names_target:
         raise CommandError("--clear may not be specified with any other flags")
     if flags.to_multi_arch and (flags.to or flags.to_image or flags.to_latest):
@@ -132,7 +133,7 @@ def _check_image(text: str, *, force: bool) -> tuple[Output, ...]:
 
 
 def choose(cluster: ClusterVersion, flags: Flags) -> Target | Nothing:
-    """The release that the flags mean in this cluster's lists; raises CommandError."""
+    """Returns the release that the flags mean in this cluster's lists. Raises CommandError."""
     desired = cluster.status.desired
     if flags.to and flags.to == desired.version:
         return Nothing((out(f"info: Cluster is already at version {flags.to}\n"),))
@@ -142,7 +143,7 @@ def choose(cluster: ClusterVersion, flags: Flags) -> Target | Nothing:
 
 
 class _Walk:
-    """One walk over availableUpdates, then conditionalUpdates, gathering candidates and warnings on the way."""
+    """A walk over availableUpdates, then conditionalUpdates, that gathers candidates and warnings on the way."""
 
     def __init__(self, cluster: ClusterVersion, flags: Flags) -> None:
         self.status = cluster.status
@@ -153,14 +154,14 @@ class _Walk:
         self.conditions: dict[str, Condition] = {}
 
     def result(self) -> Target | Nothing:
-        found = self._available() or self._conditional() or self._explicit()
+        version_and_image = self._available() or self._conditional() or self._explicit()
         self.candidates = newest_first(self.candidates, lambda release: release.version)
         if self.flags.to_latest and self.candidates:
             best = self.candidates[0]
-            found = (best.version, best.image)
+            version_and_image = (best.version, best.image)
             if condition := self.conditions.get(best.image):
                 self.said.append(_accepted(best.version, condition))
-        return Target(*found, tuple(self.said)) if found else self._missing()
+        return Target(*version_and_image, tuple(self.said)) if version_and_image else self._missing()
 
     def _available(self) -> tuple[str, str] | None:
         for release in self.status.available_updates or ():
@@ -170,6 +171,7 @@ class _Walk:
         return None
 
     def _conditional(self) -> tuple[str, str] | None:
+        # Conditional updates that are recommended are in availableUpdates, too, and were found there.
         for update, condition in not_recommended(self.status.conditional_updates):
             if self._matches(update.release, "available conditional updates"):
                 if notes := informs_only(update, condition, self.accepted):
@@ -201,6 +203,7 @@ class _Walk:
         except ValueError as error:
             self.said.append(err(f"warning: unable to calculate match for the update target in {where}: {error}\n"))
             return False
+        # One image has many pull specs: mirrors keep the digest.
         return bool(digests[0]) and digests[0] == digests[1]
 
     def _missing(self) -> Nothing:
@@ -217,6 +220,7 @@ class _Walk:
         rest = f"specify {following} or wait for new updates to be available."
         if flags.allow_not_recommended:
             raise CommandError(f"no recommended or conditional updates, {rest}")
+        # oc treats `--to-latest` without updates as success, and every other missing target as an error.
         if flags.to_latest:
             version = self.status.desired.version
             return Nothing((out(f"info: Cluster is already at the latest available version {version}\n"),))
@@ -226,21 +230,21 @@ class _Walk:
 def informs_only(
     update: ConditionalUpdate, condition: Condition, accepted: AbstractSet[str]
 ) -> tuple[Output, ...] | None:
-    """What is to be said of an update that only a preflight's old, failed or unfinished words speak against; or None.
+    """Returns warnings if only a preflight's outdated, failed or unfinished results object to an update; else None.
 
-    Such words hold no update up (decisions D21, D24): the operator waits for an unfinished preflight by itself.
+    Such results do not block an update (decisions D21, D24): the operator waits for an unfinished preflight by itself.
     """
     verdicts = [(risk.name, find(risk.conditions, "Applies")) for risk in update.risks]
     if any(verdict is None for _, verdict in verdicts):
         # Without the gate for accepted risks a risk has no verdict of its own.
         verdicts = [("", condition)]
-    there = [(name, v) for name, v in verdicts if v is not None and v.status != "False" and name not in accepted]
-    if not there or any(verdict.reason not in _NOTES for _, verdict in there):
+    applicable = [(name, v) for name, v in verdicts if v is not None and v.status != "False" and name not in accepted]
+    if not applicable or any(verdict.reason not in _NOTES for _, verdict in applicable):
         return None
     version = update.release.version
     return tuple(
-        err(f"warning: {_NOTES[reason].format(version=version)}\n{_listed(there, reason)}")
-        for reason in dict.fromkeys(verdict.reason for _, verdict in there)
+        err(f"warning: {_NOTES[reason].format(version=version)}\n{_listed(applicable, reason)}")
+        for reason in dict.fromkeys(verdict.reason for _, verdict in applicable)
     )
 
 
@@ -270,7 +274,7 @@ def _accepted(version: str, condition: Condition) -> Output:
 
 
 def guards(cluster: ClusterVersion) -> str:
-    """What speaks against starting an update now, or nothing: invalid, failing, or updating already."""
+    """Returns what objects to starting an update now, empty if nothing: invalid, failing, or updating already."""
     desired = cluster.status.desired
     target = (
         desired.version
@@ -282,16 +286,16 @@ def guards(cluster: ClusterVersion) -> str:
         "Failing": f"the cluster is experiencing an error reconciling {quoted(target)}:",
         "Progressing": "the cluster is already upgrading:",
     }
-    found = ((head, find(cluster.status.conditions, type_)) for type_, head in heads.items())
+    conditions = ((head, find(cluster.status.conditions, type_)) for type_, head in heads.items())
     return "\n\n".join(
         f"{head}\n\n{reason_and_message(condition.reason, condition.message)}"
-        for head, condition in found
+        for head, condition in conditions
         if condition and condition.status == "True"
     )
 
 
 def check_guards(cluster: ClusterVersion, *, allow_with_warnings: bool) -> tuple[Output, ...]:
-    """Nothing, or the warning that `--allow-upgrade-with-warnings` bypasses them; raises CommandError without it."""
+    """Returns a warning if `--allow-upgrade-with-warnings` bypasses guards. Raises CommandError without the flag."""
     text = guards(cluster)
     if not text:
         return ()
@@ -303,10 +307,11 @@ def check_guards(cluster: ClusterVersion, *, allow_with_warnings: bool) -> tuple
 def update_patch(
     desired: Update | None, *, version: str = "", image: str = "", architecture: str = "", force: bool = False
 ) -> dict[str, Any]:
-    """The merge patch that asks for an update: oc's four keys, accepted risks kept, a preflight's mode dropped.
+    """Returns the merge patch that requests an update: oc's four keys, accepted risks kept, a preflight's mode dropped.
 
     Without the explicit null a merge patch would keep `mode`, and the request would be a preflight again.
     """
+    # All four keys, because a merge patch keeps the values of a previous request that it does not name.
     update: dict[str, Any] = {"architecture": architecture, "version": version, "image": image, "force": force}
     if desired is not None and desired.accept_risks:
         update["acceptRisks"] = [{"name": risk.name} for risk in desired.accept_risks]
@@ -316,12 +321,12 @@ def update_patch(
 
 
 def clear_patch(desired: Update) -> dict[str, Any]:
-    """The merge patch that takes the request back and keeps what was accepted."""
+    """Returns the merge patch that takes the request back and keeps accepted risks."""
     return update_patch(desired) if desired.accept_risks else {"spec": {"desiredUpdate": None}}
 
 
 def cleared(desired: Update, answer: ClusterVersion) -> str:
-    """What `--clear` prints, once the server answered."""
+    """Returns what `--clear` prints once the server has answered."""
     now = answer.status.desired
     if _is_current(desired, now):
         return f"Cleared the update field, still at {now.version or now.image or '<unknown>'}\n"

@@ -1,6 +1,6 @@
-"""What `--wait` shows while it waits: in place on a terminal, one line a change elsewhere.
+"""Shows the progress of `--wait`: in place on a terminal, one line per change elsewhere.
 
-`Progress` is a value; what changed between two of them, and how one is drawn, is pure. `shown` is the shell around it.
+`Progress` is a value; comparing and drawing values is pure. `shown` writes them to a stream.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 LEAVE = "Ctrl-C ends the waiting; the preflight goes on."
 _A_SECOND = 8
-# Lines of the live view beside its table: blanks, heads, what else there is to say.
+# Lines of the live view besides its table: blank lines, headings, progress and trouble.
 _BESIDE = 8
 _FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What goes on, in one line; the risks that were found so far; and what hinders the looking, if anything does."""
+    """The progress of a preflight: one line, the risks found so far, and the trouble in reading it, if any."""
 
     line: str
     risks: tuple[Risk, ...] = ()
@@ -40,7 +40,7 @@ Show = Callable[[Progress], None]
 
 
 def so_far(found: Findings) -> tuple[Risk, ...]:
-    """The risks that this preflight found by now; not those that stand for what it has not looked at yet."""
+    """Returns the risks that this preflight has found by now, without those that stand for unfinished checks."""
     return tuple(
         risk
         for risk in found.risks
@@ -52,7 +52,7 @@ def so_far(found: Findings) -> tuple[Risk, ...]:
 
 
 def changed(before: Progress | None, after: Progress) -> Iterator[str]:
-    """One line for each thing that is other in `after`, the cause first."""
+    """Yields one line for each difference of `after`, the cause first."""
     if after.trouble != (before.trouble if before else ""):
         yield after.trouble or "The API server answers again."
     if after.trouble:
@@ -67,7 +67,7 @@ def changed(before: Progress | None, after: Progress) -> Iterator[str]:
 
 
 def region(progress: Progress, screen: Screen) -> Drawn:
-    """The live view: what goes on, the risks as far as there is room for them, and how to leave."""
+    """Returns the live view: progress, as many risks as there is room for, and how to leave."""
     parts: list[str] = [wrapped(progress.line, screen)]
     if progress.trouble:
         parts.append(wrapped(progress.trouble, screen))
@@ -77,19 +77,19 @@ def region(progress: Progress, screen: Screen) -> Drawn:
 
 
 def _table(risks: tuple[Risk, ...], screen: Screen) -> Drawn:
-    """As many of the risks as the screen has lines for: what does not fit would push away what goes on."""
+    """Returns as many of the risks as fit the screen: more would push the progress line out of view."""
     room = max((screen.height or 24) - _BESIDE, _FEWEST)
     whole = drawn(brief_table(risks, indent=2), screen)
     if whole.count("\n") <= room:
         return whole
     names = [f"  {risk.name}" for risk in risks[: room - 1]]
-    left = len(risks) - len(names)
-    return joined("".join(f"{name}\n" for name in names), f"  and {left} more\n" if left else "")
+    omitted = len(risks) - len(names)
+    return joined("".join(f"{name}\n" for name in names), f"  and {omitted} more\n" if omitted else "")
 
 
 @contextmanager
 def shown(stream: TextIO) -> Iterator[Show]:
-    """A function that shows progress on `stream`."""
+    """Yields a function that shows progress on `stream`."""
     screen = screen_of(stream)
     with _in_place(stream) if screen.live else _line_by_line(stream) as show:
         yield show
@@ -101,7 +101,7 @@ def _line_by_line(stream: TextIO) -> Iterator[Show]:
 
     def show(progress: Progress) -> None:
         lines = list(changed(last[-1] if last else None, progress))
-        # What could not be looked at is as it was seen last.
+        # While the server is away the progress keeps its last values and adds the trouble.
         last[:] = [progress]
         stream.write("".join(f"{line}\n" for line in lines))
         stream.flush()
@@ -126,7 +126,7 @@ def _update(live: Live, progress: Progress, screen: Screen) -> None:
     from rich.text import Text
 
     beside = Table.grid(padding=(0, 1, 0, 0))
-    # The spinner has two columns of the screen.
+    # The spinner's column takes two columns of the screen.
     narrower = Screen(max((screen.width or 80) - 3, 1), screen.height, screen.colour, screen.live)
     beside.add_row(Spinner("line"), Text.from_ansi(region(progress, narrower)))
     live.update(beside)

@@ -1,7 +1,7 @@
-"""`--wait`: follow a preflight until it has a result, cannot have one, was replaced, or time is up.
+"""`--wait`: follows a preflight until it has a result, cannot have one, is replaced, or time is up.
 
-`judge` is pure: one ClusterVersion in, what it means for this request out. The rest watches and prints. The preflight
-goes on whatever happens here; leaving never cancels it.
+`judge` is pure: one ClusterVersion in, its meaning for this request out. The rest watches and prints. The preflight
+continues whatever happens here: leaving never cancels it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.clusterversion.cli.request import Request
 
-# A failure that may heal (an image that cannot be pulled now, a report that is written anew) is given so long.
+# A failure that may heal (an image that cannot be pulled now, a report being rewritten) is reported after this time.
 HEALING_S = 5.0
 OPERATOR = "cluster-version-operator"
-# Nobody has taken the request up for so long: perhaps nobody will. Changes are looked for every two seconds.
+# A request not taken up after this time may have no operator. Changes are looked for every two seconds.
 NOBODY_S = 7.0
 _TICK_S = 2
 _RETRY_S = 1.0
@@ -43,7 +43,7 @@ _HISTORY_PAUSE_S = 0.2
 
 
 class State(Enum):
-    """What a ClusterVersion says about our request."""
+    """The state of our request according to ClusterVersion."""
 
     WAITING = "not taken up yet"
     GOING = "going on"
@@ -62,12 +62,14 @@ class Judgement:
 
 
 def judge(cluster: ClusterVersion, target: tuple[str, str], generation: int) -> Judgement:
-    """What `cluster` says about the preflight of `target` (version, image) that was asked for at `generation`."""
+    """Returns the state of the preflight of `target` (version, image) that was requested at `generation`."""
     name = target[0] or target[1]
     if wanted(cluster) != target:
         return Judgement(State.REPLACED, f"the preflight of {name} was replaced: {_instead(cluster)}")
     conditions = cluster.status.conditions
     running, completed, failed = (find(conditions, type_) for type_ in (RUNNING, COMPLETED, FAILED))
+    # Conditions from before the operator saw the request are about another one
+    # (docs/decisions/0017-what-the-wait-and-its-exit-code-mean.md).
     if cluster.status.observed_generation < generation or running is None:
         return Judgement(State.WAITING, "waiting for the cluster-version operator to take up the request")
     if failed and failed.status == "True":
@@ -95,9 +97,9 @@ def wait(
     namespace: str,
     clock: Clock | None = None,
 ) -> Findings:
-    """The preflight's findings once it has some, or why it has none; raises CommandError when replaced or late.
+    """Returns the preflight's findings, or why it has none. Raises CommandError if it is replaced or late.
 
-    Progress goes to stdout, or to stderr where stdout is for a program.
+    Progress goes to stdout, or to stderr if stdout is for a program.
     """
     clock = clock or SystemClock()
     target = wanted(asked)
@@ -137,17 +139,17 @@ def _until_over(
             show(progress)
             continue
         latest = look.cluster or latest
-        found = judge(latest, target, asked.metadata.generation)
-        if found.state is State.REPLACED:
-            raise CommandError(found.line)
+        judgement = judge(latest, target, asked.metadata.generation)
+        if judgement.state is State.REPLACED:
+            raise CommandError(judgement.line)
         now = clock.monotonic()
-        line = nobody(client, namespace) if found.state is State.WAITING and now >= nobody_at else found.line
-        progress = Progress(line, _risks(latest, target) if found.state is State.GOING else ())
+        line = nobody(client, namespace) if judgement.state is State.WAITING and now >= nobody_at else judgement.line
+        progress = Progress(line, _risks(latest, target) if judgement.state is State.GOING else ())
         # The result begins with why it failed, and has all risks.
-        if found.state is not State.FAILED:
+        if judgement.state is not State.FAILED:
             show(progress)
-        failing_since = (failing_since or now) if found.state is State.HEALING else None
-        if found.state in (State.DONE, State.FAILED):
+        failing_since = (failing_since or now) if judgement.state is State.HEALING else None
+        if judgement.state in (State.DONE, State.FAILED):
             return latest
         if failing_since is not None and now - failing_since >= HEALING_S:
             return latest
@@ -157,7 +159,7 @@ def _until_over(
 
 
 def nobody(client: SyncClient, namespace: str) -> str:
-    """Why it may be that a request is not taken up: what there is of an operator, in one line."""
+    """Returns one line on why a request may not be taken up: the operator's pods and their states."""
     text = f"still not taken up after {NOBODY_S:.0f} s: "
     try:
         pods = client.list_all(Pod, namespace)[0]
@@ -171,7 +173,7 @@ def nobody(client: SyncClient, namespace: str) -> str:
 
 
 def pod_state(pod: Pod) -> str:
-    """A pod's state, with the words of whoever keeps it from running."""
+    """Returns a pod's state, with the scheduler's message if it is not scheduled."""
     scheduled = find(pod.status.conditions, "PodScheduled")
     if scheduled and scheduled.status == "False":
         return f"{pod.status.phase or 'Pending'} ({scheduled.reason}: {scheduled.message})"
@@ -180,15 +182,17 @@ def pod_state(pod: Pod) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at the ClusterVersion: as it is now, or None where nothing is new; `trouble`: why it was not seen."""
+    """A look at the ClusterVersion: its new state, None if nothing is new; `trouble`: why it could not be read."""
 
     cluster: ClusterVersion | None = None
     trouble: Transient | None = None
 
 
 def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator[Look]:
-    """A look at every change, every few seconds without one, and while the server is away; raises Transient after two
-    minutes of that."""
+    """Yields a look at every change, every few seconds without one, and while the server is away.
+
+    Raises Transient after two minutes of that.
+    """
     yield Look(start)
     version: str | None = start.metadata.resource_version
     answered = clock.monotonic()
@@ -208,6 +212,7 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
                     yield Look(event.object)
             answered = clock.monotonic()
         except Gone:
+            # The watch's version expired (HTTP 410): read the object again and watch from there.
             version, answered = None, clock.monotonic()
             if fresh:
                 clock.pause(_RETRY_S)
@@ -228,21 +233,21 @@ def _first_line(error: Transient) -> str:
 
 
 def _findings(client: SyncClient, cluster: ClusterVersion, namespace: str, clock: Clock) -> Findings:
-    """What ClusterVersion says, with the report's details once that is stored; without them if it stays away."""
+    """Returns the findings in ClusterVersion, with the report's details if it is stored within a few tries."""
     target = wanted(cluster)
     assert target is not None
-    found = of_target(cluster, History(), *target)
+    findings = of_target(cluster, History(), *target)
     for _ in range(_HISTORY_TRIES):
         try:
             accepted = clusters.read_accepted(client, cluster)
-            found = of_target(cluster, clusters.read_history(client, namespace), *target, accepted=accepted)
+            findings = of_target(cluster, clusters.read_history(client, namespace), *target, accepted=accepted)
         except Transient as error:
             trouble: Transient | None = error
         else:
             trouble = None
-            if found.checks or not found.completed:
+            if findings.checks or not findings.completed:
                 break
         clock.pause(_HISTORY_PAUSE_S)
     if trouble is not None:
         sys.stderr.write(f"warning: the report could not be read, so remedies are missing: {_first_line(trouble)}\n")
-    return found
+    return findings

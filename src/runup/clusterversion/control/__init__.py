@@ -1,1 +1,1 @@
-"""The clusterversion controller: observes caches, asks `decide` for a plan, carries it out, and tells what it did."""
+"""The clusterversion controller: observes caches, gets a plan from `decide`, executes it, and reports what it did."""

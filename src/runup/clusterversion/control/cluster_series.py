@@ -1,4 +1,4 @@
-"""The cluster's own series, as of the last pass: `domain.clusterversion.series` decides, this keeps and shows them."""
+"""The cluster's own series, as of the last pass: `decide.series` computes them, this keeps and exports them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ Values = dict[tuple[str, ...], float]
 
 
 class ClusterSeries(Collector):
-    """Nothing is told before the first pass.
+    """A Prometheus collector of the cluster's series; empty before the first pass.
 
-    `created` is when the operator's own release was made, `failed_attempts` those of applying releases, by version.
+    `created` is when the operator's own release was made; `failed_attempts` counts failed attempts to apply, by
+    version.
     """
 
     def __init__(self) -> None:
@@ -39,25 +40,25 @@ class ClusterSeries(Collector):
         self._installer: tuple[str, str, str] | None = None
 
     def look(self, observed: Observed) -> None:
-        """Take one look at the cluster into account."""
+        """Updates the series from one snapshot of the cluster."""
         values = _by_family(samples(observed, self.created))
         now = statuses(observed)
         self._changes.update(transitions(self._statuses, now))
-        # What is gone is told no more, and starts anew where it comes back.
+        # A condition that is gone is no longer exported; if it comes back, its count starts at zero.
         self._changes = Counter({key: self._changes[key] for key in now})
         self._statuses = now
         self._values = values | {TRANSITIONS: {key: float(count) for key, count in self._changes.items()}}
 
     def look_without_version(self, operators: Iterable[ClusterOperator]) -> None:
-        """Take into account that there is no ClusterVersion, but these operators."""
+        """Updates the series of a cluster that has these operators and no ClusterVersion."""
         self._values = _by_family(without_version(operators))
 
     def installed_by(self, kind: str, version: str, invoker: str) -> None:
-        """Say who installed the cluster; empty words where nobody left a note."""
+        """Records who installed the cluster; empty strings if the installer left no record."""
         self._installer = (kind, version, invoker)
 
     def collect(self) -> Iterator[Metric]:
-        """All families, those without a value too: what is measured shows, whatever the cluster is like."""
+        """Yields all families, also those without a value, so that users see what is measured on any cluster."""
         values = self._values | ({INSTALLER: {self._installer: 1.0}} if self._installer is not None else {})
         values |= {ERRORS: {(version,): float(count) for version, count in self.failed_attempts.items()}}
         for family in (*FAMILIES, TRANSITIONS, ERRORS, INSTALLER):

@@ -1,7 +1,7 @@
 """The clusterversion controller: watches what bears on ClusterVersion, observes caches, decides, executes.
 
-One key in the queue, however many events came. `observe` awaits nothing; long work runs in the sources, whose state is
-observed like anything else.
+The queue holds one key, however many events arrive. `observe` awaits nothing: long work runs in the sources, whose
+state is observed like anything else.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ log = structlog.get_logger("clusterversion")
 KEY = "version"
 WATCH_S = 1800
 POD_SELECTOR = f"{workloads.APP_LABEL} in ({workloads.NAME},{containers.NAME})"
-# So often in a row a write fails for a reason that may pass before anybody is told.
+# Consecutive failures of a write, for a reason that may pass, before they are reported.
 PATIENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """What is watched."""
+    """The caches of watched objects."""
 
     versions: Cache[ClusterVersion]
     operators: Cache[ClusterOperator]
@@ -79,7 +79,7 @@ class Caches:
 
     @classmethod
     def new(cls) -> Caches:
-        """Empty caches."""
+        """Returns empty caches."""
         return cls(
             Cache(ClusterVersion),
             Cache(ClusterOperator),
@@ -94,22 +94,22 @@ class Caches:
         )
 
     def all(self) -> tuple[Cache[Any], ...]:
-        """Every cache."""
+        """Returns every cache."""
         own = (self.deployments, self.pods, self.config_maps, self.settings, self.warnings)
         return (self.versions, self.operators, self.gates, self.admin_gates, self.admin_acks, *own)
 
     def feature_gate(self) -> FeatureGate | None:
-        """FeatureGate `cluster`, None where there is none or none can be read."""
+        """Returns FeatureGate `cluster`, None if there is none or none can be read."""
         return self.gates.get(NamespacedName("", "cluster")) if self.gates.synced else None
 
     def not_ready(self) -> str:
-        """Which cache has neither a list nor a reason for having none, in words; empty when all do.
+        """Returns which cache has neither a list nor an error that explains its absence; empty if all do.
 
-        Without our own workload's true state nothing may be decided, so a ClusterVersion or Deployment that is not as
-        its kind should be holds everything up; operators and gates may be unreadable, which the domain treats as "could
-        not tell" and "closed".
+        Nothing may be decided without the true state of our own workload, so an undecodable ClusterVersion or
+        Deployment stops every pass. Operators and gates may be unreadable, which the decisions treat as "could not
+        tell" and "closed".
         """
-        # Settings too: a preflight that runs with others would be started anew for no reason.
+        # Settings, too: with default settings instead, a running preflight would be restarted for no reason.
         needed: tuple[Cache[Any], ...] = (self.versions, self.deployments, self.pods, self.config_maps, self.settings)
         for cache in needed:
             if not cache.synced:
@@ -118,18 +118,18 @@ class Caches:
         for cache in vital:
             for bad in cache.undecoded:
                 return f"{cache.kind.__name__} {bad}"
-        told: tuple[Cache[Any], ...] = (self.operators, self.gates, self.admin_gates, self.admin_acks)
-        for cache in told:
+        optional: tuple[Cache[Any], ...] = (self.operators, self.gates, self.admin_gates, self.admin_acks)
+        for cache in optional:
             if not cache.synced and cache.error is None:
                 return f"{cache.kind.__name__} is not listed yet"
         return ""
 
 
 def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> tuple[Reflector[Any], ...]:
-    """What fills the caches: of the namespace only what is ours. Watches last long: each end of one is a request."""
+    """Returns the reflectors that fill the caches. Their watches last long, since each end of one costs a request."""
     settings = f"metadata.name={workloads.SETTINGS_MAP}"
     ours: dict[str, Any] = {"namespace": namespace, "label_selector": workloads.SELECTOR}
-    wanted: tuple[tuple[Cache[Any], dict[str, Any]], ...] = (
+    selections: tuple[tuple[Cache[Any], dict[str, Any]], ...] = (
         (caches.settings, {"namespace": namespace, "field_selector": settings}),
         (caches.warnings, {"namespace": namespace, "field_selector": "type=Warning"}),
         (caches.versions, {"field_selector": "metadata.name=version"}),
@@ -142,7 +142,8 @@ def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> 
         (caches.admin_acks, _named(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
     )
     return tuple(
-        Reflector(client, cache.kind, cache, clock=clock, watch_s=WATCH_S, **selectors) for cache, selectors in wanted
+        Reflector(client, cache.kind, cache, clock=clock, watch_s=WATCH_S, **selectors)
+        for cache, selectors in selections
     )
 
 
@@ -151,7 +152,7 @@ def _named(namespace: str, name: str) -> dict[str, str]:
 
 
 class ClusterVersionController:
-    """See the module. `run` works until cancelled."""
+    """The controller of ClusterVersion; `run` works until cancelled."""
 
     def __init__(
         self,
@@ -207,7 +208,8 @@ class ClusterVersionController:
             cache.add_state_listener(lambda: queue.add(KEY))
 
     async def run(self) -> None:
-        """Take keys until cancelled or the queue shuts down."""
+        """Processes keys until cancelled or until the queue shuts down."""
+        # The first pass does not wait for an event.
         self._queue.add(KEY)
         while True:
             try:
@@ -220,10 +222,11 @@ class ClusterVersionController:
                 self._queue.done(key)
 
     async def _handle(self, key: str) -> None:
-        """One pass; the error's type says what happens next. A bug of ours must not end the operator."""
+        """Runs one pass; the error's type says what happens next. A bug of ours must not end the operator."""
         try:
             await self._pass(key)
         except Conflict as error:
+            # Somebody wrote in between: the watch brings the newer object, and the next pass decides on that.
             log.debug("decided on an old version", error=str(error))
             self._queue.add_rate_limited(key)
         except StatusRefused as error:
@@ -261,14 +264,14 @@ class ClusterVersionController:
         return desired is not None and bool(desired.mode)
 
     async def _failed(self, key: str, failure: Failure) -> None:
-        """Later once more; and after many times, say so where people look."""
+        """Retries later with back-off, and reports the failure in the status after `stuck.AFTER` of them in a row."""
         self._queue.add_rate_limited(key)
         version = self._caches.versions.get(NAME)
-        # Whoever only records leaves these conditions to whoever applies.
+        # An operator that only records leaves these conditions to the one that applies releases.
         if self._queue.failures(key) < stuck.AFTER or version is None or self._worker is None:
             return
         if self._failure is None or self._failure.reason != failure.reason:
-            self._failure = failure  # words that change each time would be a write each time
+            self._failure = failure  # a message that changes each time would cause a write each time
         try:
             await self._executor.execute(stuck.plan(version, self._failure, self._clock.now()))
         except (KubeError, DecodeError) as error:
@@ -286,13 +289,14 @@ class ClusterVersionController:
         try:
             await self._executor.execute(plan)
         except NotApplied:
-            # Asking changes nothing; what is applied hangs on what was to be written first.
+            # Reading is harmless and may begin; applying depends on what was to be written first.
             self._begin(work for work in plan.work if work[0] != APPLY)
             raise
         self._unwritten = ""
         self._begin(plan.work)
         self._metrics.count(observed, plan, now)
         self._story.tell(observed, plan)
+        # A report that is left over must not be taken for one of a later preflight.
         if story.nobody_writes(observed, plan):
             self._reader.clear()
         if plan.actions:
@@ -305,14 +309,14 @@ class ClusterVersionController:
             self._workers[name](argument)
 
     def _say_what_is_odd(self) -> None:
-        """One line in the log for each object that could not be read, when it comes and when its trouble changes."""
+        """Logs one line for each object that could not be decoded, when it appears and when its error changes."""
         odd = {f"{cache.kind.__name__} {bad}" for cache in self._caches.all() for bad in cache.undecoded}
         for words in sorted(odd - self._odd):
             log.error("an object is not as its kind should be; correct it, or what writes it", error=words)
         self._odd = odd
 
     def _say_that_there_is_none(self) -> None:
-        """Nothing is done then, which looks like all being well: one line in the log, and a metric."""
+        """Reports a missing ClusterVersion by a log line and a metric: otherwise idling would look healthy."""
         if self._caches.not_ready():
             return
         if not self._absent:
@@ -321,7 +325,7 @@ class ClusterVersionController:
         self._metrics.cluster.look_without_version(_sorted(self._caches.operators) or ())
 
     def observe(self) -> Observed | None:
-        """One look at caches and sources; None while there is too little to decide on."""
+        """Returns a snapshot of caches and sources; None while there is too little to decide on."""
         caches = self._caches
         place = structs.replace(self._facts.place, prometheus_ca=self._authorities.pem())
         version = caches.versions.get(NAME)
@@ -366,7 +370,7 @@ class ClusterVersionController:
             self._prometheus.want(queries, version.spec.cluster_id if version is not None else "")
 
     def _hash(self) -> str:
-        """Of an operator that only records; the worker says what that of the release which it applies is."""
+        """Returns the release's hash, empty if a worker applies releases and reports their hash itself."""
         return self._own.version_hash(self._caches.feature_gate()) if self._worker is None else ""
 
     def _load(self, release: Release) -> None:
@@ -374,7 +378,7 @@ class ClusterVersionController:
             self._loads.load(release)
 
     def _apply(self, asked: Asked) -> None:
-        """Hand the release over to the worker. What it is asked for is observed in its progress."""
+        """Hands the release over to the worker, whose progress shows the request from then on."""
         payload = self._loads.payload(asked.wanted.image) if self._loads is not None else None
         own = asked.wanted.image == self._facts.release.image or payload is self._own.payload
         if self._worker is not None and payload is not None:
@@ -390,7 +394,7 @@ class ClusterVersionController:
 
 
 def _unreadable(*caches: Cache[ConfigMap]) -> str:
-    """Why one of them could not be listed, or holds what is no ConfigMap."""
+    """Returns why one of the caches could not be listed, or holds an undecodable ConfigMap; empty if neither."""
     for cache in caches:
         if not cache.synced:
             return cache.error or "it is not listed yet"

@@ -1,4 +1,4 @@
-"""The preflight's metrics, `cluster_version_preflight_*`; `controllers.endpoint` serves them."""
+"""The preflight's metrics, `cluster_version_preflight_*`, which `process.endpoint` serves."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from runup.process.plan import Plan
 
 
 class Metrics:
-    """Counts what reconciles decide. A registry of its own: several managers may live in one process.
+    """Counters and gauges of what passes decide, in a registry of their own: several managers may share a process.
 
-    Ages are computed when they are asked for: where nothing happens any more no pass would make them older.
+    Ages are computed when they are collected: without events there is no pass that would update them.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -68,7 +68,7 @@ class Metrics:
         self.registry.register(self.cluster)
 
     def collect(self) -> Iterator[Metric]:
-        """What depends on when it is asked; a family without a value where there is nothing to tell."""
+        """Yields the metrics that depend on the time of collection. A family without a value has nothing to report."""
         now = self._clock.now()
         for name, text, value in (
             ("report_age", "Time since the report was last seen to change.", _since(self._seen_at, now)),
@@ -81,25 +81,26 @@ class Metrics:
             yield family
 
     def status_refused(self) -> None:
-        """The API server did not take a status."""
+        """Counts a status that the API server rejected."""
         self._refused.inc()
 
     def count(self, observed: Observed, plan: Plan, now: datetime) -> None:
-        """Take one pass into account, after it was carried out."""
+        """Counts one pass after it was carried out."""
         self.cluster.look(observed)
-        earlier, told = story.before(observed), story.after(observed, plan)
-        ended = told.outcome in (story.COMPLETED, story.FAILED, story.REFUSED)
-        if ended and (told.outcome, told.reason) != (earlier.outcome, earlier.reason):
-            self._outcomes.labels(outcome=told.outcome, reason=told.reason).inc()
-            if told.outcome != story.REFUSED and earlier.outcome == story.RUNNING:
+        earlier, current = story.before(observed), story.after(observed, plan)
+        ended = current.outcome in (story.COMPLETED, story.FAILED, story.REFUSED)
+        if ended and (current.outcome, current.reason) != (earlier.outcome, earlier.reason):
+            self._outcomes.labels(outcome=current.outcome, reason=current.reason).inc()
+            if current.outcome != story.REFUSED and earlier.outcome == story.RUNNING:
                 self._ended(observed, now)
         if story.starts(observed, plan):
             self._requests.inc()
+        # A gauge by reason: the previous reason must not stay at 1.
         self._failing.clear()
-        if told.outcome == story.FAILED:
-            self._failing.labels(reason=told.reason).set(1)
+        if current.outcome == story.FAILED:
+            self._failing.labels(reason=current.reason).set(1)
         created = observed.deployment.metadata.creation_timestamp if observed.deployment else None
-        self._waits_since = created if told.outcome in (story.RUNNING, story.FAILED) else None
+        self._waits_since = created if current.outcome in (story.RUNNING, story.FAILED) else None
         self._timeout_s = observed.facts.place.timeout_s
         self._unusable.set(len(observed.unusable))
         self._report(observed, now)
@@ -112,6 +113,8 @@ class Metrics:
     def _report(self, observed: Observed, now: datetime) -> None:
         content = observed.report.content if observed.report else None
         report = content if isinstance(content, Report) else None
+        # The age counts from when this process saw the report change: the target's clock is not trusted
+        # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
         if report != self._seen:
             self._seen, self._seen_at = report, now if report is not None else None
         self._checks.clear()

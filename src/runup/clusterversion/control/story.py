@@ -1,6 +1,6 @@
-"""What a pass says of the preflight, for the log and the metrics: `Observed` and `Plan` in, one value out.
+"""Describes the preflight's state after a pass for log and metrics: `Observed` and `Plan` in, one value out.
 
-`grep preflight` over the operator's log finds the story: one line for each step, with target, ID and reason.
+`grep preflight` over the operator's log shows the course: one line for each step, with target, ID and reason.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ RUNNING, NONE = "PreflightRunning", ""
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Where the preflight is after a pass: `outcome` is one of the above, `reason` the condition's.
+    """The preflight's state after a pass: `outcome` is one of the constants above, `reason` the condition's.
 
-    A request that nothing was started for is refused; it is no failure of a preflight.
+    A request for which nothing was started counts as refused, not as a failed preflight.
     """
 
     outcome: str = NONE
@@ -41,23 +41,24 @@ class Told:
 
 
 def before(observed: Observed) -> Told:
-    """What ClusterVersion said when the pass began."""
+    """Returns the state that ClusterVersion reported when the pass began."""
     return _told(observed, observed.cluster_version.status.conditions, history.read(observed.history).attempt)
 
 
 def after(observed: Observed, plan: Plan) -> Told:
-    """What it says once `plan` is carried out."""
-    said: Sequence[Condition] = observed.cluster_version.status.conditions
+    """Returns the state that it reports once `plan` is carried out."""
+    new_conditions: Sequence[Condition] = observed.cluster_version.status.conditions
     for action in plan.actions:
+        # A pass that changes no condition leaves those that were observed.
         if isinstance(action, PatchStatus) and "conditions" in action.fields:
-            said = codec.convert(tuple[Condition, ...], action.fields["conditions"])
-    return _told(observed, said, _attempt_after(observed, plan))
+            new_conditions = codec.convert(tuple[Condition, ...], action.fields["conditions"])
+    return _told(observed, new_conditions, _attempt_after(observed, plan))
 
 
 def nobody_writes(observed: Observed, plan: Plan) -> bool:
-    """Whether no target is there to write a report, nor about to be.
+    """Returns whether no target exists that writes a report, or is about to.
 
-    A Deployment that was made just now may not be seen yet; the record of its attempt was made before it.
+    A Deployment created just now may not be observed yet; the record of its attempt was written before it.
     """
     attempt = _attempt_after(observed, plan)
     over = attempt is None or bool(attempt.failed)
@@ -65,7 +66,7 @@ def nobody_writes(observed: Observed, plan: Plan) -> bool:
 
 
 def starts(observed: Observed, plan: Plan) -> bool:
-    """Whether the plan makes a Deployment that was not there."""
+    """Returns whether the plan creates a Deployment that was not there."""
     return observed.deployment is None and _applies(plan)
 
 
@@ -87,6 +88,7 @@ def _told(observed: Observed, said: Sequence[Condition], attempt: Attempt | None
 def _attempt_after(observed: Observed, plan: Plan) -> Attempt | None:
     record = observed.history
     for action in plan.actions:
+        # The record is among the plan's writes when it changes, and newer than the observed one.
         if isinstance(action, Apply) and action.object["metadata"]["name"] == history.NAME:
             record = codec.convert(ConfigMap, action.object)
     return history.read(record).attempt
@@ -95,8 +97,9 @@ def _attempt_after(observed: Observed, plan: Plan) -> Attempt | None:
 def _was_started(observed: Observed, attempt: Attempt | None) -> bool:
     if attempt is None:
         return False
-    found = observed.deployment
-    runs = found is not None and found.metadata.annotations.get(workloads.ID_ANNOTATION) == attempt.id
+    deployment = observed.deployment
+    runs = deployment is not None and deployment.metadata.annotations.get(workloads.ID_ANNOTATION) == attempt.id
+    # A failed attempt was started, though its Deployment is gone by now.
     return runs or bool(attempt.failed)
 
 
@@ -109,22 +112,22 @@ def _removes(plan: Plan) -> bool:
 
 
 class Story:
-    """Logs each step once; after a start of the operator, where the preflight is."""
+    """A log of each step once; after a start of the operator it logs the preflight's current step."""
 
     def __init__(self) -> None:
         self._last = Told()
 
     def tell(self, observed: Observed, plan: Plan) -> None:
-        """Log what `plan`, which was carried out, changed."""
-        told = after(observed, plan)
-        known = {"target": told.target or self._last.target, "id": told.id or self._last.id}
+        """Logs what `plan`, which was carried out, changed."""
+        current = after(observed, plan)
+        known = {"target": current.target or self._last.target, "id": current.id or self._last.id}
         if _applies(plan):
             log.info("preflight workload applied", **known, reason="Start" if starts(observed, plan) else "Changed")
         if _removes(plan):
-            log.info("preflight workload removed", **known, reason=told.reason or "Cleared")
-        if _key(told) != _key(self._last):
-            self._step(told, known)
-        self._last = told
+            log.info("preflight workload removed", **known, reason=current.reason or "Cleared")
+        if _key(current) != _key(self._last):
+            self._step(current, known)
+        self._last = current
 
     def _step(self, told: Told, known: dict[str, Any]) -> None:
         if told.outcome == NONE:

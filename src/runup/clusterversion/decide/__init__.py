@@ -1,1 +1,1 @@
-"""ClusterVersion: what is asked for, what is answered. `reconcile` is the one place that decides its status."""
+"""Decides what a ClusterVersion requests and what its status says; only `reconcile` decides the status."""

@@ -1,8 +1,8 @@
-"""The release that is applied: what is asked of the worker, and what its progress says in ClusterVersion's status.
+"""Decides what to request from the sync worker, and turns its progress into ClusterVersion's status.
 
-The worker is asked for the release that is worked towards (`goal`), with everything that decides which of its manifests
-the cluster gets; any change of that is another request. What it says of another release than that one counts for
-nothing (cvo-behaviour section 6).
+The worker is asked for the release that is worked towards (`goal`), with everything that decides which of its
+manifests the cluster gets. Any change of that is another request. Progress that concerns another release is ignored
+(cvo-behaviour section 6).
 """
 
 from __future__ import annotations
@@ -39,22 +39,23 @@ RETRY = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the worker is asked for; the payload of `wanted.image` is at hand. `state` is how history sees it."""
+    """A request to the worker. The payload of `wanted.image` is loaded; `state` is what the history implies."""
 
     wanted: Wanted
     state: State
 
 
 def enabled(view: View) -> Capabilities:
-    """The capabilities of the cluster: what it asks for, and what was on once and can never be turned off."""
+    """Returns the cluster's capabilities: those requested, and those once enabled, which can never be disabled."""
     facts, status = view.observed.facts, view.status
     keep = (*status.capabilities.enabled_capabilities, *facts.always_enabled)
+    # The FeatureGate's entry for the running version counts, also while another release is applied.
     _, gates = feature_set_and_gates(view.observed.feature_gate, facts.release.version)
     return capabilities.enabled(view.observed.cluster_version.spec.capabilities, gates, keep)
 
 
 def filters(view: View, release: Release) -> Filters:
-    """Which manifests of `release` the cluster gets."""
+    """Returns the filters that select the manifests of `release` for this cluster."""
     facts = view.observed.facts
     feature_set, gates = feature_set_and_gates(view.observed.feature_gate, facts.release.version)
     version = parse(release.version)
@@ -70,35 +71,35 @@ def filters(view: View, release: Release) -> Filters:
 
 
 def wanted(view: View) -> Wanted:
-    """What the worker should work on now."""
+    """Returns what the worker should work on now."""
     current = view.current
     return Wanted(current.image, current.version, filters(view, current), view.observed.cluster_version.metadata.uid)
 
 
 def work(view: View) -> tuple[tuple[str, Any], ...]:
-    """What is to be asked of the worker, nothing where it works on just that; first of all the payload is loaded."""
+    """Returns the work to request, empty if the worker does it already. The payload is loaded before all else."""
     progress = view.observed.progress
     if progress is None or not view.current.image:
         return ()
-    asked = wanted(view)
-    if progress.wanted == asked:
+    wanted_now = wanted(view)
+    if progress.wanted == wanted_now:
         return ()
     if _needs_loading(view):
         return load_work(view.current, view.observed.loads.get(view.current.image), view.now)
-    return ((APPLY, Asked(asked, _state(view))),)
+    return ((APPLY, Asked(wanted_now, _state(view))),)
 
 
 def load_work(release: Release, load: Loading | None, now: datetime) -> tuple[tuple[str, Any], ...]:
-    """The work of loading `release`, if it is due: at first, and a while after it went wrong."""
+    """Returns the work of loading `release` if it is due: at first, and again `RETRY` after a failure."""
     if load is not None and (load.running or load.payload is not None):
         return ()
-    # A failure of tomorrow was one before the clock was set back.
+    # A failure dated in the future is from before the clock was set back: it does not delay the retry.
     fresh = load is not None and load.at is not None and timedelta() <= now - load.at < RETRY
     return () if fresh else ((LOAD, release),)
 
 
 def settle(view: View, status: ClusterVersionStatus, *, invalid: bool) -> tuple[ClusterVersionStatus, Conditions]:
-    """`status` with what the progress says of capabilities, hash and history, and the conditions to be said."""
+    """Returns `status` with capabilities, hash and history from the progress, and the conditions to set."""
     progress = view.observed.progress
     if progress is None:
         return status, ()
@@ -107,14 +108,15 @@ def settle(view: View, status: ClusterVersionStatus, *, invalid: bool) -> tuple[
         status,
         capabilities=CapabilitiesStatus(tuple(sorted(known.enabled)), tuple(sorted(known.known))),
         history=_completed(view, status, progress),
+        # An empty hash means that no payload is loaded yet: the status keeps the last one.
         version_hash=(progress.version_hash if _is_current(view, progress) else "") or status.version_hash,
     )
-    said = (*_said(view, status, progress, invalid=invalid), _implicit(known))
-    return status, said
+    reported = (*_said(view, status, progress, invalid=invalid), _implicit(known))
+    return status, reported
 
 
 def accept(view: View, status: ClusterVersionStatus, release: Release) -> ClusterVersionStatus:
-    """`status` of an accepted update to `release`, with the capabilities that it turns on by itself."""
+    """Returns `status` of an accepted update to `release`, with the capabilities that it enables implicitly."""
     load, running = view.observed.loads.get(release.image), view.observed.loads.get(view.current.image)
     if view.observed.progress is None or load is None or load.payload is None:
         return status
@@ -122,16 +124,16 @@ def accept(view: View, status: ClusterVersionStatus, release: Release) -> Cluste
     version = load.payload.metadata.semver
     turned_on = implicit(load.payload.manifests, before, filters(view, view.current), version.major)
     known = enabled(view)
-    told = CapabilitiesStatus(tuple(sorted(known.enabled | turned_on)), tuple(sorted(known.known)))
-    return replace(status, capabilities=told)
+    reported = CapabilitiesStatus(tuple(sorted(known.enabled | turned_on)), tuple(sorted(known.known)))
+    return replace(status, capabilities=reported)
 
 
 def next_look(view: View) -> float | None:
-    """Seconds until time alone changes what is to be said."""
+    """Returns the seconds until the conditions change by the passage of time alone; None if they do not."""
     progress = view.observed.progress
     summary = summarize(_problems(view, progress)) if progress is not None else None
-    then = judge(summary.problem, now=view.now).next_look if summary is not None else None
-    return max((then - view.now).total_seconds(), 1.0) if then is not None else None
+    next_change = judge(summary.problem, now=view.now).next_look if summary is not None else None
+    return max((next_change - view.now).total_seconds(), 1.0) if next_change is not None else None
 
 
 def _needs_loading(view: View) -> bool:
@@ -158,6 +160,7 @@ def _is_current(view: View, progress: Progress) -> bool:
 def _completed(view: View, status: ClusterVersionStatus, progress: Progress) -> Any:
     entries = status.history
     newest = entries[0] if entries else None
+    # completionTime is set once; later reconciles of the same release do not move it.
     if newest is None or newest.state == "Completed" or not progress.completed or not _is_current(view, progress):
         return entries
     if not same_image(newest.image, view.current.image):
@@ -183,31 +186,34 @@ def _said(view: View, status: ClusterVersionStatus, progress: Progress, *, inval
     reconciling = progress.state is State.RECONCILING if current else done
     version = view.current.version or view.current.image
     available = find(status.conditions, "Available")
-    said: list[Condition] = []
+    conditions: list[Condition] = []
+    # Available says that the payload was applied once; it stays True while another release is applied.
     if current and progress.completed:
-        said.append(Condition(type="Available", status="True", message=f"Done applying {version}"))
+        conditions.append(Condition(type="Available", status="True", message=f"Done applying {version}"))
     elif available is None:
-        said.append(Condition(type="Available", status="False"))
-    said.append(_failing(summary, verdict, view.now, reconciling=reconciling))
+        conditions.append(Condition(type="Available", status="False"))
+    conditions.append(_failing(summary, verdict, view.now, reconciling=reconciling))
     if reconciling:
-        said.append(_kept(version, summary, verdict, invalid=invalid))
+        conditions.append(_kept(version, summary, verdict, invalid=invalid))
     else:
-        said.append(_towards(version, progress if current else None, summary, verdict, invalid=invalid))
-    return tuple(said)
+        conditions.append(_towards(version, progress if current else None, summary, verdict, invalid=invalid))
+    return tuple(conditions)
 
 
 def _failing(summary: Summary | None, verdict: Judged | None, now: datetime, *, reconciling: bool) -> Condition:
     no = Condition(type="Failing", status="False")
     if summary is None or verdict is None:
         return no
+    # Waiting for ClusterOperators is no failure of an update that still makes progress.
     if not reconciling:
-        left = without_progress(summary)
-        if left is None:
+        remaining = without_progress(summary)
+        if remaining is None:
             return no
-        summary, verdict = left, judge(left.problem, now=now)
+        summary, verdict = remaining, judge(remaining.problem, now=now)
     problem = summary.problem
     if not verdict.progressing:
         return Condition(type="Failing", status="True", reason=problem.reason, message=problem.message)
+    # A slow ClusterOperator may recover or not, so Failing is Unknown rather than True (OCPBUGS-23514).
     if verdict.slow:
         return Condition(type="Failing", status="Unknown", reason=SLOW, message=verdict.text)
     return no

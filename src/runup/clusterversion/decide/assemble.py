@@ -1,4 +1,4 @@
-"""All candidates of this pass: the service's, the checked targets', with the cluster's own risks on top."""
+"""Assembles the candidates of a pass: the update service's offers and checked targets, with in-cluster risks."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ from runup.release.decide import documentation
 def candidates(
     view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]
 ) -> tuple[tuple[Candidate, ...], int]:
-    """Newest first, as the API takes them, and how many updates are left out.
+    """Returns the candidates, newest first, that fit the API's limits, and the number of updates left out.
 
-    Where there are too many risks for the API, the oldest checked target goes first.
+    If there are more risks than the API allows, the oldest checked targets are dropped first.
     """
-    found = _assemble(view, checked, risks)
-    while len(checked) > 1 and len(by_name(found)) > fit.MAX_RISKS:
+    assembled = _assemble(view, checked, risks)
+    # The first of `checked` is the requested target, if there is one: it always stays.
+    while len(checked) > 1 and len(by_name(assembled)) > fit.MAX_RISKS:
         checked = checked[:-1]
-        found = _assemble(view, checked, risks)
-    fitting = _fitting(view, found)
-    return fitting, len(found) - len(fitting)
+        assembled = _assemble(view, checked, risks)
+    fitting = _fitting(view, assembled)
+    return fitting, len(assembled) - len(fitting)
 
 
 def in_the_cluster(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]:
-    """What speaks against updates whatever the update service says: the cluster's own state, and its alerts."""
-    found = in_cluster(
+    """Returns the risks that come from the cluster's own state and alerts, whatever the update service says."""
+    state_risks = in_cluster(
         Cluster(
             facts.cluster_version,
             facts.operators,
@@ -50,51 +51,52 @@ def in_the_cluster(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]:
             facts.admin_unreadable,
         )
     )
-    return tuple(sorted((*found, *alerts.risks(facts.prometheus.alerting, now)), key=lambda risk: risk.name))
+    return tuple(sorted((*state_risks, *alerts.risks(facts.prometheus.alerting, now)), key=lambda risk: risk.name))
 
 
 def tally(view: View, target: Checked) -> Tally:
-    """How many risks an update to `target` has, whoever says so: the number that everybody is shown.
+    """Counts the risks of an update to `target` from every source. These are the numbers that users are shown.
 
-    What stands for a preflight that is still going on is none of them.
+    The risk that stands for a preflight still in progress is not counted.
     """
-    found = in_the_cluster(view.observed, view.now)
+    cluster_risks = in_the_cluster(view.observed, view.now)
     digest = digest_of(target.release.image)
-    fitting = _fitting(view, _assemble(view, [target], found))
+    fitting = _fitting(view, _assemble(view, [target], cluster_risks))
     risks = next((c.risks for c in fitting if digest_of(c.release.image) == digest), ())
-    there = [risk for risk in risks if risk.applies.status != "False"]
-    still_open = [risk.applies.status for risk in there if risk.name not in view.accepted]
-    return Tally(still_open.count("True"), still_open.count("Unknown"), len(there) - len(still_open))
+    applicable = [risk for risk in risks if risk.applies.status != "False"]
+    still_open = [risk.applies.status for risk in applicable if risk.name not in view.accepted]
+    return Tally(still_open.count("True"), still_open.count("Unknown"), len(applicable) - len(still_open))
 
 
 def _assemble(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
-    found = list(view.advised.candidates)
+    assembled = list(view.advised.candidates)
     for target in checked:
-        index = _index(found, target.release)
+        index = _index(assembled, target.release)
         if index is None:
-            found.append(_unlisted(view, target))
-            index = len(found) - 1
-        found[index] = add_risks(found[index], _found_by(view, target))
+            assembled.append(_unlisted(view, target))
+            index = len(assembled) - 1
+        assembled[index] = add_risks(assembled[index], _found_by(view, target))
+    # Without the gate nobody could accept these risks by name.
     if view.accepts_risks:
         everywhere = [risk.judged() for risk in risks if risk.everywhere]
         of_minor = [*everywhere, *(risk.judged() for risk in risks if not risk.everywhere)]
-        found = [add_risks(c, of_minor if leaves_minor(c, view.current.version) else everywhere) for c in found]
-    return tuple(_linked(view, candidate) for candidate in ordered(found))
+        assembled = [add_risks(c, of_minor if leaves_minor(c, view.current.version) else everywhere) for c in assembled]
+    return tuple(_linked(view, candidate) for candidate in ordered(assembled))
 
 
 def _fitting(view: View, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """What the API can carry; whatever was put in for what it cannot has a page, too."""
+    """Returns the candidates that fit the API. Risks added for what does not fit get documentation links, too."""
     return tuple(_linked(view, candidate) for candidate in fit.candidates(found))
 
 
 def _found_by(view: View, target: Checked) -> tuple[JudgedRisk, ...]:
-    """A target's links lead to its own documentation, or to the administrator's copy of it."""
+    """Returns the target's risks with links to its own documentation, or to the administrator's copy of it."""
     bases = (target.report.documentation_base,) if target.report else ()
     return results.with_links(results.judged_risks(target), bases, view.observed.facts.place.documentation_base)
 
 
 def _linked(view: View, candidate: Candidate) -> Candidate:
-    """The built-in base is nobody's address: the administrator's or this release's own takes its place."""
+    """Replaces the built-in documentation base, a placeholder, by the administrator's or this release's own."""
     facts = view.observed.facts
     base = facts.place.documentation_base or facts.documentation_base
     linked = results.with_links(candidate.risks, (documentation.BUILT_IN,), base)
@@ -107,7 +109,7 @@ def _index(found: Sequence[Candidate], release: Release) -> int | None:
 
 
 def _unlisted(view: View, target: Checked) -> Candidate:
-    """A target that the service does not offer from here: whatever its preflight finds, that is a risk too."""
+    """Returns a candidate for a target that the service does not offer from here, which is itself a risk."""
     digest = digest_of(target.release.image)
     known = next((r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None)
     release = replace(known, image=target.release.image) if known else target.release

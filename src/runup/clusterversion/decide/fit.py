@@ -1,10 +1,11 @@
-"""ClusterVersion's status made to fit its schema: the one place that cuts, and counts what it left out.
+"""Makes ClusterVersion's status fit its schema: the only place that truncates, and counts what it leaves out.
 
-A status that the API server refuses is a status that says nothing, now and after every restart. So nothing here relies
-on inputs being small: reports, the update service, operators and spec are other people's.
+If the API server rejects a status, nothing is reported, now and after every restart. So no input is assumed to be
+small: reports, the update service, operators and the spec are outside our control.
 
-Two steps, since an administrator accepts what is shown: `candidates` makes names, releases and the number of risks fit
-before anything is decided on them, `status` cuts texts when all is decided. Both change nothing that fits already.
+There are two steps, since an administrator accepts what is shown: `candidates` makes names, releases and the number of
+risks fit before anything is decided on them; `status` truncates texts after all decisions. Both leave unchanged what
+fits already.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ from runup.preflight.decide import results
 from runup.preflight.decide.report import MAX_NAME
 from runup.release.decide import documentation
 
-# The schema's own limits; a test reads them out of the definition that our releases carry.
+# Limits of the CRD's schema; a test compares them with the definition that our releases carry.
 MAX_RISKS = 500
 MAX_UPDATES = 500
 MAX_MESSAGE = 32768
 MAX_REASON = 1024
 REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
-# An object has to fit into one request to etcd, 1.5 MiB: lists, history, conditions, and what the server keeps of who
-# owns which field, which is some 600 bytes a risk.
+# An object has to fit into one request to etcd, 1.5 MiB: lists, history, conditions, and `managedFields`, which take
+# some 600 bytes a risk.
 MAX_LISTS = 512 * 1024
 MAX_HISTORY = 128 * 1024
 MAX_CONDITION = 16 * 1024
 MAX_TAKEN = 8 * 1024
-# Bytes of a text in the update lists: the first that makes them fit.
+# Limits, in bytes, of a text in the update lists: the first that makes the lists fit is used.
 TEXTS = (MAX_MESSAGE, 8192, 2048, 512, 256)
-# Risks an update, where there are too many in all.
+# Limits of risks an update, tried in this order while there are too many risks in all.
 _RISKS = (MAX_RISKS_AN_UPDATE, 100, 50, 20, 10, 5, 2)
 _MAX_URL = 4096
 _MAX_QUERY = 2048
@@ -60,29 +61,31 @@ _NAMES_SHOWN = 10
 _OVERHEAD = 600
 _IMAGE = re.compile(r"[!-~]{1,1024}")
 _WORST = {"True": 0, "Unknown": 1, "False": 2}
-# What stands for the preflight itself is shown before what it found.
+# Risks that stand for the preflight itself are listed before its findings.
 _FIRST = (origin.IN_PROGRESS, origin.INCOMPLETE, origin.NOT_OFFERED)
 
 
 def candidates(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """`found` (newest first) as ClusterVersion can carry them.
+    """Returns the candidates in `found` (newest first) that ClusterVersion can carry.
 
-    What nobody could update to (no image, an image that is no pull spec) is left out. An update with too many risks
-    keeps the gravest and one that stands for the others; where all updates together are too many, the oldest that no
-    preflight has checked are left out.
+    Releases that cannot be updated to (no image, an image that is not a pull spec) are left out. An update with too
+    many risks keeps the gravest and one that stands for the others. If all updates together are too many, the oldest
+    that no preflight has checked are left out.
     """
     kept = [_named(candidate) for candidate in found if _usable(candidate.release)]
+    # Fewer risks an update first: leaving out whole updates is the last resort.
     for limit in _RISKS:
         fitting = [_limited(candidate, limit) for candidate in kept]
         if _fit(fitting):
             return tuple(fitting)
+    # Each turn drops at least one update, so that this ends.
     while not _fit(fitting):
         fitting = _without_oldest(fitting)
     return tuple(fitting)
 
 
 def release(found: Release) -> Release:
-    """`found` as the API takes it: one known architecture, every channel once, a link that can be read."""
+    """Returns `found` as the API accepts it: a known architecture, no duplicate channels, a safe URL."""
     readable = not is_hazardous(found.url) and stored_bytes(found.url) <= _MAX_URL
     channels = dict.fromkeys(cut(printable(channel), MAX_NAME) for channel in found.channels)
     return replace(
@@ -94,12 +97,13 @@ def release(found: Release) -> Release:
 
 
 def status(found: ClusterVersionStatus) -> ClusterVersionStatus:
-    """`found` with every text printable, and as long as there is room for."""
-    said = {condition.type: _condition(condition) for condition in reversed(found.conditions)}
+    """Returns `found` with every text printable, truncated to the room there is."""
+    # The API's list is a map by type: of two conditions of one type the first stays, as `find` reads it.
+    by_type = {condition.type: _condition(condition) for condition in reversed(found.conditions)}
     fitting = replace(
         found,
         desired=release(found.desired),
-        conditions=tuple(said[type_] for type_ in dict.fromkeys(c.type for c in found.conditions)),
+        conditions=tuple(by_type[type_] for type_ in dict.fromkeys(c.type for c in found.conditions)),
         history=_history(found.history),
     )
     for limit in TEXTS:
@@ -110,7 +114,7 @@ def status(found: ClusterVersionStatus) -> ClusterVersionStatus:
 
 
 def left_out(condition: Condition | None, number: int) -> Condition | None:
-    """RetrievedUpdates, which also says how many updates are not listed."""
+    """Returns RetrievedUpdates with the number of updates that are not listed added to its message."""
     if condition is None or not number:
         return condition
     text = f"{number} {'update is' if number == 1 else 'updates are'} not listed: the status has no room for more."
@@ -122,11 +126,11 @@ def _usable(found: Release) -> bool:
 
 
 def _named(candidate: Candidate) -> Candidate:
-    """With names, links and rules that the API takes; names that become the same are one risk."""
+    """Returns the candidate with names, links and rules that the API accepts. Risks of equal names are merged."""
     risks = [_judged(risk) for risk in candidate.risks]
-    told = replace(candidate, release=release(candidate.release), risks=tuple(risks))
+    renamed = replace(candidate, release=release(candidate.release), risks=tuple(risks))
     unique = len({risk.name for risk in risks}) == len(risks)
-    return told if unique else add_risks(replace(told, risks=()), risks)
+    return renamed if unique else add_risks(replace(renamed, risks=()), risks)
 
 
 def _judged(found: JudgedRisk) -> JudgedRisk:
@@ -137,7 +141,7 @@ def _judged(found: JudgedRisk) -> JudgedRisk:
         risk,
         name=name,
         message=printable(risk.message) if risk.message.strip() else f"Nothing is said about risk {name}.",
-        # A name that anybody chose is no part of an address yet.
+        # The name comes from other people: it is quoted before it becomes part of a URL.
         url=risk.url if link else documentation.page(quote(name)),
         matching_rules=_rules(risk.matching_rules),
     )
@@ -145,7 +149,7 @@ def _judged(found: JudgedRisk) -> JudgedRisk:
 
 
 def _name(name: str) -> str:
-    """`name`, or as much of it as fits with what keeps it apart from another that begins alike."""
+    """Returns `name`, or its first 200 characters with a digest that keeps it apart from names that begin alike."""
     shown = printable(name).replace("\n", "\\n") or "UnnamedRisk"
     if len(shown) <= MAX_NAME:
         return shown
@@ -153,7 +157,7 @@ def _name(name: str) -> str:
 
 
 def _rules(rules: Sequence[MatchingRule]) -> tuple[MatchingRule, ...]:
-    """A query that is too long to be kept would be another one when cut: the risk applies always then."""
+    """Returns the rules, or "Always" if a query is too long: truncated, it would be another query."""
     if not rules or any(rule.promql and stored_bytes(rule.promql.promql) > _MAX_QUERY for rule in rules):
         return ALWAYS
     return tuple(_rule(rule) for rule in rules[:_MAX_RULES])
@@ -162,7 +166,7 @@ def _rules(rules: Sequence[MatchingRule]) -> tuple[MatchingRule, ...]:
 def _rule(rule: MatchingRule) -> MatchingRule:
     if rule.promql is None:
         return rule
-    # In a query an escape within quotes means what the character did, and line ends are all alike.
+    # Escapes keep a PromQL query's meaning: within quotes they mean the same character; line ends are all whitespace.
     query = printable(rule.promql.promql.replace("\r\n", "\n").replace("\r", "\n"))
     return replace(rule, promql=replace(rule.promql, promql=query))
 
@@ -170,6 +174,7 @@ def _rule(rule: MatchingRule) -> MatchingRule:
 def _limited(candidate: Candidate, limit: int) -> Candidate:
     if len(candidate.risks) <= limit:
         return candidate
+    # What is cut must not make an update look safer (docs/decisions/0027-what-is-written-fits.md).
     ordered = sorted(candidate.risks, key=_weight)
     kept, others = ordered[: limit - 1], ordered[limit - 1 :]
     rest = _standing_for(candidate, others)
@@ -182,31 +187,31 @@ def _weight(risk: JudgedRisk) -> tuple[bool, bool, bool, int, str]:
 
 
 def _standing_for(candidate: Candidate, others: Sequence[JudgedRisk]) -> JudgedRisk:
-    """The one risk that counts what an update cannot carry, those included that its report had no room for."""
-    earlier = [risk for risk in others if risk.name in results.OMISSIONS]
-    named = [risk for risk in others if risk not in earlier]
-    count = len(named) + sum(risk.stands_for for risk in earlier)
-    more = "more than " if any(not risk.stands_for for risk in earlier) else ""
+    """Returns the one risk that counts those that do not fit, including those that the report itself left out."""
+    omissions = [risk for risk in others if risk.name in results.OMISSIONS]
+    named = [risk for risk in others if risk not in omissions]
+    count = len(named) + sum(risk.stands_for for risk in omissions)
+    more = "more than " if any(not risk.stands_for for risk in omissions) else ""
     names = ", ".join(risk.name for risk in named[:_NAMES_SHOWN])
     names += f" and {count - len(named[:_NAMES_SHOWN])} more" if count > _NAMES_SHOWN else ""
     worst = min((risk.applies.status for risk in others), key=lambda found: _WORST[found])
     from_preflight = any(risk.from_preflight for risk in candidate.risks)
     text = f"{more}{count} more risks were found than an update can carry: {names}."
     omitted = results.omitted(candidate.release.version, text, worst, from_preflight=from_preflight)
-    # Where all of them only inform, so does what stands for them (decision 24).
+    # If none of them holds up an update, neither does the risk that stands for them (decision 24).
     holds_up = any(risk.holds_up for risk in others)
     return replace(omitted, stands_for=0 if more else count, holds_up=holds_up)
 
 
 def _fit(found: Sequence[Candidate]) -> bool:
-    """What fits in bytes fits in number, too: an update with its risk takes 3 KiB, each further risk 2 KiB."""
+    """Returns whether candidates fit in bytes, and so in number: 3 KiB an update with a risk, 2 KiB a further risk."""
     return sum(map(_bytes, found)) <= MAX_LISTS
 
 
 def _bytes(candidate: Candidate) -> int:
-    """What a candidate takes at most once its texts are as short as they get; its risks stand in two lists."""
-    told = _stored(candidate.release) + _OVERHEAD + TEXTS[-1] * bool(candidate.risks)
-    return told + 2 * sum(_risk_bytes(risk.risk) for risk in candidate.risks)
+    """Returns the most bytes a candidate takes once its texts are at their shortest; its risks are in two lists."""
+    release_bytes = _stored(candidate.release) + _OVERHEAD + TEXTS[-1] * bool(candidate.risks)
+    return release_bytes + 2 * sum(_risk_bytes(risk.risk) for risk in candidate.risks)
 
 
 def _risk_bytes(risk: ConditionalUpdateRisk) -> int:
@@ -215,11 +220,11 @@ def _risk_bytes(risk: ConditionalUpdateRisk) -> int:
 
 
 def _without_oldest(found: Sequence[Candidate]) -> list[Candidate]:
-    """A tenth less, of those that no preflight has checked."""
-    idle = [i for i, candidate in enumerate(found) if not any(risk.from_preflight for risk in candidate.risks)]
-    number = max(len(idle) // 10, 1)
-    going = set(idle[-number:] if idle else range(len(found) - 1, len(found)))
-    return [candidate for i, candidate in enumerate(found) if i not in going]
+    """Returns the candidates without the oldest tenth of those that no preflight has checked."""
+    unchecked = [i for i, candidate in enumerate(found) if not any(risk.from_preflight for risk in candidate.risks)]
+    number = max(len(unchecked) // 10, 1)
+    dropped = set(unchecked[-number:] if unchecked else range(len(found) - 1, len(found)))
+    return [candidate for i, candidate in enumerate(found) if i not in dropped]
 
 
 def _lists(found: ClusterVersionStatus, limit: int) -> ClusterVersionStatus:
@@ -239,7 +244,7 @@ def _risk(risk: ConditionalUpdateRisk, limit: int) -> ConditionalUpdateRisk:
 
 
 def _verdicts(conditions: Sequence[Condition], limit: int) -> tuple[Condition, ...]:
-    """As `metav1.Condition` has them, whose reason is a word."""
+    """Returns the conditions with limited texts and reasons that `metav1.Condition` allows."""
     return tuple(_verdict(_condition(condition, limit)) for condition in conditions)
 
 
@@ -256,7 +261,7 @@ def _condition(condition: Condition, limit: int = MAX_CONDITION) -> Condition:
 
 
 def _history(entries: Sequence[UpdateHistory]) -> tuple[UpdateHistory, ...]:
-    """With what was said of taken risks cut, that of the oldest most: there are a hundred entries."""
+    """Returns the entries with texts on accepted risks truncated, the oldest most: there are up to 100 entries."""
     fitting = [_taken(entry, MAX_TAKEN) for entry in entries]
     for index in reversed(range(1, len(fitting))):
         if _stored(fitting) <= MAX_HISTORY:
@@ -271,6 +276,6 @@ def _taken(entry: UpdateHistory, limit: int) -> UpdateHistory:
 
 
 def _stored(obj: Any) -> int:
-    """Bytes of `obj` as the API server stores it: Go writes `<`, `>` and `&` as six."""
+    """Returns the bytes of `obj` as the API server stores it: Go's encoder writes `<`, `>` and `&` as six bytes."""
     data = codec.encode(obj)
     return len(data) + 5 * sum(data.count(char) for char in (b"<", b">", b"&"))

@@ -1,4 +1,4 @@
-"""Feature gates of the running version. What cannot be told is closed."""
+"""Feature gates of the running version. A gate counts as closed if its state cannot be determined."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ACCEPT_RISKS = "ClusterUpdateAcceptRisks"
 
 
 def open_gates(feature_gate: FeatureGate | None, version: str) -> frozenset[str]:
-    """The gates that are enabled for `version`; none where the object or the version's entry is missing."""
+    """Returns the gates that are enabled for `version`; none if the object or the version's entry is missing."""
     for details in feature_gate.status.feature_gates if feature_gate else ():
         if details.version == version:
             return frozenset(gate.name for gate in details.enabled)
@@ -17,7 +17,7 @@ def open_gates(feature_gate: FeatureGate | None, version: str) -> frozenset[str]
 
 
 def why_closed(feature_gate: FeatureGate | None, version: str, gate: str) -> str:
-    """A sentence for whoever asked for what the gate guards."""
+    """Returns a sentence that tells the user why the gate is closed."""
     if feature_gate is None:
         return f"FeatureGate cluster could not be read, so gate {gate} counts as closed"
     if all(details.version != version for details in feature_gate.status.feature_gates):

@@ -1,10 +1,10 @@
-"""What the operator works towards: its own release, or the one that an accepted update goes to (decision D23).
+"""Decides which release the operator works towards: its own, or that of an accepted update (decision D23).
 
-An accepted update is remembered by the status (`desired`, and the newest entry of the history), because the request
-that led to it is one field, which a preflight's request overwrites. So nothing but a request of its own takes an
-update back: one for the operator's own release, or the removal of the very request that is under way. The second
-looks, once done, like the removal of a preflight's request that came in between; the two are told apart by the
-generation at which the update was last asked for (decision record 23).
+The status remembers an accepted update (`desired`, and the newest entry of the history), because the request that led
+to it is one field, which a preflight's request overwrites. So only an explicit request takes an update back: one for
+the operator's own release, or the removal of the very request that is under way. Once done, the second looks like the
+removal of a preflight's request that came in between; the two are told apart by the generation at which the update was
+last requested (decision record 23).
 """
 
 from __future__ import annotations
@@ -24,55 +24,59 @@ def goal(
     asked_at: int,
     applied: str | None = None,
 ) -> Release:
-    """The release to work towards. `asked_at`: the last generation seen to ask for the update under way; 0: none.
+    """Returns the release to work towards.
 
-    `applied` is the image of the release that this process applies, empty where it applies none yet, None where it
-    never does. A release that was applied to the end is kept though another operator runs: moving is asked for, and
-    an operator of a release that the cluster has never been at is asking: somebody put it there.
+    `asked_at` is the last generation whose spec asked for the update under way, 0 if none did. `applied` is the image
+    of the release that this process applies, empty if it applies none yet, None if it never applies releases.
+
+    A fully applied release is kept even if another release's operator runs now, since a move has to be requested. The
+    operator of a release that the cluster has never been at counts as such a request: somebody deployed it.
     """
-    found = status.desired
+    desired = status.desired
     if not under_way(status, own):
-        if applied is not None and found.image and not _moves(request, status, own, applied):
-            return _filled(found, Release(architecture=own.architecture))
-        same = same_release(found, own) if applied is not None else found.version == own.version
-        return _filled(found, own) if same else own
+        if applied is not None and desired.image and not _moves(request, status, own, applied):
+            return _filled(desired, Release(architecture=own.architecture))
+        is_own = same_release(desired, own) if applied is not None else desired.version == own.version
+        return _filled(desired, own) if is_own else own
+    # At the very next generation nothing else can have come in between, such as a preflight's request.
     if _taken_back(request, status, own, removed=0 < asked_at == generation - 1):
         return own
-    return _filled(found, Release(architecture=own.architecture))
+    return _filled(desired, Release(architecture=own.architecture))
 
 
 def under_way(status: ClusterVersionStatus, own: Release) -> bool:
-    """Whether `status` says that an update from `own` was accepted and is not complete."""
-    found, newest = status.desired, status.history[0] if status.history else None
-    if newest is None or newest.state != "Partial" or not found.version or newest.version != found.version:
+    """Returns whether `status` says that an update from `own` was accepted and is not complete."""
+    desired, newest = status.desired, status.history[0] if status.history else None
+    # Partial is the state of an accepted update until the last manifest is applied.
+    if newest is None or newest.state != "Partial" or not desired.version or newest.version != desired.version:
         return False
-    if found.version != own.version:
+    if desired.version != own.version:
         return True
-    # The running version's other image: an update only where the cluster is known to come from this one.
+    # Another image of the running version: an update only if the history shows that the cluster comes from this one.
     came_from = any(same_image(entry.image, own.image) for entry in status.history[1:])
-    return came_from and same_image(newest.image, found.image) and not same_image(found.image, own.image)
+    return came_from and same_image(newest.image, desired.image) and not same_image(desired.image, own.image)
 
 
 def asks_for(update: Update, release: Release) -> bool:
-    """Whether `update` names `release`: by image where it has one, else by version."""
+    """Returns whether `update` names `release`: by image if it has one, else by version."""
     if update.image:
         return same_image(update.image, release.image)
     return parse(update.version) is not None and parse(update.version) == parse(release.version)
 
 
 def same_release(one: Release, other: Release) -> bool:
-    """Whether two releases are one: of the same version, and not of images that are known to differ."""
+    """Returns whether two releases are the same: of one version, and not of images that are known to differ."""
     known = bool(one.image and other.image)
     return one.version == other.version and (not known or same_image(one.image, other.image))
 
 
 def same_image(one: str, other: str) -> bool:
-    """Whether two pull specs are one image, wherever it is kept."""
+    """Returns whether two pull specs name one image, whichever registry holds it."""
     return one == other or (bool(digest_of(one)) and digest_of(one) == digest_of(other))
 
 
 def _moves(request: Request, status: ClusterVersionStatus, own: Release, applied: str) -> bool:
-    """Whether an operator of `own`, which is not on its way anywhere, leaves the release that the status names."""
+    """Returns whether an operator of `own`, with no update under way, moves the cluster to `own`."""
     if same_image(status.desired.image, own.image):
         return True
     if same_image(status.desired.image, applied):
@@ -86,7 +90,7 @@ def _taken_back(request: Request, status: ClusterVersionStatus, own: Release, *,
         return removed
     if not isinstance(request, UpdateRequest) or not asks_for(request.update, own):
         return False
-    # Of two images of one version only an image tells which is meant.
+    # If both releases have the same version, only an image tells which one is meant.
     return bool(request.update.image) or status.desired.version != own.version
 
 

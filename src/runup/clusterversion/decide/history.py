@@ -1,4 +1,4 @@
-"""`status.history`: newest first, one entry a release that the cluster was told to go to."""
+"""`status.history`: newest first, one entry for each release that the cluster was told to go to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def begin(
     accepted_risks: str = "",
     state: Literal["Completed", "Partial"] = "Partial",
 ) -> Entries:
-    """`entries` with `release` as the newest: merged where it is that already, else a new one."""
+    """Returns `entries` with `release` as the newest: merged if it is that already, otherwise added."""
+    # The API requires an image in every entry.
     if not release.image:
         return entries
     if entries and _same(entries[0], release):
@@ -43,17 +44,18 @@ def begin(
         verified=verified,
         accepted_risks=accepted_risks,
     )
+    # Only the newest entry may be without a completionTime.
     return prune((new, *_closed(entries, now)))
 
 
 def prune(entries: Entries) -> Entries:
-    """At most a hundred entries: one of the least telling goes, ranked as cvo-behaviour 6.3 has it."""
+    """Returns at most `MAX_ENTRIES` entries; the one removed is ranked least informative (cvo-behaviour 6.3)."""
     if len(entries) <= MAX_ENTRIES:
         return entries
     completed = next((i for i, entry in enumerate(entries) if entry.state == "Completed"), -1)
     ranked = [(_rank(entries, i, completed), i) for i in range(len(entries))]
-    loser = min(ranked)[1]
-    return (*entries[:loser], *entries[loser + 1 :])
+    removed = min(ranked)[1]
+    return (*entries[:removed], *entries[removed + 1 :])
 
 
 def _same(entry: UpdateHistory, release: Release) -> bool:
@@ -69,6 +71,7 @@ def _closed(entries: Entries, now: datetime) -> Entries:
 
 
 def _rank(entries: Entries, index: int, latest_completed: int) -> float:
+    # The weights are upstream's (openshift/cluster-version-operator pkg/cvo/status_history.go).
     age = 1.01 * index
     if index == len(entries) - 1 or index < 5 or index == latest_completed:
         return 1000 - age
@@ -96,5 +99,6 @@ def _completed_around(entries: Entries, index: int) -> tuple[UpdateHistory, Upda
 
 
 def _minor(version: str) -> str:
+    # Upstream ignores the major version here, so that 4.1 and 5.1 count as one minor.
     parts = version.split(".")
     return parts[1] if len(parts) > 1 else ""

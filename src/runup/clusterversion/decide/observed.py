@@ -1,4 +1,4 @@
-"""Everything that one decision about ClusterVersion looks at, frozen. The shell fills it from caches and workers."""
+"""The immutable input of one decision about ClusterVersion. The controller fills it from caches and workers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from runup.release.decide.inclusion import DEFAULT_PROFILE
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the operator knows of itself.
+    """The operator's knowledge about itself.
 
-    `release.architecture` is `Multi` or empty, as the API has it; `architecture` is the node's, by its Go name.
+    `release.architecture` is `Multi` or empty, as in the API; `architecture` is the node's, in Go's naming.
     """
 
     release: Release
@@ -34,24 +34,24 @@ class Facts:
     version_hash: str = ""
     architecture: str = "amd64"
     update_service: str = ""
-    # Open for this operator whatever the FeatureGate says, which others go on reading as it is.
+    # Gates open for this operator alone, whatever the FeatureGate object says.
     gates: frozenset[str] = frozenset()
-    # Which manifests of a release are this cluster's, and which capabilities are on whatever it asks for.
+    # These select a release's manifests for this cluster, and the capabilities enabled whatever the spec asks for.
     profile: str = DEFAULT_PROFILE
     exclude: str | None = None
     always_enabled: tuple[str, ...] = ()
-    # Of this release's documentation, as its metadata has it.
+    # Base URL of this release's documentation, from its metadata.
     documentation_base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseCheck:
-    """What is known of a release image: its signature, and the version that its metadata names (`""`: not read yet).
+    """The state of a release image's verification and reading. `version` is from its metadata, `""` if not read yet.
 
     `error` says why the signature is not trusted, `unreadable` why the metadata could not be read. `running` and `at`
-    are of the verifying, `reading` and `read_at` of the reading. `rights` are what the release's checks declare to
-    read, None while nobody asked; `asking` says that they are being looked up, `rights_until` how long to go by them
-    where the image could not be read.
+    belong to the verification, `reading` and `read_at` to the reading. `rights` are the rights that the release's
+    checks declare, None if never looked up; `asking` says that they are being looked up, `rights_until` how long they
+    are valid if the image could not be read.
     """
 
     trust: Trust = Trust.PENDING
@@ -65,7 +65,7 @@ class ReleaseCheck:
     rights: tuple[Right, ...] | None = None
     rights_until: datetime | None = None
     asking: bool = False
-    # What the release's image-references name; None while nobody asked, as long as for `images_until`.
+    # Images that the release's image-references name; None if never looked up. Valid until `images_until`.
     images: Mapping[str, str] | None = None
     images_until: datetime | None = None
     listing: bool = False
@@ -73,16 +73,16 @@ class ReleaseCheck:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One look at the cluster. `operators` is None, and `operators_error` says why, where they could not be listed.
+    """A snapshot of the cluster. `operators` is None, and `operators_error` says why, if they could not be listed.
 
-    `unread_operators` are there and are not as their kind should be.
+    `unread_operators` exist but could not be decoded.
 
     `releases` is keyed by pull spec; `history` is ConfigMap `preflight-history`; `report_maps` are the names of the
-    ConfigMaps that hold reports; `warnings` are the namespace's Warning events; `unusable` says which settings of
-    preflights (`facts.place` has the others) cannot be used; `refused` is what the API server did not take of a status,
-    `unwritten` which other object it did not take when that was last tried, and its words.
-    `loads` are the payloads of other releases, by pull spec; `progress` is how far the worker is that applies them,
-    None for an operator that only records what is accepted. `failure` is why passes fail again and again.
+    ConfigMaps that hold reports; `warnings` are the namespace's Warning events; `unusable` names the settings of
+    preflights that cannot be used (`facts.place` has the others); `refused` holds the parts of a status that the API
+    server rejected; `unwritten` names another object that it rejected at the last attempt, with its message.
+    `loads` are the payloads of other releases, by pull spec; `progress` is that of the worker that applies releases,
+    None for an operator that only records what is accepted. `failure` is why passes fail repeatedly.
     """
 
     cluster_version: ClusterVersion
@@ -92,10 +92,10 @@ class Observed:
     operators_error: str = ""
     unread_operators: tuple[Undecodable, ...] = ()
     deployment: Deployment | None = None
-    # By a clock that does not jump; None where only the wall's is known.
+    # Seconds by a monotonic clock; None if only the wall clock's time is known.
     deployment_age_s: float | None = None
     pods: tuple[Pod, ...] = ()
-    # Of the preflight's container checks.
+    # Pods of the preflight's container checks.
     check_pods: tuple[Pod, ...] = ()
     warnings: tuple[Event, ...] = ()
     history: ConfigMap | None = None

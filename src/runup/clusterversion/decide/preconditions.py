@@ -1,7 +1,7 @@
-"""What must hold before an update is accepted: pure functions from the cluster's state and the target to an objection.
+"""Preconditions of an update: pure functions from the cluster's state and the target to an objection.
 
-Each yields nothing, a blocking objection or a warning. `force` turns blocking ones into warnings. None of them stops
-a preflight: finding out about a large jump is what it is for.
+Each returns None, a blocking objection or a warning. `force` turns blocking ones into warnings. None of them stops
+a preflight: its purpose is to find out, even about a large jump.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runup.api.config_v1 import ClusterVersion, Release, UpdateHistory
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """One precondition that does not hold."""
+    """A precondition that does not hold."""
 
     name: str
     reason: str
@@ -32,7 +32,7 @@ class Objection:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The cluster as it is, the target, and its `Recommended` condition (None where it is not a conditional update)."""
+    """The input of a precondition. `recommended` is the target's condition, None if it is not a conditional update."""
 
     cluster_version: ClusterVersion
     current: Version
@@ -48,29 +48,30 @@ Precondition = Callable[[Question], Objection | None]
 def objections(
     cluster_version: ClusterVersion, target: Release, *, available: bool, recommended: Condition | None
 ) -> tuple[Objection, ...]:
-    """Everything that speaks against updating to `target`, in the order in which it is reported."""
-    there = parse(target.version)
-    here = parse(cluster_version.status.desired.version)
-    if there is None:
+    """Returns all objections against updating to `target`, in the order in which they are reported."""
+    target_version = parse(target.version)
+    current_version = parse(cluster_version.status.desired.version)
+    # An unknown target could be too far, so it blocks. An unknown current version cannot be corrected: a warning.
+    if target_version is None:
         text = f"{target.version!r} is no semantic version"
         return (Objection("ClusterVersionGiantHop", "InvalidDesiredVersion", text),)
-    if here is None:
+    if current_version is None:
         text = f"{cluster_version.status.desired.version!r} is no semantic version"
         return (Objection("ClusterVersionGiantHop", "InvalidCurrentVersion", text, blocking=False),)
-    question = Question(cluster_version, here, there, target, available, recommended)
-    found = (precondition(question) for precondition in PRECONDITIONS)
-    return tuple(objection for objection in found if objection is not None)
+    question = Question(cluster_version, current_version, target_version, target, available, recommended)
+    results = (precondition(question) for precondition in PRECONDITIONS)
+    return tuple(objection for objection in results if objection is not None)
 
 
 def summary(found: Iterable[Objection], *, was_forced: bool = False) -> str:
-    """All objections in one text."""
+    """Returns all objections as one text."""
     texts = [objection.text for objection in found]
     text = texts[0] if len(texts) == 1 else "Multiple precondition checks failed:\n* " + "\n* ".join(texts)
     return f"Forced through blocking failures: {text}" if was_forced else text
 
 
 def rollback(question: Question) -> Objection | None:
-    """Only the release that the cluster came from may be gone back to, within its minor version."""
+    """Objects to a rollback other than to the previous release within the same minor version."""
     here, there = question.current, question.target
     if there >= here:
         return None
@@ -94,7 +95,7 @@ def rollback(question: Question) -> Objection | None:
 
 
 def giant_hop(question: Question) -> Objection | None:
-    """At most the next minor version; the one larger major that may be entered is 5.0, from 4."""
+    """Objects to more than one minor version at once, and to a larger major version except 5.0 from 4."""
     here, there = question.current, question.target
     name = "ClusterVersionGiantHop"
     if there.major > here.major:
@@ -118,32 +119,35 @@ def giant_hop(question: Question) -> Objection | None:
 
 
 def upgradeable(question: Question) -> Objection | None:
-    """Upgradeable=False blocks leaving the minor version, and warns about some retargeting within it."""
+    """Blocks leaving the minor version if Upgradeable=False, and warns about some changes of the target within it."""
     version = question.cluster_version
-    found = find(version.status.conditions, "Upgradeable")
-    if found is None or found.status != "False":
+    condition = find(version.status.conditions, "Upgradeable")
+    if condition is None or condition.status != "False":
         return None
     name = "ClusterVersionUpgradeable"
     here, there = question.current, question.target
+    # A patch release must stay possible: it may fix what makes the cluster not upgradeable.
     if is_minor_or_major(here, there):
-        return Objection(name, found.reason, found.message)
+        return Objection(name, condition.reason, condition.message)
     if any(override.unmanaged for override in version.spec.overrides):
-        text = f"Retarget from {here} to {there} is not blocked by ClusterVersionOverridesSet. But {found.message}"
+        text = f"Retarget from {here} to {there} is not blocked by ClusterVersionOverridesSet. But {condition.message}"
         return Objection(name, "ClusterVersionOverridesSet", text, blocking=False)
     return _retarget(question, name)
 
 
 def recommended(question: Question) -> Objection | None:
-    """Never blocks: says what the update service and the risks think of the update."""
+    """Warns if the update is not known to be recommended; never blocks."""
     here, there = question.current, question.target
-    found = question.recommended
-    if question.available or (found is not None and found.status == "True"):
+    condition = question.recommended
+    if question.available or (condition is not None and condition.status == "True"):
         return None
     step = f"from {here} to {there}"
-    if found is not None and found.status == "False":
-        return _not_recommended(found.reason, f"Update {step} is not recommended:\n\n{found.message}")
-    if found is not None:
-        return _not_recommended(found.reason, f"Update {step} is Recommended=Unknown: {found.reason}: {found.message}")
+    if condition is not None and condition.status == "False":
+        return _not_recommended(condition.reason, f"Update {step} is not recommended:\n\n{condition.message}")
+    if condition is not None:
+        return _not_recommended(
+            condition.reason, f"Update {step} is Recommended=Unknown: {condition.reason}: {condition.message}"
+        )
     version = question.cluster_version
     if not version.spec.channel:
         text = f"Configured channel is unset, so the recommended status of updating {step} is unknown."
@@ -173,6 +177,7 @@ def _not_recommended(reason: str, message: str) -> Objection:
 def _retarget(question: Question, name: str) -> Objection | None:
     version = question.cluster_version
     here, there = question.current, question.target
+    # The last completed release is where the update under way came from.
     completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
     origin = parse(completed)
     progressing = status_of(version.status.conditions, "Progressing") == "True"

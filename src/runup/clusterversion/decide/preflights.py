@@ -1,6 +1,6 @@
-"""The preflight's part of a pass: which step is due, what it takes, and what it means for the update lists.
+"""Decides the preflight's part of a pass: the step that is due, its actions, and its effect on the update lists.
 
-Called once by `reconcile`; every branch is a row of `steps.STEPS` or a rule of `outcome.RULES`.
+`reconcile` calls it once; every branch is a row of `steps.STEPS` or a rule of `outcome.RULES`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ READ_RELEASE = "read-release"
 READ_RIGHTS = "read-rights"
 READ_IMAGES = "read-images"
 RECHECK = timedelta(seconds=60)
-# Of a Deployment with one replica.
+# Pods named in a message; the Deployment has one replica, so more are rare.
 _PODS_SHOWN = 3
 DEPLOYMENT = scheme.resource_of(Deployment)
 CONFIG_MAP = scheme.resource_of(ConfigMap)
@@ -47,9 +47,9 @@ POD = scheme.resource_of(Pod)
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What the preflight comes to in this pass.
+    """The preflight's part of a pass.
 
-    `checked` are the targets whose risks count, newest first; `actions` are to be done after the status is written.
+    `checked` are the targets whose risks count, newest first; `actions` are carried out after the status is written.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -61,7 +61,7 @@ class Preflight:
 
 
 def decide(view: View) -> Preflight:
-    """See the module."""
+    """Decides the preflight's part of this pass, including the removal of stale reports."""
     decided = _decide(view)
     return replace(decided, actions=(*decided.actions, *_stale_reports(view, decided.history.attempt)))
 
@@ -71,8 +71,8 @@ def _decide(view: View) -> Preflight:
     if isinstance(request, UpdateRequest):
         return _during_update_request(view, request.update)
     if not isinstance(request, PreflightRequest):
-        said = conditions.refused(request.reason, request.message) if isinstance(request, Refused) else ()
-        return _unwanted(view, said)
+        refusal_conditions = conditions.refused(request.reason, request.message) if isinstance(request, Refused) else ()
+        return _unwanted(view, refusal_conditions)
     try:
         target = targets.for_preflight(
             request.update,
@@ -90,15 +90,18 @@ def _decide(view: View) -> Preflight:
 
 
 def after(view: View, decided: Preflight, *, update_ready: bool, refused: bool) -> Preflight:
-    """`decided` once it is known what the update request comes to: its preflight makes way, or goes on again."""
+    """Returns `decided`, whose preflight makes way once its update is ready, or starts anew if that is refused."""
     attempt = decided.history.attempt
     if attempt is None or not attempt.became_update or attempt.failed:
         return decided
+    # Recorded before the workload goes, so that a killed operator does not start the preflight again
+    # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
     if update_ready and not attempt.making_way:
         leaving = with_fields(attempt, making_way=True, silent=_is_silent(view, attempt))
         return replace(
             decided, history=histories.with_attempt(decided.history, leaving), actions=_stop(view), requeue_after_s=None
         )
+    # The workload is gone: another attempt has to find out what holds the update up.
     if refused and attempt.making_way:
         anew = with_fields(_new_attempt(view, _target_of(attempt)), became_update=True)
         return replace(decided, history=histories.with_attempt(decided.history, anew))
@@ -106,7 +109,7 @@ def after(view: View, decided: Preflight, *, update_ready: bool, refused: bool) 
 
 
 def became_update(view: View) -> Attempt | None:
-    """The attempt whose request just lost nothing but its mode, and is an update now (decision D20)."""
+    """Returns the attempt whose request lost only its mode and so is now an update (decision D20), else None."""
     attempt = view.history.attempt
     if attempt is None or attempt.became_update or not isinstance(view.request, UpdateRequest):
         return None
@@ -114,13 +117,14 @@ def became_update(view: View) -> Attempt | None:
 
 
 def ending(view: View) -> str:
-    """Which pods are waited for, and what to do about those that should have ended: a node that is lost ends none."""
+    """Returns a text that names the terminating pods and, if they are overdue, how to delete them; or ""."""
     pods = sorted(view.observed.pods, key=lambda pod: pod.metadata.name)
     if not pods:
         return ""
     named = [f"{pod.metadata.name}{f' on node {pod.spec.node_name}' if pod.spec.node_name else ''}" for pod in pods]
     text = ", ".join(named[:_PODS_SHOWN])
     due = [pod.metadata.deletion_timestamp for pod in pods if pod.metadata.deletion_timestamp is not None]
+    # The kubelet confirms a pod's end: on a node that is lost, it stays until somebody forces its deletion.
     if due and view.now - min(due) >= RECHECK:
         text += f" since {min(due):%Y-%m-%dT%H:%M:%SZ}; if the node is lost, `kubectl -n "
         text += f"{view.observed.facts.place.namespace} delete pod -l {workloads.SELECTOR} --force`"
@@ -128,12 +132,12 @@ def ending(view: View) -> str:
 
 
 def workload_gone(view: View) -> bool:
-    """Whether neither the Deployment nor a pod of any preflight is left."""
+    """Returns whether neither the Deployment nor a pod of any preflight is left."""
     return _deployed(view, None) is Deployed.NONE
 
 
 def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
-    """The work of verifying `image`, if it is due: at first, and a while after it went wrong."""
+    """Returns the work of verifying `image` if it is due: at first, and again `RECHECK` after a failure."""
     if check is not None and check.running:
         return ()
     settled = check is not None and check.trust is Trust.VERIFIED
@@ -142,7 +146,7 @@ def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[t
 
 
 def read_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
-    """The work of reading the version out of `image`, if it is due: at first, and a while after it went wrong."""
+    """Returns the work of reading the version of `image` if it is due: at first, or `RECHECK` after a failure."""
     if not image or (check is not None and (check.reading or check.version)):
         return ()
     fresh = check is not None and check.read_at is not None and timedelta() <= now - check.read_at < RECHECK
@@ -150,62 +154,68 @@ def read_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tu
 
 
 def look_work(view: View, update: Update) -> tuple[tuple[str, Any], ...]:
-    """What is due to be found out of an image that no graph knows: its signature, and once that is good its version."""
+    """Returns the work due on an image that no graph knows: verifying it and, once trusted, reading its version."""
     check = view.observed.releases.get(update.image)
     verify = check_work(update.image, check, view.now) if update.image else ()
     return (*verify, *(read_work(update.image, check, view.now) if targets.is_trusted(update, check) else ()))
 
 
 def again(view: View, update: Update, error: Terminal) -> dict[str, Any]:
-    """What makes a pass look again at an image that could not be read: registries come back, secrets are corrected."""
+    """Returns work and delay that retry an unreadable image: registries recover, secrets are corrected."""
     if error.reason not in (targets.UNREADABLE, targets.UNTRUSTED):
         return {}
     return {"work": look_work(view, update), "requeue_after_s": RECHECK.total_seconds()}
 
 
 def _unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
-    seen = Seen(False, _deployed(view, None), Trust.PENDING, over=False)
+    situation = Seen(False, _deployed(view, None), Trust.PENDING, over=False)
     history = histories.with_attempt(_with_last_words(view), None)
-    actions = _stop(view) if STEPS[seen] is Step.STOP else ()
+    actions = _stop(view) if STEPS[situation] is Step.STOP else ()
     return Preflight(said, _kept(view, history, None), history, actions)
 
 
 def _with_last_words(view: View) -> History:
-    """The history with the running attempt's newest report: from now on its time says how old the findings are."""
+    """Returns the history with the running attempt's newest report, whose time from now on dates the findings."""
     attempt = view.history.attempt
     report = seen_report(attempt, view.observed.report)[0] if attempt is not None else None
+    # A partial report would replace complete findings.
     if report is None or report.execution_status != "completed":
         return view.history
     return histories.with_report(view.history, report, even_if_only_newer=True)
 
 
 def _during_update_request(view: View, update: Update) -> Preflight:
-    """The preflight of the very update that is asked for goes on until that is accepted (decision D24)."""
+    """Plans the preflight of the requested update: it continues until the update is accepted (decision D24)."""
     attempt = view.history.attempt
     target = _target_of(attempt) if attempt is not None else None
     if attempt is None or target is None or attempt.failed or not asks_for(update, target):
         return _unwanted(view, ())
     if attempt.source_version != view.current.version or same_release(target, view.current):
         return _unwanted(view, ())
-    told = replace(view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True)))
+    updating_view = replace(
+        view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True))
+    )
     if attempt.making_way:
-        return _making_way(_case(told, update, target))
-    return _wanted(told, update, target)
+        return _making_way(_case(updating_view, update, target))
+    return _wanted(updating_view, update, target)
 
 
 def _making_way(case: _Case) -> Preflight:
-    """Nothing speaks against the update: the workload goes; what it said last counts until the update is accepted."""
+    """Plans the removal of the workload when the update is ready; the last report counts until that is accepted."""
     deployed = _deployed(case.view, case.attempt)
     actions = _stop(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
+    # Findings of an older attempt, or of a target that hung, inform and do not hold an update up
+    # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
     ended = case.last_good_is_older or case.attempt.silent
     checked = Checked(case.target, case.attempt.source_version, case.last_good, ended=ended)
     return Preflight((), _with_wanted(case, checked), case.view.history, actions)
 
 
 def _is_silent(view: View, attempt: Attempt) -> bool:
-    seen = view.observed.report
+    report = view.observed.report
+    # A time limit shorter than the interval of reports would make every target look silent.
     limit_s = max(view.observed.facts.place.timeout_s, STALE_AFTER_S)
-    return seen is not None and seen.preflight_id == attempt.id and seen.unchanged_s >= limit_s
+    return report is not None and report.preflight_id == attempt.id and report.unchanged_s >= limit_s
 
 
 def _target_of(attempt: Attempt) -> Release:
@@ -213,7 +223,7 @@ def _target_of(attempt: Attempt) -> Release:
 
 
 def _resolving(view: View, error: Waiting) -> Preflight:
-    """Nothing is started or stopped while it is not known which release is meant."""
+    """Plans nothing but lookups until it is known which release is requested: nothing is started or stopped."""
     assert isinstance(view.request, PreflightRequest)
     update = view.request.update
     subject = conditions.Subject(update.version or update.image, view.current.version)
@@ -243,7 +253,7 @@ class _Case:
 
     @property
     def last_good(self) -> Report | None:
-        """The newest stored report of this very target."""
+        """The newest stored report of exactly this target."""
         for report in self.view.history.reports:
             key = (report.source_version, report.target_version, report.target_image)
             if key == (self.attempt.source_version, self.target.version, self.target.image):
@@ -252,14 +262,14 @@ class _Case:
 
     @property
     def last_good_is_older(self) -> bool:
-        """Whether that report is one of an attempt before this one."""
+        """Returns whether that report is from an earlier attempt."""
         return self.last_good is not None and self.last_good.preflight_id != self.attempt.id
 
 
 def _wanted(view: View, update: Update, target: Release) -> Preflight:
     case = _case(view, update, target)
-    seen = Seen(True, _deployed(view, case.attempt), _trust(case), over=bool(case.attempt.failed))
-    return _STEPS[STEPS[seen]](case)
+    situation = Seen(True, _deployed(view, case.attempt), _trust(case), over=bool(case.attempt.failed))
+    return _STEPS[STEPS[situation]](case)
 
 
 def _case(view: View, update: Update, target: Release) -> _Case:
@@ -267,7 +277,7 @@ def _case(view: View, update: Update, target: Release) -> _Case:
     if recorded is None or not recorded.is_for(target, view.current.version):
         recorded = None
     if recorded is not None and update.mode:
-        # Asked for as a preflight again. One that has made way already is gone: another takes its place.
+        # The request has its mode again. An attempt that made way has no workload any more: a new one replaces it.
         recorded = None if recorded.making_way else with_fields(recorded, became_update=False)
     attempt = recorded or _new_attempt(view, target)
     view = replace(view, history=histories.with_attempt(view.history, attempt)) if recorded else view
@@ -275,6 +285,8 @@ def _case(view: View, update: Update, target: Release) -> _Case:
 
 
 def _new_attempt(view: View, target: Release) -> Attempt:
+    # The ID is kept while the same target is asked for: accepting a risk changes the generation
+    # (docs/decisions/0011-one-reconcile-and-a-record-in-a-configmap.md).
     source = view.current.version
     generation = view.observed.cluster_version.metadata.generation
     return Attempt(
@@ -287,6 +299,7 @@ def _new_attempt(view: View, target: Release) -> Attempt:
 
 
 def _trust(case: _Case) -> Trust:
+    # `force` waives the signature, as it does for an update.
     if case.update.force:
         return Trust.VERIFIED
     return case.check.trust if case.check is not None else Trust.PENDING
@@ -296,16 +309,19 @@ def _deployed(view: View, attempt: Attempt | None) -> Deployed:
     deployment = view.observed.deployment
     if deployment is None:
         return Deployed.GOING if view.observed.pods else Deployed.NONE
+    # A finalizer, such as that of a foreground deletion, keeps the object until its pods are gone.
     if deployment.metadata.deletion_timestamp is not None:
         return Deployed.GOING
-    found = deployment.metadata.annotations.get(workloads.ID_ANNOTATION)
-    return Deployed.OURS if attempt is not None and found == attempt.id else Deployed.OTHER
+    preflight_id = deployment.metadata.annotations.get(workloads.ID_ANNOTATION)
+    return Deployed.OURS if attempt is not None and preflight_id == attempt.id else Deployed.OTHER
 
 
 def _verify(case: _Case) -> Preflight:
-    said = conditions.preparing(case.subject, "VerifyingImage", "the signature of the target's image is being verified")
+    preparing = conditions.preparing(
+        case.subject, "VerifyingImage", "the signature of the target's image is being verified"
+    )
     work = check_work(case.target.image, case.check, case.view.now)
-    return _pending(case, said, "the signature of the target's image is being verified", work=work)
+    return _pending(case, preparing, "the signature of the target's image is being verified", work=work)
 
 
 def _refuse(case: _Case) -> Preflight:
@@ -322,13 +338,15 @@ def _refuse(case: _Case) -> Preflight:
 
 
 def _start(case: _Case) -> Preflight:
-    # A target that nobody vouches for never gets the operator's account (decision D9).
+    # A target whose signature is not verified never gets the operator's account (decision D9).
     waived = case.check is None or case.check.trust is not Trust.VERIFIED
     place = _place(case.view, waived)
     rights = _rights(case, place)
     if rights is None:
-        said = conditions.preparing(case.subject, "ReadingChecks", "what the target's checks read is being looked up")
-        return _pending(case, said, "what the target's checks read is being looked up", work=_rights_work(case))
+        preparing = conditions.preparing(
+            case.subject, "ReadingChecks", "what the target's checks read is being looked up"
+        )
+        return _pending(case, preparing, "what the target's checks read is being looked up", work=_rights_work(case))
     roles = accounts.role_namespaces(place, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
     wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
@@ -340,8 +358,8 @@ def _starting(case: _Case) -> Preflight:
     if unwritten:
         history = histories.with_attempt(case.view.history, case.attempt)
         return _told(case, not_written(unwritten), None, history)
-    said = conditions.preparing(case.subject, "TargetStarting", "the target is being started")
-    return _pending(case, said, "the target is being started")
+    preparing = conditions.preparing(case.subject, "TargetStarting", "the target is being started")
+    return _pending(case, preparing, "the target is being started")
 
 
 def _place(view: View, waived: bool) -> workloads.Workplace:
@@ -350,7 +368,8 @@ def _place(view: View, waived: bool) -> workloads.Workplace:
 
 
 def _rights(case: _Case, place: workloads.Workplace) -> tuple[accounts.Right, ...] | None:
-    """What its own account is to read; nothing where it has none, None while the image is being asked."""
+    """Returns the rights of the dedicated account; empty if it is not used, None while they are being looked up."""
+    # The operator's account has all rights (docs/decisions/0051-whoever-applies-a-release-has-all-rights.md).
     if place.service_account != "dedicated":
         return ()
     if case.check is None or (case.check.rights_until is not None and case.view.now >= case.check.rights_until):
@@ -366,8 +385,10 @@ def _rights_work(case: _Case) -> tuple[tuple[str, Any], ...]:
 def _stop_other(case: _Case) -> Preflight:
     if case.attempt.failed:
         return replace(_hold(case), actions=_stop(case.view))
-    said = conditions.preparing(case.subject, "ReplacingTarget", "the preflight of another target is being removed")
-    pending = _pending(case, said, "the preflight of another target is being removed")
+    preparing = conditions.preparing(
+        case.subject, "ReplacingTarget", "the preflight of another target is being removed"
+    )
+    pending = _pending(case, preparing, "the preflight of another target is being removed")
     return replace(pending, actions=_stop(case.view))
 
 
@@ -380,6 +401,7 @@ def _await_gone(case: _Case) -> Preflight:
 
 
 def _hold(case: _Case) -> Preflight:
+    # A failed attempt is not repeated by itself: the administrator clears the request and asks again.
     final = Outcome(State.FAILED, case.attempt.failed, case.attempt.failure, final=True)
     return _told(case, final, None, case.view.history)
 
@@ -400,51 +422,52 @@ def _watch(case: _Case) -> Preflight:
         unchanged_s=view.observed.report.unchanged_s if view.observed.report and (report or bad) else 0.0,
         tally=assemble.tally(view, Checked(case.target, case.attempt.source_version, report)) if report else None,
     )
-    found = outcome(scene)
-    if found.final:
-        return _finish(case, found, report)
+    result = outcome(scene)
+    if result.final:
+        return _finish(case, result, report)
     history = view.history
-    if found.state is State.COMPLETED and report is not None:
+    if result.state is State.COMPLETED and report is not None:
         history = histories.with_report(history, report)
-    told = _told(case, found, report, history, scene)
+    preflight = _told(case, result, report, history, scene)
     actions, work = _drift(case)
-    made, asked = _containers(case, report)
-    actions = (*actions, *_restart(scene), *made)
-    return replace(told, actions=actions, work=(*work, *asked), requeue_after_s=_until(scene, found))
+    container_actions, image_work = _containers(case, report)
+    actions = (*actions, *_restart(scene), *container_actions)
+    return replace(preflight, actions=actions, work=(*work, *image_work), requeue_after_s=_until(scene, result))
 
 
 def _containers(case: _Case, report: Report | None) -> tuple[tuple[Action, ...], tuple[tuple[str, Any], ...]]:
-    """The Pods that the target's checks want; what its release calls its images is read when the first one does."""
+    """Returns the Pods that the target's checks want, and the work of reading the release's images if they need it."""
     owner, check = case.view.observed.deployment, case.check
     if report is None or owner is None:
         return (), ()
     images = check.images if check is not None else None
-    over = check is not None and check.images_until is not None and case.view.now >= check.images_until
+    expired = check is not None and check.images_until is not None and case.view.now >= check.images_until
     asking = check is not None and check.listing
-    due = bool(report.containers) and (images is None or over) and not asking
-    made = containers.actions(
+    due = bool(report.containers) and (images is None or expired) and not asking
+    pod_actions = containers.actions(
         case.attempt, case.view.observed.facts.place, owner, report.containers, case.view.observed.check_pods, images
     )
-    return tuple(made), ((READ_IMAGES, case.target.image),) if due else ()
+    return tuple(pod_actions), ((READ_IMAGES, case.target.image),) if due else ()
 
 
 def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
-    """The attempt is over: the record says so before the Deployment, the evidence, goes."""
-    over = with_fields(case.attempt, failed=found.reason, failure=found.told)
+    """Plans the end of the attempt; the record is written before the Deployment, its evidence, is removed."""
+    ended = with_fields(case.attempt, failed=found.reason, failure=found.told)
     history = case.view.history
+    # Partial findings are kept only where there is nothing better to show.
     if report is not None and case.last_good is None:
         partial = with_fields(report, execution_status="failed", message=found.message)
         history = histories.with_report(history, partial)
     elif report is not None and report.execution_status == "completed":
         history = histories.with_report(history, report, even_if_only_newer=True)
-    told = _told(replace(case, attempt=over), found, report, histories.with_attempt(history, over))
-    return replace(told, actions=_stop(case.view))
+    preflight = _told(replace(case, attempt=ended), found, report, histories.with_attempt(history, ended))
+    return replace(preflight, actions=_stop(case.view))
 
 
 def _told(
     case: _Case, found: Outcome, report: Report | None, history: History, scene: Scene | None = None
 ) -> Preflight:
-    """Conditions and risks of an attempt that was started; `scene` where it still goes on."""
+    """Returns conditions and risks of an attempt that was started; `scene` is None unless it is still running."""
     good = case.last_good
     whole = report is not None and report.execution_status == "completed"
     shown = report if whole or good is None else good
@@ -462,12 +485,12 @@ def _told(
     )
     subject = with_fields(case.subject, observed_at=shown.observed_time if shown else None)
     kept = good.observed_time if good is not None and good is shown else None
-    said = conditions.of_outcome(subject, found, kept=kept)
-    return Preflight(said, _with_wanted(case, checked), history)
+    outcome_conditions = conditions.of_outcome(subject, found, kept=kept)
+    return Preflight(outcome_conditions, _with_wanted(case, checked), history)
 
 
 def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[tuple[str, Any], ...] = ()) -> Preflight:
-    """A request of which nothing runs yet: the target is not recommended until it has been checked (D21)."""
+    """Returns the state before anything runs: the target is not recommended until it has been checked (D21)."""
     started = case.attempt.started_time or case.view.now
     limit = timedelta(seconds=case.view.observed.facts.place.timeout_s)
     checked = Checked(
@@ -488,10 +511,11 @@ def _with_wanted(case: _Case, checked: Checked) -> tuple[Checked, ...]:
 
 
 def _kept(view: View, history: History, wanted: Release | None) -> tuple[Checked, ...]:
-    """What ended preflights found, dated, as long as the source version is the same (decisions D7, D24)."""
+    """Returns the dated findings of ended preflights that have the current source version (decisions D7, D24)."""
     kept = []
     for report in history.reports:
         release = Release(version=report.target_version, image=report.target_image)
+        # Findings are about the way from one version: after an update they no longer apply.
         if report.source_version != view.current.version or not release.image:
             continue
         if wanted is not None and (release.version, release.image) == (wanted.version, wanted.image):
@@ -508,31 +532,32 @@ def _completed_before(case: _Case) -> bool:
 
 
 def _drift(case: _Case) -> tuple[tuple[Action, ...], tuple[tuple[str, Any], ...]]:
-    """Apply the Deployment again where it is not as it should be: the operator moved, a setting or somebody's edit."""
-    found = case.view.observed.deployment
-    assert found is not None
-    place, waived = _place(case.view, workloads.was_waived(found)), workloads.was_waived(found)
-    if workloads.is_as_wanted(found, workloads.deployment(case.attempt, place, waived=waived)):
+    """Plans to apply a Deployment that differs from the desired one: a moved operator, a setting, a manual edit."""
+    deployment = case.view.observed.deployment
+    assert deployment is not None
+    place, waived = _place(case.view, workloads.was_waived(deployment)), workloads.was_waived(deployment)
+    if workloads.is_as_wanted(deployment, workloads.deployment(case.attempt, place, waived=waived)):
         return (), ()
     rights = _rights(case, place)
     if rights is None:
         return (), _rights_work(case)
-    roles = {*accounts.role_namespaces(place, rights), *workloads.roles_of(found)}
+    roles = {*accounts.role_namespaces(place, rights), *workloads.roles_of(deployment)}
+    # The setting changed from a dedicated account to the operator's: the account's objects go.
     if place.account != workloads.NAME:
         wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place))
-        return (wanted, *_without_account(case.view, found)), ()
+        return (wanted, *_without_account(case.view, deployment)), ()
     wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
     return (*accounts.applies(place, case.attempt.id, rights), wanted), ()
 
 
 def _stop(view: View) -> tuple[Action, ...]:
-    """Remove the dedicated account's objects, then the Deployment: while it is there, the rest is removed again."""
-    found = view.observed.deployment
-    if found is None or found.metadata.deletion_timestamp is not None:
+    """Plans to remove the dedicated account's objects, then the Deployment: while it exists, that is repeated."""
+    deployment = view.observed.deployment
+    if deployment is None or deployment.metadata.deletion_timestamp is not None:
         return ()
     place = view.observed.facts.place
-    gone = Delete(DEPLOYMENT, NamespacedName(place.namespace, workloads.NAME), uid=found.metadata.uid)
-    return (*_without_account(view, found), gone)
+    deletion = Delete(DEPLOYMENT, NamespacedName(place.namespace, workloads.NAME), uid=deployment.metadata.uid)
+    return (*_without_account(view, deployment), deletion)
 
 
 def _without_account(view: View, found: Deployment) -> tuple[Action, ...]:
@@ -543,14 +568,16 @@ def _without_account(view: View, found: Deployment) -> tuple[Action, ...]:
 
 
 def _stale_reports(view: View, attempt: Attempt | None) -> tuple[Action, ...]:
-    """Remove the reports in ConfigMaps that nobody writes any more.
+    """Plans to remove reports in ConfigMaps that are no longer written.
 
-    That of `attempt`, which is recorded, stays: its Deployment may be made already and not be seen yet.
+    The report of `attempt`, which is recorded, stays: its Deployment may exist already without being observed.
     """
-    found = view.observed.deployment
-    if found is None and view.observed.pods:
+    deployment = view.observed.deployment
+    if deployment is None and view.observed.pods:
         return ()
-    current = workloads.report_map(found.metadata.annotations.get(workloads.ID_ANNOTATION, "")) if found else ""
+    current = (
+        workloads.report_map(deployment.metadata.annotations.get(workloads.ID_ANNOTATION, "")) if deployment else ""
+    )
     expected = workloads.report_map(attempt.id) if attempt is not None and not attempt.failed else ""
     namespace = view.observed.facts.place.namespace
     stale = (name for name in view.observed.report_maps if name not in (current, expected))
@@ -558,21 +585,21 @@ def _stale_reports(view: View, attempt: Attempt | None) -> tuple[Action, ...]:
 
 
 def _restart(scene: Scene) -> tuple[Action, ...]:
-    """Remove pods whose target has said nothing for the whole time limit; the Deployment makes another."""
+    """Plans to remove pods whose target reported nothing for the whole time limit; the Deployment replaces them."""
     return tuple(
         Delete(POD, NamespacedName(p.metadata.namespace, p.metadata.name), uid=p.metadata.uid) for p in scene.hung
     )
 
 
 def _steadily(view: View) -> View:
-    """`view` at the time that it is by a clock which does not jump, for what is over after some seconds."""
+    """Returns `view` with `now` computed from a monotonic clock, so that a jump of the wall clock ends no preflight."""
     created = view.observed.deployment.metadata.creation_timestamp if view.observed.deployment else None
     age_s = view.observed.deployment_age_s
     return view if created is None or age_s is None else replace(view, now=created + timedelta(seconds=age_s))
 
 
 def _until(scene: Scene, found: Outcome) -> float | None:
-    """Seconds to the deadline, where there still is one, or to when waiting or an unchanged report is worth a word."""
+    """Returns the seconds until the deadline, or until a wait or an unchanged report is reported; None if neither."""
     waits = []
     again = starting.look_again_s(scene.deployment, scene.pods, scene.now)
     if again is not None:

@@ -1,4 +1,4 @@
-"""THE ONE PLACE that decides ClusterVersion's status: `Observed` in, `Plan` out.
+"""Decides ClusterVersion's status: `Observed` in, `Plan` out. Nothing else decides it.
 
 In reading order: gates, request (mode first) and advice make the `View`; the preflight's part; the cluster's own
 risks; all candidates; the update's part; then conditions and one patch. Reconciling its own result plans nothing.
@@ -48,7 +48,7 @@ CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")
 RETRIEVE_UPDATES = "retrieve-updates"
 EVALUATE_RULES = "evaluate-rules"
-# Conditions that go away when nothing says them any more, and the older names that nobody sets any more.
+# Conditions removed once nothing sets them, and names that earlier releases set and nothing sets any more.
 _OURS = (
     validation.INVALID,
     upgradeable.UPGRADEABLE,
@@ -74,7 +74,7 @@ _EVENTS = {
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """One pass's decisions, before they are turned into actions."""
+    """The decisions of a pass, before they are turned into actions."""
 
     view: View
     preflight: Preflight
@@ -83,47 +83,53 @@ class _Decided:
 
 
 def reconcile(observed: Observed, *, now: datetime) -> Plan:
-    """What is to be done about `observed` at `now` (UTC)."""
+    """Returns the plan for `observed` at `now` (UTC)."""
     first = _decide(observed, now)
-    said = (*_became_update(first.view), *_cautions(first))
+    events = (*_became_update(first.view), *_cautions(first))
     if first.update.accepted is None:
-        return _plan(observed, first, said)
-    # What an accepted update changes (source version, lists, kept risks) is decided in this very pass.
+        return _plan(observed, first, events)
+    # An accepted update changes source version, lists and kept risks: a second decision in the same pass covers them.
     status = updates.accept(first.view, first.update.accepted)
-    told = with_fields(observed.cluster_version, status=status)
-    return _plan(observed, _decide(replace(observed, cluster_version=told), now), said)
+    accepted_version = with_fields(observed.cluster_version, status=status)
+    return _plan(observed, _decide(replace(observed, cluster_version=accepted_version), now), events)
 
 
 def _decide(observed: Observed, now: datetime) -> _Decided:
-    seen = view.look(observed, now)
-    preflight = preflights.decide(seen)
-    found = assemble.in_the_cluster(observed, now)
-    candidates, left_out = assemble.candidates(seen, preflight.checked, found)
-    update = updates.decide(seen, candidates, workload_gone=preflights.workload_gone(seen))
-    preflight = preflights.after(seen, preflight, update_ready=update.ready, refused=_is_refused(update))
-    preflight = replace(preflight, history=histories.with_update_asked_at(preflight.history, _asked_at(seen)))
+    current_view = view.look(observed, now)
+    preflight = preflights.decide(current_view)
+    cluster_risks = assemble.in_the_cluster(observed, now)
+    candidates, left_out = assemble.candidates(current_view, preflight.checked, cluster_risks)
+    update = updates.decide(current_view, candidates, workload_gone=preflights.workload_gone(current_view))
+    preflight = preflights.after(current_view, preflight, update_ready=update.ready, refused=_is_refused(update))
+    preflight = replace(preflight, history=histories.with_update_asked_at(preflight.history, _asked_at(current_view)))
     spec = observed.cluster_version.spec
-    problems = [*validation.errors(spec, seen.gates), *filter(None, (_mode_problem(seen),))]
+    problems = [*validation.errors(spec, current_view.gates), *filter(None, (_mode_problem(current_view),))]
     if update.invalid and not any(problem.startswith(validation.DESIRED_UPDATE) for problem in problems):
         problems.append(update.invalid)  # of desiredUpdate the first problem counts
-    status, applied = applying.settle(seen, _settle(seen), invalid=bool(problems))
-    lists = statuses.with_updates(status, candidates, seen.accepted, publish_names=seen.accepts_risks, now=now)
-    retrieved = fit.left_out(seen.advised.condition, left_out)
-    said = [
+    status, applied = applying.settle(current_view, _settle(current_view), invalid=bool(problems))
+    lists = statuses.with_updates(
+        status, candidates, current_view.accepted, publish_names=current_view.accepts_risks, now=now
+    )
+    retrieved = fit.left_out(current_view.advised.condition, left_out)
+    new_conditions = [
         *filter(None, (validation.condition(problems), retrieved, update.condition)),
-        *filter(None, (_upgradeable(observed, found, status),)),
+        *filter(None, (_upgradeable(observed, cluster_risks, status),)),
         *filter(None, (settings.condition(observed.unusable, observed.facts.place.namespace),)),
         *preflight.conditions,
         *applied,
     ]
-    instead = stuck.conditions(observed.failure, status.conditions)
-    said = [*(each for each in said if each.type not in {other.type for other in instead}), *instead]
-    conditions = statuses.with_conditions(status.conditions, said, (*_OURS, *_LEGACY), now=now)
-    return _Decided(seen, preflight, update, fit.status(with_fields(lists, conditions=conditions)))
+    # While passes fail, the failure's conditions replace what this pass would say of the same types.
+    failure_conditions = stuck.conditions(observed.failure, status.conditions)
+    new_conditions = [
+        *(each for each in new_conditions if each.type not in {other.type for other in failure_conditions}),
+        *failure_conditions,
+    ]
+    conditions = statuses.with_conditions(status.conditions, new_conditions, (*_OURS, *_LEGACY), now=now)
+    return _Decided(current_view, preflight, update, fit.status(with_fields(lists, conditions=conditions)))
 
 
 def _upgradeable(observed: Observed, found: Sequence[SourceRisk], status: ClusterVersionStatus) -> Condition | None:
-    """An operator that deletes nothing does not know of deletions, nor of gates where there is no ConfigMap of them."""
+    """Returns Upgradeable. Deletions are unknown if this operator applies nothing, admin acks without ConfigMaps."""
     not_known: tuple[str, ...] = ("ResourceDeletion",) if observed.progress is None else ()
     not_known += ("AdminAck",) if observed.admin_gates is None and observed.admin_acks is None else ()
     return upgradeable.upgradeable(found, find(status.conditions, upgradeable.UPGRADEABLE), not_known=not_known)
@@ -134,7 +140,7 @@ def _is_refused(update: Decision) -> bool:
 
 
 def _asked_at(seen: View) -> int:
-    """The generation that last asked for the update under way. It stays until the status says that none is."""
+    """Returns the generation that last asked for the update under way; 0 if the status says that none is."""
     if not seen.updating:
         return 0
     request = seen.request
@@ -143,13 +149,14 @@ def _asked_at(seen: View) -> int:
 
 
 def _settle(seen: View) -> ClusterVersionStatus:
-    """Desired release, history, generation and hash. An update that is called off leads back."""
+    """Returns the status with desired release, history, generation and hash. An update called off leads back."""
     status, facts = seen.status, seen.observed.facts
     entries, conditions = status.history, status.conditions
+    # A status without a desired version is new: nothing was called off.
     called_off = bool(status.desired.version) and not same_release(status.desired, seen.current)
     records_only = seen.observed.progress is None
     if called_off or not entries:
-        # Where nothing is applied, going back is complete at once.
+        # An operator that applies nothing has nothing to undo: going back is complete at once.
         at_once = called_off and records_only
         entries = history.begin(entries, seen.current, now=seen.now, state="Completed" if at_once else "Partial")
     if called_off and records_only and _is_ours(find(conditions, "Progressing"), status.desired.version):
@@ -176,21 +183,21 @@ def _mode_problem(seen: View) -> str:
 
 
 def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Plan:
-    """Events that must come first, the record, the status (which a stale decision stops at), the workload."""
-    found = observed.cluster_version.status
-    fresh = not found.desired.version and found.available_updates is None
-    wanted = refusal.tell(found, decided.status, observed.refused, now=decided.view.now)
-    fields, gone = statuses.patch(found, wanted, fresh=fresh)
+    """Orders the actions: first events, the record, the status (where a stale decision stops), the workload."""
+    current_status = observed.cluster_version.status
+    fresh = not current_status.desired.version and current_status.available_updates is None
+    wanted = refusal.tell(current_status, decided.status, observed.refused, now=decided.view.now)
+    fields, removed = statuses.patch(current_status, wanted, fresh=fresh)
     record: list[Action] = [*_record(observed, decided)]
     status: list[Action] = []
-    if fields or gone:
+    if fields or removed:
         version = observed.cluster_version.metadata.resource_version
-        status = [PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh)]
-    # A record that is not taken must not keep the status, which says so, from being written.
+        status = [PatchStatus(CLUSTER_VERSION, NAME, fields, removed, version, fresh=fresh)]
+    # The status reports a record that the API server rejects, so that record must not keep it from being written.
     troubled = observed.unwritten or observed.failure is not None
     actions = [*first, *status, *record] if troubled else [*first, *record, *status]
     actions.extend(decided.preflight.actions)
-    actions.extend((*_taken_back(decided), *_events(found, wanted)))
+    actions.extend((*_taken_back(decided), *_events(current_status, wanted)))
     return Plan(tuple(actions), _requeue(decided), _work(decided))
 
 
@@ -212,15 +219,15 @@ def _work(decided: _Decided) -> tuple[tuple[str, Any], ...]:
 
 
 def _requeue(decided: _Decided) -> float:
-    seen = decided.view
-    end = acceptance.next_end(seen.accepted, seen.acceptances, seen.now)
-    ends = (end - seen.now).total_seconds() if end else None
+    current_view = decided.view
+    end = acceptance.next_end(current_view.accepted, current_view.acceptances, current_view.now)
+    ends = (end - current_view.now).total_seconds() if end else None
     waits = (
         decided.preflight.requeue_after_s,
         decided.update.requeue_after_s,
         applying.next_look(decided.view),
         ends,
-        promql.AGAIN[True].total_seconds() if seen.observed.prometheus.configured else None,
+        promql.AGAIN[True].total_seconds() if current_view.observed.prometheus.configured else None,
         service.INTERVAL.total_seconds(),
     )
     return min(wait for wait in waits if wait is not None)
@@ -238,18 +245,21 @@ def _became_update(seen: View) -> tuple[Event, ...]:
 
 
 def _taken_back(decided: _Decided) -> tuple[Event, ...]:
-    seen = decided.view
-    if not seen.updating or same_release(seen.status.desired, seen.current):
+    current_view = decided.view
+    if not current_view.updating or same_release(current_view.status.desired, current_view.current):
         return ()
-    text = f"The update to {seen.status.desired.version} was taken back; the cluster stays at {seen.current.version}."
+    text = (
+        f"The update to {current_view.status.desired.version} was taken back; "
+        f"the cluster stays at {current_view.current.version}."
+    )
     return (Event(CLUSTER_VERSION, NAME, "Normal", "UpdateTakenBack", text),)
 
 
 def _cautions(decided: _Decided) -> tuple[Event, ...]:
-    """Warnings of this decision, said once: when ReleaseAccepted does not say the same already."""
-    found = find(decided.view.status.conditions, updates.RELEASE_ACCEPTED)
-    told = decided.update.condition
-    if told is not None and found is not None and (told.status, told.message) == (found.status, found.message):
+    """Returns this decision's warnings, unless ReleaseAccepted has the same status and message already."""
+    current = find(decided.view.status.conditions, updates.RELEASE_ACCEPTED)
+    new = decided.update.condition
+    if new is not None and current is not None and (new.status, new.message) == (current.status, current.message):
         return ()
     return tuple(
         Event(CLUSTER_VERSION, NAME, "Warning", caution.reason, caution.message) for caution in decided.update.warnings

@@ -1,7 +1,7 @@
-"""What the API server refused of a status: it is told, the rest is written, and it is never sent again unchanged.
+"""Handles a status that the API server rejected: reports it, writes the rest, and never resends it unchanged.
 
-All that is written fits the definition that our releases carry; the one that is installed may be older, or somebody's
-own. `Refused` lives as long as the process: another operator comes with another definition and may try again.
+Everything written fits the definition that our releases carry; the installed one may be older, or somebody's own.
+`Refused` lives as long as the process: another operator comes with another definition and may try again.
 """
 
 from __future__ import annotations
@@ -43,16 +43,18 @@ _ATTRIBUTES = {
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Values of fields that were refused, as digests, and what the API server said last."""
+    """Digests of the field values that were rejected, and the API server's latest message."""
 
     values: frozenset[tuple[str, str]] = frozenset()
     message: str = ""
 
     def and_also(self, fields: JSON, causes: Iterable[str], message: str) -> Refused:
-        """With another refusal: of the `fields` sent those that `causes` (paths) name, else all but the conditions."""
-        named = {found[1] for cause in causes if (found := _FIELD.match(cause))} & fields.keys()
+        """Adds a rejection: of the `fields` sent those that `causes` (paths) name, else all but the conditions."""
+        # Without a named field all are suspects but the conditions, which are needed to report this.
+        named = {match[1] for cause in causes if (match := _FIELD.match(cause))} & fields.keys()
         named = named or (fields.keys() - {"conditions"}) or set(fields)
         new = {(name, _digest(fields[name])) for name in named}
+        # Forgetting all of them costs one more attempt each, and bounds the memory.
         kept = self.values if len(self.values) < _MAX_REMEMBERED else frozenset()
         return Refused(kept | new, message)
 
@@ -60,24 +62,28 @@ class Refused:
 def tell(
     found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: Refused, *, now: datetime
 ) -> ClusterVersionStatus:
-    """`wanted`, but with the refused fields as `found` has them, and a condition that says so and does fit."""
-    left = _left(found, wanted, refused)
-    if not left:
+    """Returns `wanted` with the rejected fields as in `found`, and a condition that reports the rejection."""
+    rejected_fields = _left(found, wanted, refused)
+    if not rejected_fields:
         return wanted
-    kept = replace(wanted, **{_ATTRIBUTES[name]: getattr(found, _ATTRIBUTES[name]) for name in left})
+    kept = replace(wanted, **{_ATTRIBUTES[name]: getattr(found, _ATTRIBUTES[name]) for name in rejected_fields})
     before = find(found.conditions, TYPE)
-    text = f"The API server refuses what {', '.join(sorted(left))} should say, so it is as before: {refused.message}"
-    said = Condition(
+    text = (
+        f"The API server refuses what {', '.join(sorted(rejected_fields))} should say, "
+        f"so it is as before: {refused.message}"
+    )
+    condition = Condition(
         type=TYPE,
         status="True",
         reason="StatusInvalid",
         message=cut(printable(text), _MAX_MESSAGE),
         last_transition_time=before.last_transition_time if before else now,
     )
-    told = replace(kept, conditions=(*without_condition(kept.conditions, TYPE), said))
-    if "conditions" in _left(found, told, refused):
+    reporting = replace(kept, conditions=(*without_condition(kept.conditions, TYPE), condition))
+    # The report itself was rejected: nothing more can be said in the status.
+    if "conditions" in _left(found, reporting, refused):
         return replace(kept, conditions=found.conditions)
-    return told
+    return reporting
 
 
 def _left(found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: Refused) -> list[str]:
@@ -88,7 +94,7 @@ def _left(found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: Re
 
 
 def _digest(value: Any) -> str:
-    """The same for a value that differs in nothing but times: those move, and change nothing about a refusal."""
+    """Returns a digest that ignores times: they change often, and do not change why a value was rejected."""
     return hashlib.sha256(json.dumps(_timeless(value), sort_keys=True, default=str).encode()).hexdigest()
 
 

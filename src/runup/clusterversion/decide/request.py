@@ -1,7 +1,7 @@
-"""`spec.desiredUpdate` -> what is asked for. `mode` is read before anything else, and fails closed.
+"""Turns `spec.desiredUpdate` into a request. `mode` is read before anything else, and an unknown mode is refused.
 
-The mistake that this prevents: an operator that looks at version and image first starts the update that the
-administrator only wanted to have checked.
+This prevents an operator that looks at version and image first from starting the update that the administrator only
+wanted to have checked.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ PREFLIGHT = "Preflight"
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """No target is asked for (risks may be accepted all the same)."""
+    """A request without a target (risks may still be accepted)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreflightRequest:
-    """Check the target, change nothing."""
+    """A request to check the target and change nothing."""
 
     update: Update
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateRequest:
-    """Go to the target."""
+    """A request to update to the target."""
 
     update: Update
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A request that leads to nothing. `invalid` is what the Invalid condition says, if it is to say anything."""
+    """A request that is refused. `invalid` is the Invalid condition's message, empty if it has none."""
 
     reason: str
     message: str
@@ -49,9 +49,10 @@ Request = Nothing | PreflightRequest | UpdateRequest | Refused
 def read(
     desired: Update | None, open_gates: AbstractSet[str], feature_gate: FeatureGate | None, version: str
 ) -> Request:
-    """What `desired` asks for, on a cluster of `version` with these gates."""
+    """Returns the request in `desired`, on a cluster of `version` with these gates."""
     if desired is None:
         return Nothing()
+    # A later API's mode must not start an update (docs/decisions/0016-a-preflight-request-cannot-become-an-update.md).
     if desired.mode not in ("", PREFLIGHT):
         return _unknown_mode(desired.mode)
     if desired.mode == PREFLIGHT and gates.PREFLIGHT not in open_gates:
@@ -62,13 +63,14 @@ def read(
         )
     if desired.mode == PREFLIGHT:
         return _preflight(desired)
+    # Accepted risks may be given without a target.
     if not (desired.version or desired.image or desired.architecture):
         return Nothing()
     return UpdateRequest(desired)
 
 
 def accepted_names(desired: Update | None, open_gates: AbstractSet[str]) -> frozenset[str]:
-    """The risks that the administrator accepts; none where the gate is closed."""
+    """Returns the names of the risks that the administrator accepts; none if the gate is closed."""
     if desired is None or gates.ACCEPT_RISKS not in open_gates:
         return frozenset()
     return frozenset(risk.name for risk in desired.accept_risks)

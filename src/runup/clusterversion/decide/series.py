@@ -1,7 +1,7 @@
-"""ClusterVersion and the ClusterOperators as time series: names and labels of upstream, which others' rules count on.
+"""ClusterVersion and ClusterOperators as time series. Users' rules rely on upstream's names and labels.
 
-In: one look at the cluster. Out: samples (cvo-behaviour 9). What upstream gets wrong is right here: a request that
-names no update (accepted risks alone, a preflight) is no `desired` version.
+In: one snapshot of the cluster. Out: samples (cvo-behaviour 9). One difference from upstream is intended: a request
+that names no update (accepted risks alone, a preflight) is not a `desired` version.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from runup.clusterversion.decide import request as requests
 from runup.clusterversion.decide.observed import Observed
 
 VERSION = "version"
-"""The name by which ClusterVersion stands among the operators."""
+"""The name of ClusterVersion in the series of ClusterOperators."""
 
 _VALUES = {"True": 1.0, "False": 0.0, "Unknown": -1.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What a series is called, its labels, and what it means."""
+    """The name, labels and help text of a series."""
 
     name: str
     labels: tuple[str, ...]
@@ -60,7 +60,7 @@ FAMILIES = (RELEASE, UPDATES, CAPABILITY, UP, CONDITION, RISK, CONDITIONAL, RETR
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value; `labels` in the order of the family's."""
+    """A value of a series; `labels` are in the order of the family's."""
 
     family: Family
     labels: tuple[str, ...]
@@ -68,7 +68,7 @@ class Sample:
 
 
 def samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
-    """Everything that is told of the cluster; `created` is when the operator's own release was made."""
+    """Yields all samples of the cluster; `created` is when the operator's own release was made."""
     version = observed.cluster_version
     yield from _versions(observed, created)
     yield from _updates(version)
@@ -91,17 +91,17 @@ def samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
 
 
 def without_version(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
-    """What is told of a cluster that has no ClusterVersion: that it has none (cvo-behaviour 9), and its operators."""
+    """Yields the samples of a cluster without a ClusterVersion: its absence (cvo-behaviour 9), and its operators."""
     yield Sample(UP, (VERSION, "", "ClusterVersionNotFound"), 0.0)
     yield from _components(operators)
 
 
 def statuses(observed: Observed) -> dict[tuple[str, str], str]:
-    """The status of each condition, by object and type: whoever remembers them can count how often they change."""
-    found = {(VERSION, c.type): str(c.status) for c in observed.cluster_version.status.conditions}
+    """Returns the status of each condition, by object and type, from which the caller can count transitions."""
+    by_condition = {(VERSION, c.type): str(c.status) for c in observed.cluster_version.status.conditions}
     for operator in observed.operators or ():
-        found |= {(operator.metadata.name, c.type): str(c.status) for c in operator.status.conditions}
-    return found
+        by_condition |= {(operator.metadata.name, c.type): str(c.status) for c in operator.status.conditions}
+    return by_condition
 
 
 def _versions(observed: Observed, created: datetime | None) -> Iterator[Sample]:
@@ -115,6 +115,7 @@ def _versions(observed: Observed, created: datetime | None) -> Iterator[Sample]:
     if history:
         first = history[-1]
         yield _version("initial", first.version, first.image, last, installed)
+    # Upstream: the initial version, empty while the cluster is being installed.
     origin = history[-1].version if completed else ""
     yield _version("cluster", release.version, release.image, origin, installed)
     if completed:
@@ -135,11 +136,12 @@ def _open(observed: Observed) -> frozenset[str]:
 
 
 def _wanted(observed: Observed, last: str) -> Iterator[Sample]:
-    """What is asked for and not worked towards, since the last time that anything changed."""
+    """Yields the requested version if it is not worked towards, with the time of the latest condition change."""
     version = observed.cluster_version
     own = observed.facts.release.version
     request = requests.read(version.spec.desired_update, _open(observed), observed.feature_gate, own)
     update = request.update if isinstance(request, requests.UpdateRequest) else None
+    # Upstream reports accepted risks alone, and a preflight, as a desired version: an error that is not copied.
     if update is None or not (update.version or update.image):
         return
     desired = version.status.desired
@@ -152,6 +154,7 @@ def _wanted(observed: Observed, last: str) -> Iterator[Sample]:
 def _updates(version: ClusterVersion) -> Iterator[Sample]:
     spec, updates = version.spec, version.status.available_updates or ()
     retrieved = find(version.status.conditions, "RetrievedUpdates")
+    # Without any of these the number of updates is not known, which 0 would not say.
     if spec.upstream or updates or (retrieved is not None and retrieved.status == "True"):
         yield Sample(UPDATES, (spec.upstream or "<default>", spec.channel), len(updates))
 
@@ -173,6 +176,7 @@ def _operator(name: str, version: str, conditions: tuple[Condition, ...]) -> Ite
     up = available is not None and available.status == "True"
     yield Sample(UP, (name, version, available.reason if available else "NoAvailableCondition"), float(up))
     for condition in conditions:
+        # Upstream has no series for Unknown here, only for risks.
         if condition.status in ("True", "False"):
             yield Sample(CONDITION, (name, condition.type, condition.reason), _VALUES[condition.status])
 
@@ -184,7 +188,7 @@ def _risks(version: ClusterVersion) -> Iterator[Sample]:
 
 
 def _own_version(operator: ClusterOperator) -> str:
-    return next((found.version for found in operator.status.versions if found.name == "operator"), "")
+    return next((operand.version for operand in operator.status.versions if operand.name == "operator"), "")
 
 
 def _version(kind: str, version: str, image: str, origin: str, value: float) -> Sample:
@@ -200,7 +204,7 @@ def _seconds(moment: datetime | None) -> float:
 
 
 def transitions(before: Mapping[tuple[str, str], str], now: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str]]:
-    """Which conditions have another status `now`; one that is new, or gone, has not changed."""
+    """Yields the keys of conditions whose status differs `now`. A condition that is new or gone has not changed."""
     for key, status in now.items():
         if key in before and before[key] != status:
             yield key

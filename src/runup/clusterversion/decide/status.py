@@ -1,7 +1,7 @@
-"""`status` as it should be, and the one patch that makes it so.
+"""Builds the desired `status`, and the one patch that turns the current status into it.
 
-Only fields that this operator decides are compared and written; what else a status holds (Failing, Available,
-capabilities, an imported cluster's own words) stays as found.
+Only fields that this operator decides are compared and written. Everything else in a status (Failing, Available,
+capabilities, texts of an imported cluster) stays as found.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ def with_updates(
     publish_names: bool,
     now: datetime,
 ) -> ClusterVersionStatus:
-    """`status` with the update lists that `candidates` come to.
+    """Returns `status` with the update lists that result from `candidates`.
 
     `publish_names`: the API has riskNames, conditionalUpdateRisks and conditions of risks, all of them behind
     gate ClusterUpdateAcceptRisks.
     """
+    # By image: several candidates may have one version.
     judged = {candidate.release.image: recommended(candidate, accepted) for candidate in candidates}
     available = tuple(c.release for c in candidates if judged[c.release.image].status == "True")
     writer = _Writer(status, publish_names, now)
@@ -56,46 +57,47 @@ def with_updates(
 
 
 class _Writer:
-    """Candidates -> wire types, with the times of verdicts that did not change carried over."""
+    """A converter of candidates to wire types; verdicts that did not change keep their transition times."""
 
     def __init__(self, status: ClusterVersionStatus, publish_names: bool, now: datetime) -> None:
         self._publish = publish_names
         self._now = now
         self._verdicts = {update.release.image: update.conditions for update in status.conditional_updates}
+        # Conditions keep lastTransitionTime as long as their status stays, so the old ones are looked up.
         self._applies: dict[str, Conditions] = {}
         for update in status.conditional_updates:
             self._applies.update({risk.name: risk.conditions for risk in update.risks})
         self._applies.update({risk.name: risk.conditions for risk in status.conditional_update_risks})
 
     def update(self, candidate: Candidate, verdict: Condition) -> ConditionalUpdate:
-        found = self._verdicts.get(candidate.release.image, ())
+        conditions = self._verdicts.get(candidate.release.image, ())
         return ConditionalUpdate(
             release=candidate.release,
             risks=tuple(self.risk(risk) for risk in candidate.risks),
             risk_names=tuple(risk.name for risk in candidate.risks) if self._publish else (),
-            conditions=with_condition(found, verdict, now=self._now),
+            conditions=with_condition(conditions, verdict, now=self._now),
         )
 
     def risk(self, judged: JudgedRisk) -> ConditionalUpdateRisk:
         if not self._publish:
             return replace(judged.risk, conditions=())
-        found = self._applies.get(judged.name, ())
-        return replace(judged.risk, conditions=with_condition(found, judged.applies, now=self._now))
+        conditions = self._applies.get(judged.name, ())
+        return replace(judged.risk, conditions=with_condition(conditions, judged.applies, now=self._now))
 
 
 def with_conditions(
     current: Conditions, new: Sequence[Condition], absent: Sequence[str], *, now: datetime
 ) -> Conditions:
-    """`current` with `new`, and without the types in `absent` that `new` does not bring."""
-    brought = {condition.type for condition in new}
-    kept = tuple(c for c in current if c.type in brought or c.type not in absent)
+    """Returns `current` with `new`, and without the types in `absent` that `new` does not contain."""
+    new_types = {condition.type for condition in new}
+    kept = tuple(c for c in current if c.type in new_types or c.type not in absent)
     for condition in new:
         kept = with_condition(kept, condition, now=now)
     return kept
 
 
 def patch(found: ClusterVersionStatus, wanted: ClusterVersionStatus, *, fresh: bool) -> tuple[JSON, tuple[str, ...]]:
-    """What makes `wanted` of `found`: the fields that change, each whole, and the names of those that go.
+    """Returns the patch from `found` to `wanted`: the fields that change, each whole, and the names of those removed.
 
     `fresh`: the object has no status yet, so that every field that the API requires is written.
     """
@@ -118,12 +120,13 @@ def patch(found: ClusterVersionStatus, wanted: ClusterVersionStatus, *, fresh: b
         changed["conditionalUpdates"] = [_conditional(update) for update in wanted.conditional_updates]
     if wanted.conditional_update_risks != found.conditional_update_risks:
         changed["conditionalUpdateRisks"] = [_risk(risk) for risk in wanted.conditional_update_risks]
-    gone = tuple(name for name in _OMITTED_WHERE_EMPTY if changed.get(name) == [])
-    return {name: value for name, value in changed.items() if name not in gone}, gone
+    # The API omits these lists when they are empty; a patch has to remove them.
+    removed = tuple(name for name in _OMITTED_WHERE_EMPTY if changed.get(name) == [])
+    return {name: value for name, value in changed.items() if name not in removed}, removed
 
 
 def changed_condition(found: Conditions, wanted: Conditions, type_: str) -> Condition | None:
-    """The condition of that type if its status or reason is new."""
+    """Returns the condition of that type if its status or reason is new, else None."""
     before, after = find(found, type_), find(wanted, type_)
     if after is None:
         return None
@@ -132,12 +135,12 @@ def changed_condition(found: Conditions, wanted: Conditions, type_: str) -> Cond
 
 
 def _releases(releases: tuple[Release, ...] | None) -> list[JSON] | None:
-    """Null means "not known", as opposed to none."""
+    """Returns the releases for JSON. Null means "not known", as opposed to none."""
     return None if releases is None else [codec.to_dict(release) for release in releases]
 
 
 def _history(entry: UpdateHistory) -> JSON:
-    """With the fields that the API requires, whatever their value."""
+    """Returns the entry with the fields that the API requires, whatever their value."""
     required: JSON = {"completionTime": None, "image": entry.image, "verified": entry.verified}
     return required | codec.to_dict(entry)
 
@@ -157,5 +160,5 @@ def _risk(risk: ConditionalUpdateRisk) -> JSON:
 
 
 def _condition(condition: Condition) -> JSON:
-    """`metav1.Condition`, whose message is required even where it is empty."""
+    """Returns a `metav1.Condition`, whose message is required even if it is empty."""
     return {"message": "", **codec.to_dict(condition)}

@@ -1,8 +1,8 @@
-"""Passes that fail again and again: what ClusterVersion says meanwhile (cvo-behaviour 6.1, generic sync failure).
+"""The conditions of ClusterVersion while passes fail repeatedly (cvo-behaviour 6.1, generic sync failure).
 
-Whoever waits for the operator must not read a status that nobody keeps any more. A pass that cannot be decided takes
-Available along, as upstream's does; a write that is refused is told as a failure, and the cluster stays as available as
-it was: what is written besides the status are a preflight's objects, and those change nothing (decision record 63).
+They keep users from relying on a status that is no longer updated. A pass that cannot be decided also sets
+Available=False, as upstream does. A rejected write is reported as Failing and leaves Available as it was: what is
+written besides the status are a preflight's objects, and those change nothing (decision record 63).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from runup.clusterversion.decide.status import with_conditions
 from runup.process.plan import PatchStatus, Plan
 
 AFTER = 15
-"""Failures in a row until they are told."""
+"""Consecutive failures before they are reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why passes fail: `error` for people, `reason` for a condition. `decided`: what failed is carrying them out."""
+    """A cause of failing passes: `error` for people, `reason` for a condition. `decided`: only the execution failed."""
 
     error: str
     reason: str = ""
@@ -35,12 +35,12 @@ class Failure:
 
 
 def conditions(failure: Failure | None, found: Conditions) -> tuple[Condition, ...]:
-    """What is said because of `failure`, nothing where there is none; Progressing keeps its status."""
+    """Returns the conditions that report `failure`, none without a failure; Progressing keeps its status."""
     if failure is None:
         return ()
     progressing = find(found, "Progressing")
     text = f"Error ensuring the cluster version is up to date: {failure.error}"
-    said = (
+    failing = (
         Condition(type="Failing", status="True", reason=failure.reason, message=failure.error),
         Condition(
             type="Progressing",
@@ -49,15 +49,16 @@ def conditions(failure: Failure | None, found: Conditions) -> tuple[Condition, .
             message=text,
         ),
     )
-    return said if failure.decided else (Condition(type="Available", status="False"), *said)
+    return failing if failure.decided else (Condition(type="Available", status="False"), *failing)
 
 
 def plan(version: ClusterVersion, failure: Failure, now: datetime) -> Plan:
-    """The one patch that says so, where nothing else could be decided; no action where it is said already."""
-    found = version.status.conditions
-    told = with_conditions(found, conditions(failure, found), (), now=now)
-    wanted = fit.status(replace(version.status, conditions=told)).conditions
-    if wanted == found or not version.status.desired.version:
+    """Returns the patch that reports `failure` if nothing else could be decided; empty if it is reported already."""
+    current = version.status.conditions
+    reporting = with_conditions(current, conditions(failure, current), (), now=now)
+    wanted = fit.status(replace(version.status, conditions=reporting)).conditions
+    # A status without a desired release lacks required fields, and the API server would reject the patch.
+    if wanted == current or not version.status.desired.version:
         return Plan()
     fields = {"conditions": [codec.to_dict(condition) for condition in wanted]}
     key = NamespacedName("", version.metadata.name)

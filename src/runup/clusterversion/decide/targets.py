@@ -1,7 +1,7 @@
-"""Which release a request means (decision D2), or why none.
+"""Finds the release that a request means (decision D2), or the reason why there is none.
 
-A preflight may look at every release that the update service knows a way to, recommended or not, and at any image by
-digest. An update by version is offered what is available, and what carries risks so that these can be named.
+A preflight may check every release that the update service knows a way to, recommended or not, and any image by
+digest. An update by version may name an available update, or one with risks so that these can be accepted by name.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from runup.preflight.decide.steps import Trust
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_MAJORS = 2
 RETRY_S = 60.0
-# Versions of a list in a sentence.
+# Versions listed in a message.
 _SHOWN = 10
 
 UNREADABLE = "TargetUnreadable"
 UNTRUSTED = "ImageVerificationFailed"
-"""The refusals of an image that another look may lift."""
+"""Reasons for refusing an image that may pass when it is looked at again."""
 
 
 class VersionMismatch(Terminal):
-    """The image that was asked for is release `found`, not the version that was."""
+    """The error that the requested image is release `found` and not the requested version."""
 
     def __init__(self, update: Update, found: str) -> None:
         text = f"image {update.image} is release {found}, not {update.version}; correct one of the two"
@@ -49,14 +49,14 @@ def for_preflight(
     attempt: Attempt | None,
     releases: Mapping[str, ReleaseCheck],
 ) -> Release:
-    """The release to check; raises Terminal (edit the request) or Waiting (something is still being found out)."""
+    """Returns the release to check. Raises Terminal (edit the request) or Waiting (a lookup is still running)."""
     target = _of_attempt(update, current, attempt) or _look_up(update, current, advised, releases)
     _check_distance(update, current, target)
     return target
 
 
 def by_image(update: Update, known: Iterable[Release], releases: Mapping[str, ReleaseCheck]) -> Release:
-    """The release that an image by digest is: version and texts from the graph, else from the image itself."""
+    """Returns the release of an image by digest: version and texts from the graph, else from the image itself."""
     digest = digest_of(update.image)
     if not DIGEST.fullmatch(digest):
         raise Terminal(
@@ -64,6 +64,7 @@ def by_image(update: Update, known: Iterable[Release], releases: Mapping[str, Re
             "use name@sha256:... (`runup release info` prints it)",
             reason="TagNotDigest",
         )
+    # The graph's text is preferred: its channels and URL are not in the image.
     for release in known:
         if digest_of(release.image) == digest:
             _check_version(update, release.version)
@@ -72,14 +73,14 @@ def by_image(update: Update, known: Iterable[Release], releases: Mapping[str, Re
 
 
 def by_version(version: str, releases: Iterable[Release]) -> tuple[Release, ...]:
-    """The releases of that version, one an image."""
+    """Returns the releases of that version, one for each image."""
     wanted = parse(version)
-    found = (release for release in releases if release.image and parse(release.version) == wanted is not None)
-    return tuple({digest_of(release.image) or release.image: release for release in found}.values())
+    matching = (release for release in releases if release.image and parse(release.version) == wanted is not None)
+    return tuple({digest_of(release.image) or release.image: release for release in matching}.values())
 
 
 def known_releases(advised: Advised) -> tuple[Release, ...]:
-    """Everything that a preflight may look at by version, the service's offers first."""
+    """Returns every release that a preflight may check by version, the service's offers first."""
     return (*(candidate.release for candidate in advised.candidates), *advised.reachable)
 
 
@@ -90,16 +91,16 @@ def _look_up(update: Update, current: Release, advised: Advised, releases: Mappi
         raise Terminal(
             f"version {update.version!r} is not a semantic version such as 5.2.0", reason="InvalidTargetVersion"
         )
-    found = by_version(update.version, known_releases(advised))
-    if len(found) == 1:
-        return found[0]
-    if len(found) > 1:
-        images = ", ".join(release.image for release in found)
+    matching = by_version(update.version, known_releases(advised))
+    if len(matching) == 1:
+        return matching[0]
+    if len(matching) > 1:
+        images = ", ".join(release.image for release in matching)
         raise Terminal(
-            f"there are {len(found)} releases of version {update.version} ({images}); name one by image",
+            f"there are {len(matching)} releases of version {update.version} ({images}); name one by image",
             reason="AmbiguousTarget",
         )
-    # The graph leads forwards only: what lies behind is refused for that, whether somebody knows it or not.
+    # The graph leads forwards only: an older version is refused as a downgrade rather than as not found.
     _check_distance(update, current, Release(version=update.version))
     raise _not_found(update, current, advised)
 
@@ -118,7 +119,7 @@ def _not_found(update: Update, current: Release, advised: Advised) -> Exception:
 
 
 def _there_are(current: Release, advised: Advised) -> str:
-    """What can be named instead, newest first."""
+    """Returns a sentence that lists the versions that can be named instead, newest first."""
     known: dict[Version, str] = {}
     for release in known_releases(advised):
         with contextlib.suppress(Terminal):
@@ -133,7 +134,7 @@ def _there_are(current: Release, advised: Advised) -> str:
 
 
 def _of_attempt(update: Update, current: Release, attempt: Attempt | None) -> Release | None:
-    """What this request meant when it was started: a graph that changes meanwhile does not move the target."""
+    """Returns the release that this request meant when it was started: a changed graph does not move the target."""
     if attempt is None or attempt.source_version != current.version:
         return None
     same_version = parse(update.version) == parse(attempt.target_version)
@@ -145,12 +146,12 @@ def _of_attempt(update: Update, current: Release, attempt: Attempt | None) -> Re
 
 
 def is_trusted(update: Update, check: ReleaseCheck | None) -> bool:
-    """Whether anything of the image may be read: its signature was verified, or that was waived (decision D27)."""
+    """Returns whether the image may be read: its signature was verified, or verification was waived (decision D27)."""
     return update.force or (check is not None and check.trust is Trust.VERIFIED)
 
 
 def untrusted(image: str, why: str) -> str:
-    """What is said of an image whose signature does not verify."""
+    """Returns the message about an image whose signature does not verify."""
     return (
         f"image {image} is not trusted, so nothing was started: {why}; "
         "name a signed release, add the store that holds its signature, or force the request"
@@ -158,7 +159,7 @@ def untrusted(image: str, why: str) -> str:
 
 
 def _version_of(update: Update, check: ReleaseCheck | None) -> str:
-    """What the image says of itself; what the request says of it counts only where the image cannot be read."""
+    """Returns the version that the image states; the request's counts only if the image cannot be read."""
     if not is_trusted(update, check):
         if check is not None and check.trust is Trust.FAILED:
             raise Terminal(untrusted(update.image, check.error), reason=UNTRUSTED)
@@ -183,13 +184,14 @@ def _check_distance(update: Update, current: Release, target: Release) -> None:
 
 
 def check_distance(source: str, target: str, *, another_image: bool) -> None:
-    """Raise Terminal where no update leads from one version to the other; `another_image`: of the same version."""
+    """Raises Terminal if no update leads from one version to the other; `another_image`: of the same version."""
     here, there = parse(source), parse(target)
     if here is None or there is None:
         raise Terminal(
             f"{source or 'the current version'} or {target or 'the target'} is no semantic version",
             reason="InvalidTargetVersion",
         )
+    # A move to the multi-architecture image keeps the version.
     if there == here and not another_image:
         raise Terminal(
             f"the cluster is at {target} already; choose a newer target, or another image of it by digest",
@@ -208,7 +210,7 @@ def check_distance(source: str, target: str, *, another_image: bool) -> None:
 
 
 def _is_another_image(update: Update, current: Release, target: Release) -> bool:
-    """Whether `target` is the running version in another image: a preflight of that is one like any other."""
+    """Returns whether `target` is another image of the running version, whose preflight is allowed like any other."""
     if not target.image:
         return update.architecture == MULTI
     here, there = digest_of(current.image), digest_of(target.image)

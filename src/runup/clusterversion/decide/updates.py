@@ -1,7 +1,7 @@
-"""The update's part of a pass: what a request without `mode` comes to. Accepting is all that happens here.
+"""Decides the update's part of a pass, for a request without `mode`. The update is only accepted here, not applied.
 
-Guards in order: its preflight has finished (D24), no unaccepted risk (D11), signature, preconditions, and then that
-the preflight's workload is gone. The first that does not hold says so in ReleaseAccepted and the pass ends; nothing of
+The guards in order: its preflight has finished (D24), no unaccepted risk (D11), signature, preconditions, and then
+that the preflight's workload is gone. The first that does not hold sets ReleaseAccepted and ends the pass; nothing of
 the running release changes.
 """
 
@@ -33,7 +33,7 @@ from runup.preflight.decide.attempt import digest_of
 from runup.preflight.decide.steps import Trust
 
 RELEASE_ACCEPTED = "ReleaseAccepted"
-# Bytes of a list of names in a sentence.
+# Bytes of a list of names in a message.
 _MAX_NAMES = 4096
 _NOT_AVAILABLE = "when image is empty the update must be an available update"
 _AMBIGUOUS = "there are multiple possible payloads for this version, specify the exact image"
@@ -49,7 +49,7 @@ class Caution:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The update that may begin. `risks` is what history keeps of the risks that were taken."""
+    """An update that may begin. `risks` is the text on accepted risks that the history keeps."""
 
     release: Release
     verified: bool
@@ -58,9 +58,9 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the request comes to in this pass. `condition` is ReleaseAccepted, without a time; None: as found.
+    """The outcome of the request in this pass. `condition` is ReleaseAccepted without a time, None if it is unchanged.
 
-    `ready`: nothing speaks against the update; it is accepted once the preflight's workload is gone.
+    `ready`: no guard objects to the update; it is accepted once the preflight's workload is gone.
     """
 
     condition: Condition | None = None
@@ -73,7 +73,7 @@ class Decision:
 
 
 def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) -> Decision:
-    """See the module. `candidates` carry every risk that counts, a preflight's findings included."""
+    """Decides on the requested update. `candidates` carry every risk that counts, a preflight's findings included."""
     if not isinstance(view.request, UpdateRequest):
         return Decision(_loaded(view))
     update = view.request.update
@@ -85,6 +85,7 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
         return Decision(_unknown(text), work=work, requeue_after_s=error.retry_after_s)
     except Terminal as error:
         invalid = f'spec.desiredUpdate.version: Invalid value: "{update.version}": {error.message}'
+        # A version that is not offered makes the spec Invalid; an image may still be loaded by another look.
         if not update.image:
             return Decision(_loaded(view), invalid=invalid)
         if isinstance(error, targets.VersionMismatch):
@@ -96,6 +97,7 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
         text = f"Waiting for the installation of {view.current.version} to complete before the update to "
         return Decision(_unknown(f"{text}{target.version or target.image} is looked at.", reason="Installing"))
     decided = _guard(view, update, target, candidates)
+    # An update waits until its preflight's workload is gone (docs/decisions/0024-what-is-live-and-what-is-dated.md).
     if decided.accepted is None or workload_gone:
         return decided
     text = f"Waiting for the preflight's workload to be removed{ending(view)}."
@@ -105,15 +107,15 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
 
 
 def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
-    """The status of a cluster that is told to go to `accepted`. The applying itself is the sync worker's."""
+    """Returns the status of a cluster that starts the update to `accepted`, which the sync worker applies."""
     status, now = view.status, view.now
     release = accepted.release
     done = _condition("True", "PayloadLoaded", _loaded_text(view, release))
     progressing = Condition(type="Progressing", status="True", message=f"Working towards {release.version}")
     conditions = with_condition(with_condition(status.conditions, done, now=now), progressing, now=now)
     entries = history.begin(status.history, release, now=now, verified=accepted.verified, accepted_risks=accepted.risks)
-    told = with_fields(status, desired=release, history=entries, conditions=conditions)
-    return applying.accept(view, told, release)
+    updating_status = with_fields(status, desired=release, history=entries, conditions=conditions)
+    return applying.accept(view, updating_status, release)
 
 
 def _guard(view: View, update: Update, target: Release, candidates: Sequence[Candidate]) -> Decision:
@@ -124,11 +126,12 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
     if exposed and view.accepts_risks and not update.force:
         return Decision(_refused("UnacceptedRisks", _unaccepted_text(view, target, exposed)))
     if same_image(target.image, view.observed.facts.release.image):
-        # The operator's own release needs no fetching and nobody to vouch for it: it is what decides here.
+        # The operator's own release is not downloaded or verified: its code is already running this decision.
         return Decision(accepted=Accepted(target, verified=False))
     check = view.observed.releases.get(target.image) or ReleaseCheck()
     if check.trust is Trust.PENDING or (check.trust is Trust.FAILED and not update.force):
         return _untrusted(view, update, target, check)
+    # A graph may be wrong about an image: what the image says of itself counts.
     if check.version and parse(check.version) != parse(target.version):
         return Decision(_another_version(target, check.version))
     if view.observed.progress is not None:
@@ -137,7 +140,7 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
 
 
 def _load(view: View, update: Update, target: Release, candidate: Candidate | None, check: ReleaseCheck) -> Decision:
-    """What is to be applied is loaded before it is accepted; the running release goes on meanwhile."""
+    """Loads the target's payload before it is accepted, while the running release goes on."""
     load = view.observed.loads.get(target.image)
     work = applying.load_work(target, load, view.now)
     named = f'version="{target.version}" image="{target.image}"'
@@ -164,20 +167,23 @@ def _check_preconditions(
     view: View, update: Update, target: Release, candidate: Candidate | None, check: ReleaseCheck
 ) -> Decision:
     verdict = recommended(candidate, view.accepted) if candidate and candidate.risks else None
-    found = preconditions.objections(
+    objections = preconditions.objections(
         view.observed.cluster_version,
         target,
         available=candidate is not None and candidate.offered and not candidate.risks,
         recommended=verdict,
     )
-    blocked = any(objection.blocking for objection in found)
+    blocked = any(objection.blocking for objection in objections)
+    # The running release goes on: a rejected update is told in ReleaseAccepted alone.
     if blocked and not update.force:
-        text = preconditions.summary(found)
+        text = preconditions.summary(objections)
         head = f'Preconditions failed for payload loaded version="{target.version}" image="{target.image}"'
         warning = Caution("PreconditionBlock", f"{head}: {text}")
         return Decision(_refused("PreconditionChecks", f"{head}: {text}"), warnings=(warning,))
-    risks = _taken(view, target, candidate, found, check, was_forced=blocked)
-    warnings = (Caution("PreconditionWarn", preconditions.summary(found, was_forced=blocked)),) if found else ()
+    risks = _taken(view, target, candidate, objections, check, was_forced=blocked)
+    warnings = (
+        (Caution("PreconditionWarn", preconditions.summary(objections, was_forced=blocked)),) if objections else ()
+    )
     return Decision(accepted=Accepted(target, check.trust is Trust.VERIFIED, risks), warnings=warnings)
 
 
@@ -191,7 +197,7 @@ def _untrusted(view: View, update: Update, target: Release, check: ReleaseCheck)
 
 
 def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Release | None:
-    """The release asked for, None where the request leads nowhere; raises Terminal, Waiting."""
+    """Returns the requested release, None if the request changes nothing. Raises Terminal or Waiting."""
     if update.image:
         if update.image == view.current.image:
             return view.current
@@ -201,14 +207,14 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
     if parse(version) == parse(view.current.version) and not _migrates(view, update):
         return view.current
     offered = [c for c in candidates if view.accepts_risks or recommended(_by_version(c), ()).status == "True"]
-    found = targets.by_version(version, (candidate.release for candidate in offered))
-    if len(found) == 1:
-        return _with_texts(found[0], view)
-    if found:
+    matching = targets.by_version(version, (candidate.release for candidate in offered))
+    if len(matching) == 1:
+        return _with_texts(matching[0], view)
+    if matching:
         raise Terminal(_AMBIGUOUS, reason="AmbiguousTarget")
     before = next((e for e in view.status.history if e.image and parse(e.version) == parse(version)), None)
     if before is not None:
-        # Back to where the cluster was: only its history knows that release.
+        # A rollback: the graph leads forwards only, so that the history alone knows that release.
         back = Release(version=before.version, image=before.image) if view.observed.progress is not None else None
         return _with_texts(back, view) if back is not None else None
     if any(parse(entry.version) == parse(version) for entry in view.status.history):
@@ -219,7 +225,7 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
 
 
 def _by_version(candidate: Candidate) -> Candidate:
-    """`candidate` as far as it decides whether its version may be asked for: an unfinished preflight is waited for."""
+    """Returns `candidate` without its unfinished preflight, which delays an update but does not refuse the version."""
     held = holding(candidate)
     return with_fields(held, risks=tuple(risk for risk in held.risks if risk.name != origin.IN_PROGRESS))
 
@@ -233,7 +239,7 @@ def _migrates(view: View, update: Update) -> bool:
 
 
 def _installs(view: View) -> bool:
-    """Whether the first release is being applied: half a cluster is nothing to update from."""
+    """Returns whether the first release is still being applied: an incomplete installation cannot be updated from."""
     applies = view.observed.progress is not None
     return applies and not any(entry.state == "Completed" for entry in view.status.history)
 
@@ -256,7 +262,7 @@ def _taken(
     *,
     was_forced: bool,
 ) -> str:
-    """What history keeps: what was forced, what was warned of, which risks were accepted."""
+    """Returns the text that the history keeps: what was forced, what was warned of, which risks were accepted."""
     lines = []
     if check.trust is not Trust.VERIFIED:
         lines.append(
@@ -286,22 +292,24 @@ def _unaccepted_text(view: View, target: Release, exposed: Sequence[str]) -> str
 
 
 def _lapsed(view: View, exposed: Sequence[str]) -> str:
-    """What was accepted once and does not count any more."""
+    """Returns a text on earlier acceptances that no longer count."""
     records = (view.acceptances[name] for name in exposed if name in view.acceptances)
-    said = [r.problem or f"The acceptance of {r.name} ended at {acceptance.stamp(r.until)}" for r in records]
-    return f" {joined(said, '; ', _MAX_NAMES)}." if said else ""
+    texts = [r.problem or f"The acceptance of {r.name} ended at {acceptance.stamp(r.until)}" for r in records]
+    return f" {joined(texts, '; ', _MAX_NAMES)}." if texts else ""
 
 
 def _unfinished(candidate: Candidate | None, target: Release) -> str:
-    said = next((r.applies.message for r in candidate.risks if r.name == origin.IN_PROGRESS), "") if candidate else ""
-    return f"Waiting for the preflight of {target.version} to finish, at most its time limit: {said}"
+    message = (
+        next((r.applies.message for r in candidate.risks if r.name == origin.IN_PROGRESS), "") if candidate else ""
+    )
+    return f"Waiting for the preflight of {target.version} to finish, at most its time limit: {message}"
 
 
 def _loaded(view: View) -> Condition | None:
-    """Nothing new is asked for: the release that is worked towards is the accepted one, whoever said so."""
-    found = next((c for c in view.status.conditions if c.type == RELEASE_ACCEPTED), None)
-    said = f'Payload loaded version="{view.current.version}" image="{view.current.image}"'
-    if found is not None and found.status == "True" and found.message.startswith(said):
+    """Returns ReleaseAccepted for a pass without a new request: the release worked towards counts as accepted."""
+    condition = next((c for c in view.status.conditions if c.type == RELEASE_ACCEPTED), None)
+    loaded = f'Payload loaded version="{view.current.version}" image="{view.current.image}"'
+    if condition is not None and condition.status == "True" and condition.message.startswith(loaded):
         return None
     return _condition("True", "PayloadLoaded", _loaded_text(view, view.current))
 

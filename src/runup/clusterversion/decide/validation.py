@@ -1,4 +1,4 @@
-"""What the Invalid condition says: fields of the spec that the API server lets through and we cannot use."""
+"""Decides the Invalid condition: spec fields that the API server admits and the operator cannot use."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-([0-9a-f])[0-
 
 
 def errors(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> tuple[str, ...]:
-    """One text a field, in the order of the fields; of desiredUpdate only the first."""
-    found = [_upstream(spec.upstream), _cluster_id(spec.cluster_id), _desired_update(spec, open_gates)]
-    return tuple(filter(None, found))
+    """Returns one error text a field, in the order of the fields; of desiredUpdate only the first."""
+    texts = [_upstream(spec.upstream), _cluster_id(spec.cluster_id), _desired_update(spec, open_gates)]
+    return tuple(filter(None, texts))
 
 
 def condition(found: Sequence[str]) -> Condition | None:
-    """Invalid=True, without a time, or None where nothing is wrong."""
+    """Returns Invalid=True, without a time, or None if nothing is invalid."""
     if not found:
         return None
     head = "The cluster version is invalid:"
@@ -43,10 +43,10 @@ def _upstream(url: str) -> str:
 def _cluster_id(cluster_id: str) -> str:
     if not cluster_id:
         return ""
-    found = _UUID.fullmatch(cluster_id)
-    if found is None or found[2].lower() not in "89ab":
+    match = _UUID.fullmatch(cluster_id)
+    if match is None or match[2].lower() not in "89ab":
         return f'spec.clusterID: Invalid value: "{cluster_id}": must be an RFC4122-variant UUID'
-    if found[1] != "4":
+    if match[1] != "4":
         return f'spec.clusterID: Invalid value: "{cluster_id}": must be a version-4 UUID'
     return ""
 
@@ -56,6 +56,7 @@ def _desired_update(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> s
     if desired is None:
         return ""
     accepting = gates.ACCEPT_RISKS in open_gates
+    # Feature sets without the gate have a definition without this field, but another one may be installed.
     if desired.accept_risks and not accepting:
         return "spec.desiredUpdate.acceptRisks: Forbidden: acceptRisks must not be specified"
     named = desired.version or desired.image or desired.architecture

@@ -1,4 +1,4 @@
-"""What one pass works with: the observed cluster, and what was read off it once."""
+"""The input of a pass: the observed cluster, and values derived from it once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runup.preflight.decide.history import History
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One pass. `current` is the release that the cluster runs or is being brought to; `now` is UTC."""
+    """The input of a pass. `current` is the release that the cluster runs or is being brought to; `now` is UTC."""
 
     observed: Observed
     now: datetime
@@ -28,19 +28,19 @@ class View:
     current: Release
     request: Request
     accepted: frozenset[str]
-    # What is known of accepted names, those that do not count any more included.
+    # Records of accepted risks by name, including those that no longer count.
     acceptances: Mapping[str, Acceptance]
     advised: Advised
     history: History
 
     @property
     def status(self) -> ClusterVersionStatus:
-        """The status as found."""
+        """The status as observed."""
         return self.observed.cluster_version.status
 
     @property
     def updating(self) -> bool:
-        """Whether an accepted update is under way."""
+        """Returns whether an accepted update is under way."""
         return under_way(self.status, self.observed.facts.release)
 
     @property
@@ -50,7 +50,7 @@ class View:
 
     @property
     def accepts_risks(self) -> bool:
-        """Whether risks can be accepted by name, and are published with their names."""
+        """Returns whether risks can be accepted by name, and are published with their names."""
         return gates.ACCEPT_RISKS in self.gates
 
 
@@ -62,9 +62,10 @@ def _applied(observed: Observed) -> str | None:
 
 
 def look(observed: Observed, now: datetime) -> View:
-    """Read off `observed` what every later decision needs."""
+    """Derives from `observed` the values that every later decision needs."""
     spec, status = observed.cluster_version.spec, observed.cluster_version.status
     own = observed.facts.release
+    # Gates belong to a version: those of the running operator's release apply.
     open_gates = gates.open_gates(observed.feature_gate, own.version) | observed.facts.gates
     asked = request.read(spec.desired_update, open_gates, observed.feature_gate, own.version)
     history = histories.read(observed.history)

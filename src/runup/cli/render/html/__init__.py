@@ -1,1 +1,1 @@
-"""What the pages to send share: markup, the look, the frame with the cluster's name and the time, small parts."""
+"""The building blocks of HTML pages: markup, style, the frame with the cluster's name and the time, small parts."""

@@ -1,4 +1,4 @@
-"""The frame of every page: one file without a script, font or picture; whose cluster it is and of when stand on top."""
+"""The frame of every page: one file without scripts, fonts or images, with cluster and time at the top."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from runup.cli.render.html.markup import Child, Markup, el
 from runup.cli.render.html.parts import moment
 from runup.cli.render.html.style import STYLE
 
+# Reports contain other people's text: even if some of it were taken for markup, no script runs and nothing is loaded.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def document(title: str, *body: Child, now: datetime, cluster: str = "") -> str:
-    """The page `title`, of `cluster`, as of `now`."""
+    """Returns the page `title`, of `cluster`, as of `now`."""
     named = f"{title}: {cluster}" if cluster else title
     head = el(
         "head",

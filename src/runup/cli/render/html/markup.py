@@ -1,7 +1,7 @@
-"""HTML that is escaped by construction: text goes in as text, only what this module made goes in as markup.
+"""Builds HTML that is escaped by construction: strings are escaped, and only this module's own results are markup.
 
-A page shows what anybody in a cluster may have written (a pod's name, an alert's summary), so forgetting to escape one
-of fifty places must not be possible.
+A page shows what anybody in a cluster may have written (a pod's name, an alert's summary), so it must not be possible
+to forget the escaping in one of fifty places.
 """
 
 from __future__ import annotations
@@ -24,29 +24,34 @@ Child = str | Markup | None
 
 
 def text(value: str) -> Markup:
-    """`value` as it is to be read."""
+    """Returns `value` as escaped HTML; Markup stays as it is."""
     return value if isinstance(value, Markup) else Markup(escape(printable(value), quote=True))
 
 
 def el(tag: str, *children: Child, **attributes: str | None) -> Markup:
-    """An element. Of attributes, a last underscore is dropped (`class_`), others become dashes; None is left out."""
+    """Returns an element.
+
+    In names of attributes a last underscore is dropped (`class_`), others become dashes. An attribute that is None is
+    left out.
+    """
     written = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(printable(value), quote=True)}"'
         for name, value in attributes.items()
         if value is not None
     )
+    # https://html.spec.whatwg.org/multipage/syntax.html#void-elements
     if tag in _VOID:
         return Markup(f"<{tag}{written}>")
     return Markup(f"<{tag}{written}>{join(*children)}</{tag}>")
 
 
 def join(*children: Child) -> Markup:
-    """Children one after the other."""
+    """Returns the children one after the other."""
     return Markup("".join(text(child) for child in children if child is not None))
 
 
 def link(url: str, label: str) -> Markup:
-    """A link to the web, or the bare text where the address is none: `javascript:` is an address too."""
+    """Returns a link to the web, or the bare text for any other URL, such as `javascript:`."""
     try:
         scheme = urlsplit(url).scheme
     except ValueError:

@@ -1,4 +1,4 @@
-"""The small parts that pages are made of: badges, bars, facts, tables, times."""
+"""Small parts of pages: badges, bars, facts, tables, times."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ GOOD, BUSY, WARN, BAD, IDLE = "good", "busy", "warn", "bad", "idle"
 
 
 def badge(label: str, tone: str) -> Markup:
-    """A word on a coloured ground."""
+    """Returns a word on a coloured background."""
     return el("span", label, class_=f"badge {tone}")
 
 
 def bar(parts: Iterable[tuple[str, int]], total: int, label: str) -> Markup:
-    """A bar of `parts` (colour, count) out of `total`; `label` is for who cannot see it."""
+    """Returns a bar of `parts` (colour, count) out of `total`; `label` is for screen readers."""
     shares = (
         el("i", class_=f"fill-{tone}", style=f"width:{100 * count / total:.2f}%") for tone, count in parts if count
     )
@@ -24,25 +24,25 @@ def bar(parts: Iterable[tuple[str, int]], total: int, label: str) -> Markup:
 
 
 def facts(pairs: Iterable[tuple[str, Child]]) -> Markup:
-    """Names and values beside each other; one without a value is left out."""
+    """Returns a list of names and values; pairs without a value are left out."""
     shown = (el("div", join(el("dt", name), el("dd", value))) for name, value in pairs if value)
     return el("dl", *shown, class_="facts")
 
 
 def grid(caption: str, heads: Sequence[str], lines: Iterable[Child]) -> Markup:
-    """A table that may be moved sideways where it is too wide; `caption` says what it lists."""
+    """Returns a table that scrolls sideways if it is too wide; `caption` says what it lists."""
     head = el("tr", *(el("th", name, scope="col") for name in heads))
     table = el("table", el("caption", caption), el("thead", head), el("tbody", *lines))
     return el("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
 def moment(when: datetime) -> str:
-    """A time to the minute."""
+    """Returns a time to the minute."""
     return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def age(span: timedelta) -> str:
-    """A length of time in its two largest units; nothing is negative."""
+    """Returns a duration in its two largest units; a negative one counts as 0."""
     seconds = max(0, int(span.total_seconds()))
     if seconds < 60:
         return f"{seconds} s"

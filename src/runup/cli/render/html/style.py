@@ -1,4 +1,4 @@
-"""The look of the pages: light and dark as the reader's system says, and for paper."""
+"""The style sheet of the pages: light or dark as the reader's system is set, and for paper."""
 
 STYLE = """
 :root {

@@ -1,1 +1,1 @@
-"""`runup check`: what must be so before a preflight or an update, one row a question."""
+"""`runup check`: the prerequisites of a preflight or an update, one row each."""

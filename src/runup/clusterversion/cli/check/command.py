@@ -1,4 +1,4 @@
-"""`runup check`: what must be so before anything is asked of a cluster, one line each, in seconds."""
+"""`runup check`: checks the prerequisites of a preflight or an update within seconds, one line each."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ def check(ctx: click.Context, output: str | None) -> int:
     from runup.clusterversion.cli.check.lines import text
     from runup.clusterversion.cli.check.probe import ask
 
-    found = rows(ask(connection_of(ctx)))
+    checked_rows = rows(ask(connection_of(ctx)))
     if output:
         data = [
-            {"name": row.name, "result": row.result.value, "message": row.says, "wayOut": row.way_out} for row in found
+            {"name": row.name, "result": row.result.value, "message": row.says, "wayOut": row.way_out}
+            for row in checked_rows
         ]
         write([("out", machine({"checks": data}, output))])
-        return exit_code(found)
-    write([("out", text(found, screen_of(sys.stdout)))])
-    return exit_code(found)
+        return exit_code(checked_rows)
+    write([("out", text(checked_rows, screen_of(sys.stdout)))])
+    return exit_code(checked_rows)

@@ -1,4 +1,4 @@
-"""`Facts` -> one row a question. Pure; what could not be asked is Unknown, with the reason and the way out."""
+"""Turns `Facts` into one row per prerequisite. Pure; a missing fact becomes Unknown, with reason and way out."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from runup.clusterversion.decide import gates
 
 OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN
 CLUSTER = "ClusterVersion"
-# As --wait: none, could not run, something to do, could not tell.
+# The same codes as --wait: 0 no problem, 2 something to do, 3 could not tell; 1 (no answer) is decided in `exit_code`.
 EXIT = {OK: 0, PROBLEM: 2, UNKNOWN: 3}
 
 
 def rows(facts: Facts) -> tuple[Row, ...]:
-    """Every row, in the order in which a failure explains the ones below it."""
+    """Returns every row, in an order in which a failure explains the ones below it."""
     if not facts.kubernetes:
         why = facts.errors.get("server", "no answer")
         return (Row("server", PROBLEM, f"{facts.server}: {why}", "choose another with --kubeconfig or --context"),)
-    found = [Row("server", OK, f"{facts.server} answers: Kubernetes {facts.kubernetes}"), _cluster(facts)]
+    checked_rows = [Row("server", OK, f"{facts.server} answers: Kubernetes {facts.kubernetes}"), _cluster(facts)]
     if facts.cluster is not None:
-        found += [_operator(facts), _mode(facts), *_gates(facts), _update_service(facts), *_places(facts)]
-    return (*found, *_rights(facts.rights.items()))
+        checked_rows += [_operator(facts), _mode(facts), *_gates(facts), _update_service(facts), *_places(facts)]
+    return (*checked_rows, *_rights(facts.rights.items()))
 
 
 def exit_code(found: Iterable[Row]) -> int:
-    """The worst row's; 1 where the server did not even answer."""
+    """Returns the exit code of the worst row; 1 if the server did not answer."""
     results = {row.result for row in found}
     if PROBLEM in results:
         return 1 if any(row.name == "server" and row.result is PROBLEM for row in found) else EXIT[PROBLEM]
@@ -44,10 +44,10 @@ def _cluster(facts: Facts) -> Row:
 
 def _operator(facts: Facts) -> Row:
     assert facts.cluster is not None
-    wanted, seen = facts.cluster.metadata.generation, facts.cluster.status.observed_generation
-    if seen >= wanted:
+    wanted, observed = facts.cluster.metadata.generation, facts.cluster.status.observed_generation
+    if observed >= wanted:
         return Row("operator", OK, f"it has taken up the newest request (generation {wanted})")
-    says = f"it has not taken up the newest request: generation {wanted}, seen {seen}"
+    says = f"it has not taken up the newest request: generation {wanted}, seen {observed}"
     return Row("operator", PROBLEM, says, "see that the cluster-version operator runs, and its log")
 
 
@@ -66,6 +66,7 @@ def _gates(facts: Facts) -> Iterator[Row]:
     assert facts.cluster is not None
     for gate, needed in ((gates.PREFLIGHT, "preflights"), (gates.ACCEPT_RISKS, "accepting risks by name")):
         name = f"gate {gate}"
+        # The operator treats an unreadable gate as closed, but here it is not known.
         if facts.gates is None:
             why = facts.errors.get("FeatureGate", "there is no FeatureGate cluster")
             yield Row(name, UNKNOWN, f"{why}; the operator counts it as closed", "make FeatureGate cluster readable")
@@ -84,18 +85,18 @@ def _update_service(facts: Facts) -> Row:
         return Row(
             "update service", PROBLEM, "no channel is set, so no updates are known", "`oc adm upgrade channel NAME`"
         )
-    found = find(facts.cluster.status.conditions, "RetrievedUpdates")
-    if found is None:
+    retrieved = find(facts.cluster.status.conditions, "RetrievedUpdates")
+    if retrieved is None:
         return Row("update service", UNKNOWN, "the operator does not say whether it was reached", "look again later")
-    if found.status == "True":
+    if retrieved.status == "True":
         return Row("update service", OK, f"the operator reached it, in channel {facts.cluster.spec.channel}")
     way_out = "see spec.upstream and spec.channel of the ClusterVersion, and the proxy"
-    result = PROBLEM if found.status == "False" else UNKNOWN
-    return Row("update service", result, f"{found.reason}: {found.message}", way_out)
+    result = PROBLEM if retrieved.status == "False" else UNKNOWN
+    return Row("update service", result, f"{retrieved.reason}: {retrieved.message}", way_out)
 
 
 def _places(facts: Facts) -> Iterator[Row]:
-    """Registry and signature stores, seen from this machine: the cluster's own view may be another."""
+    """Yields a row for each registry and signature store, as reached from here; the cluster's view may differ."""
     for url, why in facts.reached.items():
         name = "signature store" if url in facts.stores else "registry"
         if not why:

@@ -1,4 +1,4 @@
-"""The rows of `runup check` as lines: how it stands first, the way out below. Pure."""
+"""Renders the rows of `runup check` as lines: the result first, the way out below. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDEST = max(len(result.value) for result in Result)
 
 
 def text(rows: Sequence[Row], screen: Screen = PIPE) -> Drawn:
-    """One row a question, `ok`, `problem` or `unknown` first."""
+    """Returns one line a row, with `ok`, `problem` or `unknown` first."""
     columns = (table.Column("", least=_WIDEST, styles=_STYLES), table.Column("", flows=True))
     lines = [
         table.Row((row.result.value, f"{row.name}: {row.says}"), (row.way_out,) if row.way_out else ()) for row in rows

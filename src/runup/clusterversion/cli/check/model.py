@@ -1,4 +1,4 @@
-"""What `runup check` saw, and what it makes of it: values between `probe`, which asks, and `judge`, which decides."""
+"""The values between `probe`, which collects facts, and `judge`, which turns them into rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runup.api.config_v1 import ClusterVersion, FeatureGate
 
 
 class Result(Enum):
-    """How one line stands; the word is what is printed."""
+    """The result of one row; its value is printed."""
 
     OK = "ok"
     PROBLEM = "problem"
@@ -19,7 +19,7 @@ class Result(Enum):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One line: what was looked at, how it stands, what was seen, and the way out where there is something to do."""
+    """A line of output: what was checked, its result, what was seen, and the way out if there is something to do."""
 
     name: str
     result: Result
@@ -28,7 +28,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Right(msgspec.Struct, frozen=True):
-    """A right that a command needs: `patch clusterversions.config.openshift.io`, and what for."""
+    """A right that a command needs, such as `patch clusterversions.config.openshift.io`, and what it is needed for."""
 
     verb: str
     resource: str
@@ -37,10 +37,11 @@ class Right(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """Everything that was asked. A text in `errors` says why the fact of that name is missing.
+    """The collected facts. A text in `errors` says why the fact of that name is missing.
 
-    `mode` is what a strict dry run of a preflight request came to: "" where the server would take it, else its words.
-    `rights`: whether each may be done, None where the server would not say. `reached`: URL -> "" or why not, from here.
+    `mode` is the result of a strict dry run of a preflight request: "" if the server would accept it, else its
+    message. `rights`: whether each is allowed, None if the server did not say. `reached`: URL -> "" or why it was not
+    reached.
     """
 
     server: str = ""

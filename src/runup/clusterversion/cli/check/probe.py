@@ -1,6 +1,6 @@
-"""Asks everything that `judge` wants to know; changes nothing (the one patch is a dry run).
+"""Collects all facts that `judge` needs; changes nothing (the one patch is a dry run).
 
-Every question has a short time limit of its own and becomes a fact or the reason why there is none.
+Every query has a short time limit of its own and yields a fact or the reason why it is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from runup.clusterversion.cli.check.model import Facts, Right
 LIMIT_S = 5.0
 _STORES_NAMESPACE = "openshift-config-managed"
 _VERIFICATION = "release.openshift.io/verification-config-map"
-# What the commands do, by kind: verb, what for, and whether the main job is impossible without.
+# Rights that the commands use: verb, kind, purpose, and whether preflights and updates are impossible without it.
 _RIGHTS: tuple[tuple[str, type[Object], str, bool], ...] = (
     ("get", ClusterVersion, "every command", True),
     ("patch", ClusterVersion, "asking for preflights and updates, accepting risks", True),
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 def ask(connection: Connection) -> Facts:
-    """All facts; raises ConfigError where no cluster is named."""
+    """Returns all facts. Raises ConfigError if no cluster is named."""
     config = connection.config()
     with SyncClient(config, timeouts=Timeouts(LIMIT_S, LIMIT_S)) as client:
         return _Asker(client).facts(config.server)
@@ -88,14 +88,15 @@ class _Asker:
             return None
 
     def _may(self, right: Right, kind: type[Object]) -> bool | None:
+        # Only ConfigMaps are read from one namespace, the operator's: all other rights are needed cluster-wide.
         namespace = clusters.namespace() if kind is ConfigMap else ""
-        found = self._try(
+        review = self._try(
             right.resource, lambda: self._client.send(reviews.may_i(right.verb, resource_of(kind), namespace))
         )
-        return None if found is None else found.allowed
+        return None if review is None else review.allowed
 
     def _mode(self, cluster: ClusterVersion) -> str | None:
-        """A preflight of the running version, as a dry run: "" where it would be stored with its mode."""
+        """Requests a preflight of the running version as a dry run; returns "" if it would be stored with its mode."""
         desired = {"mode": "Preflight", "version": cluster.status.desired.version or "0.0.1"}
         body = {"spec": {"desiredUpdate": desired}}
         try:
@@ -105,16 +106,17 @@ class _Asker:
         except KubeError as error:
             self._errors["mode"] = message_of(error)
             return None
+        # A server that ignores strict validation drops the field without an error.
         kept = answer.spec.desired_update
         return "" if kept is not None and kept.mode else "it drops the field"
 
     def _stores(self, cluster: ClusterVersion) -> tuple[str, ...]:
         if cluster.spec.signature_stores:
             return tuple(store.url for store in cluster.spec.signature_stores)
-        found = self._try("stores", lambda: self._client.send(calls.list_page(ConfigMap, _STORES_NAMESPACE)))
+        config_maps = self._try("stores", lambda: self._client.send(calls.list_page(ConfigMap, _STORES_NAMESPACE)))
         return tuple(
             url
-            for config_map in (found.items if found else ())
+            for config_map in (config_maps.items if config_maps else ())
             if _VERIFICATION in config_map.metadata.annotations
             for name, url in config_map.data.items()
             if name.startswith("store-")
@@ -122,14 +124,14 @@ class _Asker:
 
 
 def rights() -> Iterator[tuple[Right, type[Object]]]:
-    """What the commands need, as `docs/security.md` has it."""
+    """Yields the rights that the commands need, as listed in `docs/security.md`, each with its kind."""
     for verb, kind, why, needed in _RIGHTS:
         resource = resource_of(kind)
         yield Right(verb, f"{resource.plural}.{resource.group}".rstrip("."), why, needed), kind
 
 
 def _registries(cluster: ClusterVersion) -> tuple[str, ...]:
-    """The registry of each known release, as the URL that every registry answers."""
+    """Returns the registry of each known release, as the URL of the API version check that every registry answers."""
     releases = [cluster.status.desired, *(cluster.status.available_updates or ())]
     releases += [update.release for update in cluster.status.conditional_updates]
     hosts = dict.fromkeys(release.image.partition("/")[0] for release in releases if "/" in release.image)
@@ -137,7 +139,7 @@ def _registries(cluster: ClusterVersion) -> tuple[str, ...]:
 
 
 def _reached(urls: tuple[str, ...]) -> dict[str, str]:
-    """Each URL with "" where anything at all answered, else why not; asked at once, none longer than LIMIT_S."""
+    """Returns "" for each URL that answered at all, else the error; asked at once, none for longer than LIMIT_S."""
     if not urls:
         return {}
     with ThreadPoolExecutor(max_workers=min(8, len(urls))) as pool:
