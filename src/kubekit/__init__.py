@@ -1,7 +1,7 @@
-"""What `runup` and `kubesandbox` both stand on: a Kubernetes client, wire types, languages of cluster files, images.
+"""The common base of `runup` and `kubesandbox`: Kubernetes client, wire types, languages of cluster files, OCI images.
 
-It knows neither of them. `product` is how requests name their sender where nobody says otherwise; the program that is
-run sets it.
+It imports neither of them. `product` is the name that requests send as their client by default; the program that is run
+sets it.
 """
 
 product = "kubekit"

@@ -1,14 +1,14 @@
-"""The type of an error says what happens next; its `reason` is already the condition's.
+"""The base errors: an error's type says what happens next, its `reason` is already that of a condition.
 
-Terminal: only an edit of the spec helps. Waiting: something else must come first. Anything else is a bug of ours.
-The errors of the API server and the transport (Conflict, Transient) are `kubekit.kube.errors`.
+Terminal: only an edit of the spec helps. Waiting: something else must come first. Any other exception is a bug. The
+errors of the API server and the transport (Conflict, Transient) are `kubekit.kube.errors`.
 """
 
 from __future__ import annotations
 
 
 class RunupError(Exception):
-    """Base of the errors that runup raises on purpose. `message` is for a person and names the way out."""
+    """Base of the errors that runup raises on purpose. `message` is for a person and says how to resolve it."""
 
     def __init__(self, message: str, *, reason: str) -> None:
         super().__init__(message)
@@ -17,11 +17,11 @@ class RunupError(Exception):
 
 
 class Terminal(RunupError):
-    """Trying again changes nothing: the input must be edited."""
+    """The input is invalid and must be edited: a retry does not help."""
 
 
 class Waiting(RunupError):
-    """Something else must come first; look again after `retry_after_s` seconds."""
+    """An object or event that is needed does not exist yet; to be retried after `retry_after_s` seconds."""
 
     def __init__(self, message: str, *, reason: str, retry_after_s: float) -> None:
         super().__init__(message, reason=reason)

@@ -1,1 +1,1 @@
-"""Wire types of Kubernetes' own kinds: frozen, slim, one module a group-version; and the table of kinds."""
+"""Wire types of Kubernetes' own kinds, frozen and slim, in one module per group and version; and the table of kinds."""

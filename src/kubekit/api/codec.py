@@ -1,4 +1,4 @@
-"""Bytes and dicts on one side, wire types on the other. camelCase and null live on the outer side alone."""
+"""Converts between JSON (bytes or dicts) and wire types. camelCase and null exist on the JSON side only."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ T = TypeVar("T")
 JSON = dict[str, Any]
 
 
-# Of the decoder's words, which quote the value that did not fit, however long it is.
+# Characters kept of a decoder's message, which quotes the invalid value, however long that is.
 LONGEST_WORDS = 300
-# What other people's text does to a decoder: no JSON, another type, nested without end, no UTF-8.
+# Errors of a decoder on untrusted input: invalid JSON, another type, nested too deeply, invalid UTF-8.
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
 class DecodeError(ValueError):
-    """What was read is not the type that was asked for; the message names the field."""
+    """The data does not have the requested type; the message names the field."""
 
 
 class Undecodable(msgspec.Struct, frozen=True, order=True):
-    """An object that is not as its kind should be: which one, as far as that can be read, and the decoder's words."""
+    """An object that could not be decoded: its identity, as far as that can be read, and the decoder's message."""
 
     namespace: str
     name: str
@@ -32,7 +32,7 @@ class Undecodable(msgspec.Struct, frozen=True, order=True):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or the name alone."""
+        """The object's key: `namespace/name`, or the name alone."""
         name = self.name or "(without a name)"
         return f"{self.namespace}/{name}" if self.namespace else name
 
@@ -46,21 +46,21 @@ def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
 
 
 def decode(kind: type[T], data: bytes | str) -> T:
-    """Decode JSON into `kind`; raises DecodeError.
+    """Decodes JSON into `kind`. Raises DecodeError.
 
-    A null where a value is expected means the same as leaving the field out, as it does for the API server.
+    A null where a value is expected means the same as omitting the field, as it does for the API server.
     """
     try:
         return exactly(kind, data)
     except DecodeError as error:
         if not isinstance(error.__cause__, msgspec.ValidationError):
             raise
-        # Rare, so the quick path does not pay for it: Go writes empty lists and times as null.
+        # Go writes empty lists and times as null. That is rare, so only the slow path handles it.
         return convert(kind, _parsed(data))
 
 
 def exactly(kind: type[T], data: bytes | str) -> T:
-    """Decode JSON in which no null stands for an absent value; raises DecodeError."""
+    """Decodes JSON in which no null stands for an absent value. Raises DecodeError."""
     try:
         return cast("T", _decoder(cast("Hashable", kind)).decode(data))
     except _UNREADABLE as error:
@@ -68,7 +68,7 @@ def exactly(kind: type[T], data: bytes | str) -> T:
 
 
 def undecodable(data: bytes | str, error: DecodeError) -> Undecodable:
-    """Which object `data` is, as far as it says so, and that `error` kept it from being read."""
+    """Returns the identity of the object in `data`, as far as it can be read, with `error` as its problem."""
     obj = _parsed(data)
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     namespace, name, version = (
@@ -79,7 +79,7 @@ def undecodable(data: bytes | str, error: DecodeError) -> Undecodable:
 
 
 def _parsed(data: bytes | str) -> Any:
-    # A value of another kind at the start (`404: Not Found`) is reported before the rest is seen to be no JSON at all.
+    # A type error at the start (`404: Not Found`) is raised before the decoder sees that the rest is not JSON.
     try:
         return msgspec.json.decode(data)
     except _UNREADABLE as error:
@@ -87,11 +87,11 @@ def _parsed(data: bytes | str) -> Any:
 
 
 def convert(kind: type[T], obj: Any) -> T:
-    """Make a `kind` out of dicts and lists, nulls left out; raises DecodeError."""
+    """Converts dicts and lists into a `kind`, ignoring nulls. Raises DecodeError."""
     try:
         return msgspec.convert(obj, kind, strict=True)
     except (msgspec.ValidationError, RecursionError):
-        pass  # as in `decode`: the quick path does not pay for nulls
+        pass  # as in `decode`: only the slow path handles nulls
     try:
         return msgspec.convert(without_nulls(obj), kind, strict=True)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -99,24 +99,24 @@ def convert(kind: type[T], obj: Any) -> T:
 
 
 def _words(error: Exception) -> str:
-    """The decoder's words; of long ones the middle is left out, since the field stands at the end."""
+    """Returns the decoder's message; the middle of a long one is left out, because the field is named at the end."""
     text = str(error)
     half = LONGEST_WORDS // 2
     return text if len(text) <= LONGEST_WORDS else f"{text[: half - 5]} ... {text[-half:]}"
 
 
 def encode(obj: Any) -> bytes:
-    """Compact JSON of a wire type, dict or list; fields at their default are left out."""
+    """Returns the compact JSON of a wire type, dict or list; fields at their default are omitted."""
     return msgspec.json.encode(obj)
 
 
 def to_dict(obj: Any) -> JSON:
-    """The dict that `encode` would write."""
+    """Returns the dict that `encode` would write."""
     return cast("JSON", msgspec.to_builtins(obj))
 
 
 def without_nulls(obj: Any) -> Any:
-    """`obj` with every null member of a dict left out, at any depth."""
+    """Returns `obj` with every null member of a dict removed, at any depth."""
     if isinstance(obj, dict):
         return {key: without_nulls(value) for key, value in obj.items() if value is not None}
     if isinstance(obj, list):

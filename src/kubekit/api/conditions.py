@@ -1,4 +1,4 @@
-"""A condition is a value; these functions change the set."""
+"""Reads and changes sets of conditions, which are immutable values."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Conditions = tuple[Condition, ...]
 
 
 def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
-    """The first condition of this type, as every client of ClusterVersion reads it."""
-    # Asked of thousands of nodes: a loop takes a third of what `next` of a generator does.
+    """Returns the first condition of this type, or None, as every client of ClusterVersion reads it."""
+    # Called for thousands of nodes: a loop takes a third of the time of `next` with a generator.
     for condition in conditions:
         if condition.type == type_:
             return condition
@@ -22,17 +22,18 @@ def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
 
 
 def status_of(conditions: Iterable[Condition], type_: str) -> ConditionStatus | None:
-    """The status of the first condition of this type, or None where there is none."""
-    found = find(conditions, type_)
-    return found.status if found else None
+    """Returns the status of the first condition of this type, or None if there is none."""
+    condition = find(conditions, type_)
+    return condition.status if condition else None
 
 
 def with_condition(current: Conditions, new: Condition, *, now: datetime) -> Conditions:
-    """`current` with `new` in the place of its namesake, else at the end.
+    """Returns `current` with `new` in place of the condition of the same type, else at the end.
 
-    lastTransitionTime moves only when the status does; reason and message change freely.
+    lastTransitionTime changes only when the status does; reason and message may change at any time.
     """
     old = find(current, new.type)
+    # Kubernetes API conventions: the time is that of the last change of the status.
     since = old.last_transition_time if old and old.status == new.status and old.last_transition_time else now
     new = replace(new, last_transition_time=since)
     if old is None:
@@ -41,5 +42,5 @@ def with_condition(current: Conditions, new: Condition, *, now: datetime) -> Con
 
 
 def without_condition(current: Conditions, *types: str) -> Conditions:
-    """`current` without the conditions of these types."""
+    """Returns `current` without the conditions of these types."""
     return tuple(condition for condition in current if condition.type not in types)

@@ -1,4 +1,4 @@
-"""`core/v1`: the kinds and fields of it that runup reads."""
+"""`core/v1`: the kinds and fields that runup reads."""
 
 from datetime import datetime
 
@@ -23,7 +23,7 @@ class NodeSpec(Wire, frozen=True):
 
 
 class NodeSystemInfo(Wire, frozen=True):
-    """What the kubelet says of itself and its machine."""
+    """The kubelet's report about itself and its machine."""
 
     architecture: str = ""
     container_runtime_version: str = ""
@@ -39,7 +39,7 @@ class NodeStatus(Wire, frozen=True):
 
     conditions: tuple[Condition, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
-    # What pods may ask for, such as cpu and memory, as quantities.
+    # The resources that pods may request, such as cpu and memory, as quantities.
     allocatable: dict[str, str] = {}
 
 
@@ -51,14 +51,14 @@ class Node(Object, frozen=True):
 
 
 class ContainerStateWaiting(Wire, frozen=True):
-    """Why a container has not started."""
+    """The reason why a container has not started."""
 
     reason: str = ""
     message: str = ""
 
 
 class ContainerStateTerminated(Wire, frozen=True):
-    """How a container ended; `reason` is Completed, Error, OOMKilled, ..."""
+    """The result of an ended container; `reason` is Completed, Error, OOMKilled, ..."""
 
     exit_code: int = 0
     reason: str = ""
@@ -68,13 +68,13 @@ class ContainerStateTerminated(Wire, frozen=True):
 
 
 class ContainerStateRunning(Wire, frozen=True):
-    """Since when a container runs."""
+    """The time since which a container runs."""
 
     started_at: datetime | None = None
 
 
 class ContainerState(Wire, frozen=True):
-    """Exactly one of the three is set."""
+    """The state of a container: exactly one of the three is set."""
 
     waiting: ContainerStateWaiting | None = None
     running: ContainerStateRunning | None = None
@@ -126,7 +126,7 @@ class Pod(Object, frozen=True):
 
 
 class Requests(Wire, frozen=True):
-    """What a container asks for, as quantities; a number is one too. Other resources are not read."""
+    """The resources that a container requests, as quantities; a number is one too. Other resources are not read."""
 
     cpu: str | int | float = 0
     memory: str | int | float = 0
@@ -139,13 +139,13 @@ class ResourceRequests(Wire, frozen=True):
 
 
 class RequestingContainer(Wire, frozen=True):
-    """The part of a container's declaration that says how much of a node it takes."""
+    """The part of a container's declaration with its resource requests."""
 
     resources: ResourceRequests = ResourceRequests()
 
 
 class PodPlace(Wire, frozen=True):
-    """The part of a Pod's `spec` that says where it is and what keeps it there."""
+    """The part of a Pod's `spec` with its node, its grace period in seconds, and its resource requests."""
 
     node_name: str = ""
     termination_grace_period_seconds: int = 30
@@ -153,27 +153,27 @@ class PodPlace(Wire, frozen=True):
 
 
 class WaitingState(Wire, frozen=True):
-    """A container's state, as far as it has not started."""
+    """The part of a container's state that says why it has not started."""
 
     waiting: ContainerStateWaiting | None = None
 
 
 class WaitingContainer(Wire, frozen=True):
-    """A container, as far as it says why it does not run."""
+    """A container, with the reason why it does not run."""
 
     name: str = ""
     state: WaitingState = WaitingState()
 
 
 class PodCondition(Wire, frozen=True):
-    """A Pod's condition without its words and times."""
+    """A Pod's condition without message and times."""
 
     type: str
     status: ConditionStatus
 
 
 class PodPhase(Wire, frozen=True):
-    """The part of a Pod's `status` that says how far it is."""
+    """The part of a Pod's `status` with its phase, its conditions, and why its containers do not run."""
 
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
@@ -182,14 +182,14 @@ class PodPhase(Wire, frozen=True):
 
 
 class PodOwner(Wire, frozen=True):
-    """Which object a Pod belongs to."""
+    """The object that owns a Pod."""
 
     kind: str = ""
     name: str = ""
 
 
 class PodMeta(Wire, frozen=True):
-    """The part of a Pod's `metadata` that says which one it is, whose, and whether it is to end."""
+    """The part of a Pod's `metadata` with its identity, its owners and its deletion."""
 
     name: str = ""
     namespace: str = ""
@@ -203,11 +203,11 @@ class PodMeta(Wire, frozen=True):
 class PlacedPod(Object, frozen=True):
     """A Pod of which little more than place and phase is read: there may be hundreds of thousands.
 
-    `cpu_milli`, `memory_bytes`, `ready` and `waiting` (why a container does not run) are no fields of a Pod: whoever
-    keeps one makes them of what it then drops.
+    `cpu_milli`, `memory_bytes`, `ready` and `waiting` (why a container does not run) are not fields of a Pod: whoever
+    stores one computes them from the parts that it then drops.
     """
 
-    # Less than every object's: what nobody asks of a pod (annotations, times) would be most of what is decoded.
+    # Narrower than ObjectMeta: annotations and times, which are not used, would be most of the decoded data.
     metadata: PodMeta = PodMeta()  # type: ignore[assignment]
     spec: PodPlace = PodPlace()
     status: PodPhase = PodPhase()
@@ -225,7 +225,7 @@ class ConfigMap(Object, frozen=True):
 
 
 class ObjectReference(Wire, frozen=True):
-    """Which object something is about."""
+    """A reference to the object that an event is about."""
 
     kind: str = ""
     namespace: str = ""
@@ -234,14 +234,14 @@ class ObjectReference(Wire, frozen=True):
 
 
 class EventSeries(Wire, frozen=True):
-    """How often an event came, by newer reporters."""
+    """The number of occurrences of an event, from newer reporters."""
 
     count: int = 0
     last_observed_time: datetime | None = None
 
 
 class Event(Object, frozen=True):
-    """What a component says about an object. Older reporters count in `count`, newer ones in `series`."""
+    """A component's message about an object. Older reporters count in `count`, newer ones in `series`."""
 
     involved_object: ObjectReference = ObjectReference()
     type: str = ""
@@ -254,7 +254,8 @@ class Event(Object, frozen=True):
 
     @property
     def seen_at(self) -> datetime | None:
-        """When it came last."""
+        """The time of the last occurrence."""
+        # Newer reporters set `series` and `eventTime`, older ones `lastTimestamp`.
         last = self.series.last_observed_time if self.series else None
         return last or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
 

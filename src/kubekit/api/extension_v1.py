@@ -1,4 +1,4 @@
-"""What extends the API server: definitions, aggregated APIs, webhooks and admission policies."""
+"""The kinds that extend the API server: definitions, aggregated APIs, webhooks and admission policies."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class ServiceReference(Wire, frozen=True):
 
 
 class WebhookClientConfig(Wire, frozen=True):
-    """How a webhook is reached: a service of the cluster, or an URL."""
+    """The address of a webhook: a service of the cluster, or a URL."""
 
     service: ServiceReference | None = None
     url: str = ""
@@ -28,21 +28,21 @@ class WebhookConversion(Wire, frozen=True):
 
 
 class CRDConversion(Wire, frozen=True):
-    """`spec.conversion`; `strategy` is None or Webhook."""
+    """`spec.conversion` of a CustomResourceDefinition; `strategy` is None or Webhook."""
 
     strategy: str = ""
     webhook: WebhookConversion | None = None
 
 
 class CRDNames(Wire, frozen=True):
-    """`spec.names`."""
+    """`spec.names` of a CustomResourceDefinition."""
 
     kind: str = ""
     plural: str = ""
 
 
 class CRDVersion(Wire, frozen=True):
-    """One of `spec.versions`; its schema is not read."""
+    """An entry of `spec.versions` of a CustomResourceDefinition; its schema is not read."""
 
     name: str = ""
     served: bool = False
@@ -59,21 +59,21 @@ class CRDSpec(Wire, frozen=True):
 
 
 class CRDStatus(Wire, frozen=True):
-    """`status`; `stored_versions` are those in which objects may lie in etcd."""
+    """`status` of a CustomResourceDefinition; `stored_versions` are those in which objects may be stored in etcd."""
 
     stored_versions: tuple[str, ...] = ()
     conditions: tuple[LooseCondition, ...] = ()
 
 
 class CustomResourceDefinition(Object, frozen=True):
-    """A kind that somebody added."""
+    """A kind that was added to the API."""
 
     spec: CRDSpec = CRDSpec()
     status: CRDStatus = CRDStatus()
 
 
 class APIServiceSpec(Wire, frozen=True):
-    """`spec` of an APIService; without a service it is the API server's own."""
+    """`spec` of an APIService; without a service the API server itself serves it."""
 
     service: ServiceReference | None = None
     group: str = ""
@@ -87,14 +87,14 @@ class APIServiceStatus(Wire, frozen=True):
 
 
 class APIService(Object, frozen=True):
-    """A version of a group, and who answers for it."""
+    """A version of a group, and the server that serves it."""
 
     spec: APIServiceSpec = APIServiceSpec()
     status: APIServiceStatus = APIServiceStatus()
 
 
 class RuleWithOperations(Wire, frozen=True):
-    """Which requests a webhook or policy is asked about; `*` is all."""
+    """The requests for which a webhook or policy is called; `*` is all."""
 
     operations: tuple[str, ...] = ()
     api_groups: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class RuleWithOperations(Wire, frozen=True):
 
 
 class Webhook(Wire, frozen=True):
-    """One webhook; the defaults are those of admissionregistration.k8s.io/v1."""
+    """A webhook; the defaults are those of admissionregistration.k8s.io/v1."""
 
     name: str = ""
     client_config: WebhookClientConfig = WebhookClientConfig()
@@ -158,6 +158,6 @@ class AdmissionPolicyBindingSpec(Wire, frozen=True):
 
 
 class ValidatingAdmissionPolicyBinding(Object, frozen=True):
-    """Puts a policy into force."""
+    """A binding that puts a policy into force."""
 
     spec: AdmissionPolicyBindingSpec = AdmissionPolicyBindingSpec()

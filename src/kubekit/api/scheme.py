@@ -1,4 +1,4 @@
-"""Which type stands for which kind: the one table that knows plurals and scopes.
+"""The table of kinds: maps each wire type to its resource, with plural and scope.
 
 It begins with the kinds of Kubernetes itself. A package with types of its own adds their rows when it is imported, as
 `runup.api` does.
@@ -24,7 +24,7 @@ class Resource(msgspec.Struct, frozen=True):
 
     @property
     def api_version(self) -> str:
-        """`group/version`, or `version` for core."""
+        """The apiVersion: `group/version`, or `version` for core."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
@@ -40,7 +40,7 @@ def _admission(kind: str, plural: str) -> Resource:
     return Resource("admissionregistration.k8s.io", "v1", kind, plural, namespaced=False)
 
 
-# By the names of types: a command that asks for one kind need not make the types of all others.
+# Keyed by the names of types, so that a command that needs one kind does not import all others.
 RESOURCES: dict[str, Resource] = {
     "kubekit.api.core_v1.ConfigMap": Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
     "kubekit.api.core_v1.Event": Resource("", "v1", "Event", "events", namespaced=True),
@@ -81,16 +81,16 @@ RESOURCES: dict[str, Resource] = {
 
 
 def types() -> dict[type[Object], Resource]:
-    """The whole table, by the types themselves."""
+    """Returns the whole table, keyed by the types themselves, which it imports."""
     return {_type(name): resource for name, resource in RESOURCES.items()}
 
 
 def _type(name: str) -> type[Object]:
     module, _, kind = name.rpartition(".")
-    found: type[Object] = getattr(import_module(module), kind)
-    return found
+    wire_type: type[Object] = getattr(import_module(module), kind)
+    return wire_type
 
 
 def resource_of(kind: type[Object]) -> Resource:
-    """The resource that `kind` stands for; raises KeyError for a type that is not in the table."""
+    """Returns the resource of the type `kind`. Raises KeyError for a type that is not in the table."""
     return RESOURCES[f"{kind.__module__}.{kind.__name__}"]

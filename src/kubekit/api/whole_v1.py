@@ -1,6 +1,6 @@
-"""Kinds as a cluster's own controllers and its kubelet need them: pod templates and specs whole, as plain dicts.
+"""Kinds as a cluster's own controllers and its kubelet need them, with complete pod templates and specs as plain dicts.
 
-Unlike the slim types of the other modules, nothing of a template is lost when it is copied into a ReplicaSet or a Pod.
+Unlike in the slim types of the other modules, nothing of a template is lost when it is copied into a ReplicaSet or Pod.
 """
 
 from datetime import datetime
@@ -10,7 +10,7 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Objec
 
 
 class WholePod(Object, frozen=True):
-    """A Pod; spec and status as they are on the wire."""
+    """A Pod with spec and status as on the wire."""
 
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}
@@ -37,28 +37,28 @@ class WholeReplicaSetStatus(Wire, frozen=True):
 
 
 class WholeReplicaSet(Object, frozen=True):
-    """So many pods of one template."""
+    """A ReplicaSet: a number of pods of one template."""
 
     spec: WholeReplicaSetSpec = WholeReplicaSetSpec()
     status: WholeReplicaSetStatus = WholeReplicaSetStatus()
 
 
 class RollingUpdate(Wire, frozen=True):
-    """How far a roll-out may stray; numbers, or shares such as `25%`."""
+    """The limits of a rolling update; numbers, or shares such as `25%`."""
 
     max_surge: int | str = "25%"
     max_unavailable: int | str = "25%"
 
 
 class DeploymentStrategy(Wire, frozen=True):
-    """RollingUpdate or Recreate."""
+    """The strategy of a Deployment: RollingUpdate or Recreate."""
 
     type: str = "RollingUpdate"
     rolling_update: RollingUpdate = RollingUpdate()
 
 
 class DeploymentCondition(Wire, frozen=True):
-    """A condition of a Deployment; `last_update_time` moves with every progress, the other with the status alone."""
+    """A condition of a Deployment; `last_update_time` changes with every progress, the other only with the status."""
 
     type: str
     status: ConditionStatus
@@ -94,7 +94,7 @@ class WholeDeploymentStatus(Wire, frozen=True):
 
 
 class WholeDeployment(Object, frozen=True):
-    """A Deployment with its template whole."""
+    """A Deployment with its complete template."""
 
     spec: WholeDeploymentSpec = WholeDeploymentSpec()
     status: WholeDeploymentStatus = WholeDeploymentStatus()
@@ -126,7 +126,7 @@ class WholeJobStatus(Wire, frozen=True):
 
 
 class WholeJob(Object, frozen=True):
-    """A Job with its template whole."""
+    """A Job with its complete template."""
 
     spec: WholeJobSpec = WholeJobSpec()
     status: WholeJobStatus = WholeJobStatus()
@@ -145,14 +145,14 @@ class WholeNamespaceStatus(Wire, frozen=True):
 
 
 class WholeNamespace(Object, frozen=True):
-    """A Namespace with its finalizers, which only its own controller clears."""
+    """A Namespace with its finalizers, which only its own controller removes."""
 
     spec: WholeNamespaceSpec = WholeNamespaceSpec()
     status: WholeNamespaceStatus = WholeNamespaceStatus()
 
 
 class WholeNode(Object, frozen=True):
-    """A Node; spec and status as they are on the wire."""
+    """A Node with spec and status as on the wire."""
 
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""`apps/v1`, `policy/v1` and `coordination.k8s.io/v1`: the kinds and fields of them that runup reads."""
+"""`apps/v1`, `policy/v1` and `coordination.k8s.io/v1`: the kinds and fields that runup reads."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from kubekit.api.meta_v1 import Condition, LabelSelector, Object, ObjectMeta, Wi
 
 
 class PodTemplate(Wire, frozen=True):
-    """The pods that a workload makes."""
+    """The template of a workload's pods."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
@@ -59,7 +59,7 @@ class PodDisruptionBudgetStatus(Wire, frozen=True):
 
 
 class PodDisruptionBudget(Object, frozen=True):
-    """How many pods of a set may be evicted at a time."""
+    """A limit on the number of pods that may be evicted at a time."""
 
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
@@ -76,6 +76,6 @@ class LeaseSpec(Wire, frozen=True):
 
 
 class Lease(Object, frozen=True):
-    """Who leads."""
+    """A lease, by which one of several processes is the leader."""
 
     spec: LeaseSpec = LeaseSpec()

@@ -1,7 +1,7 @@
-"""Who we say we are: a token, a token file that is rotated under us, a name and password.
+"""Credentials for the API server: a token, a token file that is rotated, or a name and password.
 
-A transport asks `credential(now)` before each request and calls `refresh()` once after a 401. Credential plugins are
-`kubekit.kube.exec_plugin`. Nothing here prints a secret: the reprs leave them out.
+A transport calls `credential(now)` before each request and `refresh()` once after a 401. Credential plugins are in
+`kubekit.kube.exec_plugin`. No secret is printed: the reprs leave them out.
 """
 
 from __future__ import annotations
@@ -20,60 +20,63 @@ TOKEN_FILE_MAX_AGE = timedelta(seconds=60)
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """`authorization` is that header's value, or empty; certificate and key are PEM, or empty."""
+    """A credential: `authorization` is that header's value, or empty; certificate and key are PEM, or empty."""
 
     authorization: str = ""
     client_cert: bytes = b""
     client_key: bytes = b""
 
     def __repr__(self) -> str:
-        """Nothing of it: secrets have no place in logs and tracebacks."""
+        """Returns a constant text: secrets have no place in logs and tracebacks."""
         return "Credential(...)"
 
 
 class Auth(Protocol):
-    """Where credentials come from."""
+    """A source of credentials."""
 
     def cached(self, now: datetime) -> Credential | None:
-        """The credential if it is at hand, None if `credential` would have to run a program for it."""
+        """Returns the credential if it is at hand, None if `credential` would have to run a program for it."""
 
     def credential(self, now: datetime) -> Credential:
-        """The credential to use at `now`; may block while a program runs. Raises ConfigError."""
+        """Returns the credential to use at `now`; may block while a program runs. Raises ConfigError."""
 
     def refresh(self) -> None:
-        """Forget what is cached: the server refused it."""
+        """Drops the cached credential, because the server rejected it."""
 
 
 class Static(msgspec.Struct, frozen=True):
-    """A credential that never changes; the default is none at all (the client certificate of the config, or nobody)."""
+    """A credential that never changes; by default it is empty (a client certificate of the config, or anonymous)."""
 
     value: Credential = Credential()
 
     def cached(self, now: datetime) -> Credential | None:  # noqa: ARG002
-        """See `Auth.cached`."""
+        """Returns the credential (`Auth.cached`)."""
         return self.value
 
     def credential(self, now: datetime) -> Credential:  # noqa: ARG002
-        """See `Auth.credential`."""
+        """Returns the credential (`Auth.credential`)."""
         return self.value
 
     def refresh(self) -> None:
-        """See `Auth.refresh`; there is nothing else to offer."""
+        """Does nothing: there is no other credential (`Auth.refresh`)."""
 
 
 class TokenFile:
-    """A bearer token in a file, read again every minute and after a refusal."""
+    """A bearer token in a file, read again every minute and after a rejection."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path
         self._read: tuple[datetime, Credential] | None = None
 
     def cached(self, now: datetime) -> Credential | None:
-        """See `Auth.cached`; reading a small file is quick enough for an event loop."""
+        """Returns the credential (`Auth.cached`); reading a small file is quick enough for an event loop."""
         return self.credential(now)
 
     def credential(self, now: datetime) -> Credential:
-        """See `Auth.credential`. A token once read is kept while the file cannot be read."""
+        """Returns the credential (`Auth.credential`). The last token is kept while the file cannot be read.
+
+        Raises ConfigError if no token could be read yet, or the file is empty.
+        """
         if self._read is not None and now - self._read[0] < TOKEN_FILE_MAX_AGE:
             return self._read[1]
         try:
@@ -88,24 +91,30 @@ class TokenFile:
         return self._read[1]
 
     def refresh(self) -> None:
-        """See `Auth.refresh`."""
+        """Drops the cached token, so that the file is read again (`Auth.refresh`)."""
         self._read = None
 
 
 def bearer(token: str, source: str = "the token") -> Credential:
-    """A bearer token. Raises ConfigError, which names the source, for one that a header cannot hold."""
+    """Returns the credential for a bearer token.
+
+    Raises ConfigError, which names the source, if a header cannot hold it.
+    """
     return Credential(authorization=f"Bearer {in_header(token, source)}")
 
 
 def in_header(value: str, source: str) -> str:
-    """`value`, if a header can hold it. Raises ConfigError, which shows nothing of it: it may be a secret."""
+    """Returns `value` if a header can hold it. Raises ConfigError, which does not show it, since it may be a secret."""
     if not (value.isascii() and value.isprintable()):
         raise ConfigError(f"{source} cannot be sent: it must be one line of ASCII characters")
     return value
 
 
 def basic(username: str, password: str) -> Credential:
-    """A name and a password (API servers dropped this in 1.19; proxies in front of them still use it)."""
+    """Returns the credential for a name and a password.
+
+    API servers dropped basic authentication in 1.19; proxies in front of them still use it.
+    """
     import base64  # which few clusters need
 
     return Credential(authorization="Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())

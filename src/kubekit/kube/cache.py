@@ -1,8 +1,8 @@
-"""What a cluster has of one kind, kept in memory by a watch. Reading never awaits and never asks the server.
+"""The objects of one kind in a cluster, kept in memory by a watch. Reading never awaits and never asks the server.
 
-A `Reflector` writes; controllers and checks read. Not having been able to look is not the same as there being nothing:
-readers ask `ready` (or `synced` and `error`) before they believe an empty answer, and `undecoded` and `incomplete`
-before they believe that an object is not there.
+A `Reflector` writes; controllers and checks read. An unread kind is not an empty kind: readers check `ready` (or
+`synced` and `error`) before they trust an empty answer, and `undecoded` and `incomplete` before they conclude that an
+object does not exist.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Changes = Iterable[tuple[Change, K | None, K | None]]
 class Cache(Generic[K]):
     """The objects of one kind by key, and by any number of indexes.
 
-    An index is a function from an object to the values under which it is found:
-    `Cache(Pod, node=lambda pod: [pod.spec.node_name])`. `keep` makes of an object the part of it that is kept.
+    An index is a function from an object to the values under which it is found: `Cache(Pod, node=lambda pod:
+    [pod.spec.node_name])`. `keep` reduces an object to the part that is stored.
     """
 
     def __init__(self, kind: type[K], *, keep: Callable[[K], K] | None = None, **indexers: Indexer[K]) -> None:
@@ -44,45 +44,48 @@ class Cache(Generic[K]):
 
     @property
     def ready(self) -> bool:
-        """Whether what is read here is what the cluster has: listed once, and still being followed."""
+        """Reports whether the cache equals the cluster: listed once, and still being watched."""
         return self.synced and self.error is None
 
     @property
     def undecoded(self) -> tuple[Undecodable, ...]:
-        """The objects that are there and are not as their kind should be; `get` and `all` do not have them."""
+        """The objects that exist but could not be decoded; `get` and `all` do not return them."""
         return tuple(sorted(self._undecoded.values()))
 
     def get(self, key: NamespacedName) -> K | None:
-        """The object of that key, or None."""
+        """Returns the object with that key, or None."""
         return self._objects.get(key)
 
     def all(self) -> list[K]:
-        """All objects, in no order that means anything."""
+        """Returns all objects, in no particular order."""
         return list(self._objects.values())
 
     def by_index(self, name: str, value: str) -> list[K]:
-        """The objects that index `name` files under `value`, sorted by key; raises KeyError for an unknown index."""
+        """Returns the objects that index `name` has under `value`, sorted by key.
+
+        Raises KeyError for an unknown index.
+        """
         return [self._objects[key] for key in sorted(self._indexes[name].get(value, ()))]
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def add_listener(self, listener: Listener[K]) -> None:
-        """Call `listener(change, old, new)` after every change; what is here already comes first, as ADDED."""
+        """Calls `listener(change, old, new)` after every change; existing objects come first, as ADDED."""
         for obj in self.all():
             listener("ADDED", None, obj)
         self._listeners.append(listener)
 
     def add_changes_listener(self, listener: Callable[[Changes[K]], None]) -> None:
-        """Call `listener(changes)` once for all that was taken in at once; they can be gone through again."""
+        """Calls `listener(changes)` once for all changes that were applied together; they can be iterated again."""
         self._changes_listeners.append(listener)
 
     def add_state_listener(self, listener: Callable[[], None]) -> None:
-        """Call `listener()` after `synced`, `error`, `undecoded` or `incomplete` changed."""
+        """Calls `listener()` after `synced`, `error`, `undecoded` or `incomplete` changed."""
         self._state_listeners.append(listener)
 
     async def until_synced(self) -> None:
-        """Wait for the first complete list. It may never come: read `error` to learn why."""
+        """Waits for the first complete list. It may never come: `error` then has the reason."""
         import asyncio
 
         if self.synced:
@@ -97,19 +100,19 @@ class Cache(Generic[K]):
             self._state_listeners.remove(changed.set)
 
     def put(self, obj: K) -> None:
-        """Take in an object that was added or changed."""
+        """Stores an object that was added or changed."""
         change = self._put(obj if self.keep is None else self.keep(obj))
-        readable = self._undecoded.pop(key_of(obj), None) is not None
+        was_undecoded = self._undecoded.pop(key_of(obj), None) is not None
         self.bookmark(obj.metadata.resource_version)
         self._notify([change])
-        self._notify_state(changed=readable)
+        self._notify_state(changed=was_undecoded)
 
     def remove(self, obj: K) -> None:
-        """Take in that an object is gone; `obj` is its last state, whose resourceVersion is that of its deletion."""
+        """Removes a deleted object; `obj` is its last state, whose resourceVersion is that of its deletion."""
         self._remove(key_of(obj), obj.metadata.resource_version)
 
     def put_undecoded(self, bad: Undecodable) -> None:
-        """Take in that an object is there and cannot be read; to listeners, what was known of it is gone."""
+        """Records that an object exists but cannot be decoded; for listeners, its earlier state is deleted."""
         key = NamespacedName(bad.namespace, bad.name)
         old = self._pop(key)
         known = self._undecoded.get(key)
@@ -120,7 +123,7 @@ class Cache(Generic[K]):
         self._notify_state(changed=changed)
 
     def remove_undecoded(self, bad: Undecodable) -> None:
-        """Take in that an object which cannot be read is gone."""
+        """Removes the record of an object that could not be decoded and is deleted."""
         self._remove(NamespacedName(bad.namespace, bad.name), bad.resource_version)
 
     def _remove(self, key: NamespacedName, resource_version: str) -> None:
@@ -137,10 +140,10 @@ class Cache(Generic[K]):
         undecoded: Iterable[Undecodable] = (),
         incomplete: tuple[str, ...] = (),
     ) -> None:
-        """Take in a whole list: listeners hear only what differs, and only after all of it is in place.
+        """Replaces all objects by a new list; listeners are told only the differences, after the whole list is stored.
 
-        The objects are as `keep` leaves them. `incomplete` is why the server knows that there may be more than it
-        lists.
+        The objects have been reduced by `keep`. `incomplete` has the reasons why the server says that there may be more
+        objects than it lists.
         """
         changes = self._first(objects) if not self._objects else self._compared(objects)
         self.resource_version = resource_version
@@ -151,36 +154,38 @@ class Cache(Generic[K]):
         self._notify_state(changed=changed)
 
     def _first(self, objects: Iterable[K]) -> Changes[K]:
-        """Take in the list of an empty cache: nothing is kept of it but the objects."""
+        """Stores the list of an empty cache, without a copy of it."""
         for obj in objects:
             self._put(obj)
         return _Added(self._objects)
 
     def _compared(self, objects: Iterable[K]) -> Changes[K]:
+        """Stores a new list and returns its differences from the objects in the cache."""
         changes: list[tuple[Change, K | None, K | None]] = []
-        seen: set[NamespacedName] = set()
+        listed_keys: set[NamespacedName] = set()
         for obj in objects:
             key = key_of(obj)
-            seen.add(key)
+            listed_keys.add(key)
             old = self._objects.get(key)
+            # Unchanged objects of a new list are not announced, so that a relist causes no work.
             if old is None or not _same(old, obj):
                 changes.append(self._put(obj))
-        missing = [key for key in self._objects if key not in seen]
+        missing = [key for key in self._objects if key not in listed_keys]
         changes.extend(("DELETED", self._pop(key), None) for key in missing)
         return changes
 
     def bookmark(self, resource_version: str) -> None:
-        """Take in how far the watch is, without a change."""
+        """Records the resourceVersion that the watch has reached, without a change."""
         self.resource_version = resource_version or self.resource_version
 
     def fail(self, error: str) -> None:
-        """Take in why the kind cannot be read. What was read before stays."""
+        """Records why the kind cannot be read. The objects read before are kept."""
         changed = self.error != error
         self.error = error
         self._notify_state(changed=changed)
 
     def recover(self, incomplete: tuple[str, ...] = ()) -> None:
-        """Take in that the kind is being followed again, and why the server may not know all of it."""
+        """Records that the kind is being watched again, and why the server may not know all of it."""
         changed = self.error is not None or incomplete != self.incomplete
         self.error, self.incomplete = None, incomplete
         self._notify_state(changed=changed)
@@ -219,15 +224,15 @@ class Cache(Generic[K]):
             index.pop(value, None)
 
     def _notify(self, changes: Changes[K]) -> None:
-        for told in tuple(self._changes_listeners) if changes else ():
-            told(changes)
+        for changes_listener in tuple(self._changes_listeners) if changes else ():
+            changes_listener(changes)
         for change, old, new in changes if self._listeners else ():
             for listener in tuple(self._listeners):
                 listener(change, old, new)
 
 
 class _Added(Generic[K]):
-    """Every object as one that was added: a list of hundreds of thousands is not there a second time."""
+    """An iterable that yields every object as ADDED, without a second list of possibly hundreds of thousands."""
 
     def __init__(self, objects: Mapping[NamespacedName, K]) -> None:
         self._objects = objects
@@ -236,12 +241,12 @@ class _Added(Generic[K]):
         return bool(self._objects)
 
     def __iter__(self) -> Iterator[tuple[Change, K | None, K | None]]:
-        # What a listener takes in meanwhile is not of this list.
+        # A copy, so that objects which a listener adds meanwhile are not included.
         return (("ADDED", None, obj) for obj in tuple(self._objects.values()))
 
 
 def _same(old: Object, new: Object) -> bool:
-    """Whether both are one version of one object: a namesake made since then has another uid."""
+    """Returns whether both are one version of one object; an object recreated under the same name has another uid."""
     if not new.metadata.resource_version:
         return old == new
     a, b = old.metadata, new.metadata

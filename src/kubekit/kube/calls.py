@@ -1,7 +1,7 @@
-"""Every call that runup makes of a Kubernetes API, as a value: path, query, content type, body, and how to read it.
+"""The calls that runup makes to a Kubernetes API, as values: path, query, content type, body, and how to decode it.
 
-`kind` is a type of `kubekit.api.scheme`, and its answer is typed; `resource` is a `Resource`, and its answer a dict.
-Nothing is sent here: `SyncClient.send` and `Client.send` take what these functions return.
+`kind` is a type of `kubekit.api.scheme`, and its answer is typed. `resource` is a `Resource`, and its answer a dict.
+Nothing is sent here: `SyncClient.send` and `Client.send` send what these functions return.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ JSON_PATCH = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 _JSON = "application/json"
-# Asked for when only identity is read; a server that cannot narrow it down sends the whole object.
+# Requests only the metadata; a server that does not support that sends the whole object.
 _METADATA_OF = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,application/json"
 
 
 def path_of(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """The path of a collection (`name` empty), an object or its subresource; raises ValueError for an impossible name.
+    """Returns the path of a collection (`name` empty), an object or its subresource.
 
-    A namespaced resource without a namespace is the collection over all namespaces.
+    A namespaced resource without a namespace is the collection over all namespaces. Raises ValueError for a name that
+    is not a path segment.
     """
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     if resource.namespaced and namespace:
@@ -47,7 +48,7 @@ def path_of(resource: Resource, namespace: str = "", name: str = "", subresource
 
 
 def get(kind: type[K], name: str, namespace: str = "") -> Call[K]:
-    """Read one object as a wire type; the DecodeError of one that does not fit names it."""
+    """Returns a call that reads one object as a wire type; its DecodeError names the object."""
     resource = resource_of(kind)
     path = path_of(resource, namespace, _named(name))
 
@@ -61,12 +62,12 @@ def get(kind: type[K], name: str, namespace: str = "") -> Call[K]:
 
 
 def get_raw(resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Call[JSON]:
-    """Read one object (or its `status` or `scale`) as a dict."""
+    """Returns a call that reads one object (or its `status` or `scale`) as a dict."""
     return Call(_read(path_of(resource, namespace, _named(name), subresource), _JSON), _dict)
 
 
 def get_path(path: str, query: Query = ()) -> Call[bytes]:
-    """Read any path of the server as bytes: `/version`, `/openapi/v2`, `/apis`."""
+    """Returns a call that reads any path of the server as bytes: `/version`, `/openapi/v2`, `/apis`."""
     return Call(Request("GET", path, query, (("Accept", _JSON),)), lambda data: data)
 
 
@@ -81,9 +82,9 @@ def list_page(
     resource_version: str = "",
     resource: Resource | None = None,
 ) -> Call[Page[K]]:
-    """One page of a list; `limit` 0 asks for everything at once.
+    """Returns a call that reads one page of a list; `limit` 0 requests everything at once.
 
-    `resource` replaces the kind's own: `list_page(Object, resource=r)` reads the metadata alone of any resource.
+    `resource` replaces the kind's own: `list_page(Object, resource=r)` reads only the metadata of any resource.
     """
     path = path_of(resource or resource_of(kind), namespace)
     query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
@@ -102,7 +103,10 @@ def list_raw(
     continue_: str = "",
     resource_version: str = "",
 ) -> Call[Page[JSON]]:
-    """One page of a list as dicts; each item gets the apiVersion and kind that a list leaves out."""
+    """Returns a call that reads one page of a list as dicts.
+
+    Each item gets the apiVersion and kind that a list omits.
+    """
     query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
     request = _read(path_of(resource, namespace), _JSON, query)
     from kubekit.kube.pages import raw_page
@@ -120,14 +124,15 @@ def watch(
     timeout_seconds: int = 300,
     resource: Resource | None = None,
 ) -> Call[WatchEvent[K] | UndecodedEvent]:
-    """Changes after `resource_version`, with bookmarks; the server ends it after `timeout_seconds`.
+    """Returns a call that watches changes after `resource_version`, with bookmarks, for `timeout_seconds`.
 
-    The call's `decode` reads one line; an ERROR line raises its ApiError. A change of an object that is not as its kind
-    should be is an event too.
+    The call's `decode` reads one line. An ERROR line raises its ApiError. A change of an object that cannot be decoded
+    is an event too.
     """
     selectors = (("labelSelector", label_selector), ("fieldSelector", field_selector))
     query = (
         ("watch", "true"),
+        # https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks
         ("allowWatchBookmarks", "true"),
         ("resourceVersion", resource_version),
         ("timeoutSeconds", str(timeout_seconds)),
@@ -149,7 +154,7 @@ def create(
     subresource: str = "",
     name: str = "",
 ) -> Call[JSON]:
-    """Create `obj` (in its own metadata.namespace); with `name` and `subresource`, post to that subresource."""
+    """Returns a call that creates `obj` in its metadata.namespace, or posts it to `subresource` of `name`."""
     path = path_of(resource, _metadata(obj, "namespace"), name, subresource)
     query = _write_query(dry_run, field_validation, field_manager)
     return Call(_write("POST", path, _JSON, obj, query), _dict)
@@ -164,7 +169,7 @@ def replace(
     field_validation: str = "",
     field_manager: str = "",
 ) -> Call[JSON]:
-    """Write `obj` in place of what is there; its metadata.resourceVersion, if set, must be the current one."""
+    """Returns a call that replaces an object by `obj`, whose resourceVersion, if set, must be the current one."""
     query = _write_query(dry_run, field_validation, field_manager)
     return Call(_write("PUT", _path_of_object(resource, obj, subresource), _JSON, obj, query), _dict)
 
@@ -179,10 +184,11 @@ def apply(
     field_validation: str = "",
     subresource: str = "",
 ) -> Call[JSON]:
-    """Server-side apply of the fields in `obj`, owned by `field_manager` afterwards.
+    """Returns a call for server-side apply of the fields in `obj`, which `field_manager` owns afterwards.
 
-    Another manager's field is a Conflict unless `force`. The body is JSON, which is YAML.
+    A field of another manager is a Conflict unless `force`. The body is JSON, which is valid YAML.
     """
+    # Server-side apply requires apiVersion and kind in the body.
     identity = {"apiVersion": resource.api_version, "kind": resource.kind}
     query = (
         ("fieldManager", field_manager),
@@ -204,7 +210,7 @@ def merge_patch(
     field_validation: str = "",
     field_manager: str = "",
 ) -> Call[JSON]:
-    """JSON merge patch (RFC 7386): null removes, lists are replaced whole."""
+    """Returns a call for a JSON merge patch (RFC 7386): null removes a field, lists are replaced as a whole."""
     query = _write_query(dry_run, field_validation, field_manager)
     return _patch(MERGE_PATCH, path_of(resource, namespace, _named(name), subresource), patch, query)
 
@@ -220,7 +226,7 @@ def strategic_patch(
     field_validation: str = "",
     field_manager: str = "",
 ) -> Call[JSON]:
-    """Strategic merge patch: lists merge by their keys. Only built-in kinds have it, custom resources do not."""
+    """Returns a call for a strategic merge patch: lists merge by their keys. Custom resources do not support it."""
     query = _write_query(dry_run, field_validation, field_manager)
     return _patch(STRATEGIC_MERGE_PATCH, path_of(resource, namespace, _named(name), subresource), patch, query)
 
@@ -236,7 +242,7 @@ def json_patch(
     field_validation: str = "",
     field_manager: str = "",
 ) -> Call[JSON]:
-    """JSON patch (RFC 6902): operations in order, all or none."""
+    """Returns a call for a JSON patch (RFC 6902): its operations are applied in order, all or none."""
     query = _write_query(dry_run, field_validation, field_manager)
     return _patch(JSON_PATCH, path_of(resource, namespace, _named(name), subresource), list(patch), query)
 
@@ -252,7 +258,10 @@ def delete(
     grace_period_s: int | None = None,
     dry_run: bool = False,
 ) -> Call[JSON]:
-    """Delete an object; `uid` and `resource_version` are preconditions, and a mismatch is a Conflict."""
+    """Returns a call that deletes an object.
+
+    `uid` and `resource_version` are preconditions, and a mismatch is a Conflict.
+    """
     expected = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
     options: JSON = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
     options |= {"preconditions": expected} if expected else {}
@@ -262,12 +271,12 @@ def delete(
 
 
 def accepting(kind: type[Object], headers: Query) -> Query:
-    """`headers` that ask for as much of an object as `kind` holds."""
+    """Returns `headers` with an Accept that requests as much of an object as `kind` holds."""
     return (("Accept", _accept(kind)), *(pair for pair in headers if pair[0] != "Accept"))
 
 
 def _named(name: str) -> str:
-    # Without this, "read the object called nothing" would read the whole collection.
+    # An empty name would give the path of the whole collection.
     segment(name)
     return name
 
@@ -298,7 +307,7 @@ def _patch(content_type: str, path: str, patch: Any, query: Query) -> Call[JSON]
 
 
 def _list_query(label_selector: str, field_selector: str, limit: int, continue_: str, resource_version: str) -> Query:
-    # A continue token already stands for a version; a server refuses both together.
+    # A continue token includes a resourceVersion; the API server rejects both together.
     values = (
         ("labelSelector", label_selector),
         ("fieldSelector", field_selector),

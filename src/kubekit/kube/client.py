@@ -1,6 +1,6 @@
-"""The transport for controllers: aiohttp, many requests at a time, streaming watches.
+"""The asynchronous transport for controllers: aiohttp, concurrent requests, streaming watches.
 
-Same calls, same errors and same retries as `kubekit.kube.client_sync`; no exception of aiohttp gets out.
+It has the calls, errors and retries of `kubekit.kube.client_sync`; no exception of aiohttp gets out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ K = TypeVar("K", bound=Object)
 Warned = Callable[[Sequence[str]], None]
 
 PAGE_SIZE = 500
-# A server may end a watch a little after the time that it was given.
+# A server may end a watch a little after its timeout.
 WATCH_GRACE_S = 15.0
 
 
@@ -56,7 +56,7 @@ class Client:
         self._clock = clock or SystemClock()
         self._session: aiohttp.ClientSession | None = None
         self._session_cert = b""
-        # One plugin run at a time, however many requests wait for its credential.
+        # At most one credential plugin runs at a time, however many requests wait for it.
         self._credentials = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -68,13 +68,13 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections; the next call opens others."""
+        """Closes all connections; the next call opens new ones."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
     async def send(self, call: Call[T], *, warned: Warned | None = None) -> T:
-        """The answer to `call`; `warned` is given its Warning headers.
+        """Sends `call` and returns its decoded answer; `warned` is called with its Warning headers.
 
         Raises ApiError, Transient, ConfigError or codec.DecodeError.
         """
@@ -92,11 +92,14 @@ class Client:
         field_selector: str = "",
         resource: Resource | None = None,
     ) -> tuple[list[K], str]:
-        """All objects, and the list's resourceVersion, as `listing`; raises DecodeError where one cannot be read."""
-        found = await self.listing(
+        """Returns all objects and the list's resourceVersion, as `listing` does.
+
+        Raises DecodeError if one cannot be decoded.
+        """
+        listing = await self.listing(
             kind, namespace, label_selector=label_selector, field_selector=field_selector, resource=resource
         )
-        return found.complete((resource or resource_of(kind)).kind), found.resource_version
+        return listing.complete((resource or resource_of(kind)).kind), listing.resource_version
 
     async def listing(
         self,
@@ -108,11 +111,11 @@ class Client:
         resource: Resource | None = None,
         keep: Callable[[K], K] | None = None,
     ) -> Listing[K]:
-        """All objects, in pages of 500, which of them could not be read, and why there may be others.
+        """Returns all objects, read in pages of 500, which of them could not be decoded, and why there may be others.
 
-        When the list expires between two pages (410) it starts again, in one piece, so that it cannot expire twice.
-        `keep` makes of an object what is kept of it, page by page: no more than two pages are ever there as a whole.
-        The next is asked for as soon as its token is known, mostly before the objects of this one are decoded.
+        If the list expires between two pages (410), it is read again as a whole, so that it cannot expire twice. `keep`
+        reduces the objects of each page, so that at most two pages are in memory in full. The next page is requested as
+        soon as its token is known, mostly before the objects of the current one are decoded.
         """
 
         def asked(token: str, limit: int = PAGE_SIZE) -> _Asked[K]:
@@ -130,20 +133,20 @@ class Client:
         items: list[K] = []
         undecoded: list[Undecodable] = []
         warnings: list[str] = []
-        coming = asked("")
+        next_page = asked("")
         try:
             while True:
                 try:
-                    body = await coming.body
+                    body = await next_page.body
                 except Gone:
-                    if not coming.token:
+                    if not next_page.token:
                         raise
-                    items, undecoded, coming = [], [], asked("", 0)
+                    items, undecoded, next_page = [], [], asked("", 0)
                     continue
-                decode = coming.call.decode
+                decode = next_page.call.decode
                 if token := early_token(body):
-                    coming = asked(token)
-                    # Once around, and it is on its way.
+                    next_page = asked(token)
+                    # One turn of the event loop, so that the request is sent before decoding blocks.
                     await asyncio.sleep(0)
                 page = decode(body)
                 items.extend(map(keep, page.items) if keep else page.items)
@@ -151,19 +154,19 @@ class Client:
                 if not page.continue_:
                     return Listing(items, page.resource_version, tuple(undecoded), incompleteness(warnings))
                 if not token:
-                    coming = asked(page.continue_)
+                    next_page = asked(page.continue_)
                 del body, page
         finally:
-            coming.body.cancel()
+            next_page.body.cancel()
 
     async def stream(
         self, call: Call[T], *, timeout_s: float = 300.0, opened: Warned | None = None
     ) -> AsyncGenerator[T, None]:
-        """The answer's lines, decoded one by one as they come; ends when the server ends it.
+        """Yields the answer's lines, decoded one by one as they arrive; ends when the server ends it.
 
-        `opened` is given the Warning headers once the server has agreed. Wrap it in `contextlib.aclosing`. A last line
-        without its end is dropped. Raises what `send` raises, and Unreachable when the connection breaks, or is silent
-        for longer than `timeout_s` (and a little).
+        `opened` is called with the Warning headers once the server has accepted. Wrap it in `contextlib.aclosing`. An
+        incomplete last line is dropped. Raises what `send` raises, and Unreachable if the connection breaks, or is
+        silent for longer than `timeout_s` (and a little).
         """
         response = await self._answer(call.request, timeout_s + WATCH_GRACE_S)
         if opened is not None:
@@ -180,6 +183,7 @@ class Client:
             response.close()
 
     async def _answer(self, request: Request, silence_s: float) -> aiohttp.ClientResponse:
+        """Sends the request, repeating it as `Attempts` decides, and returns the successful answer."""
         attempts = Attempts(request)
         while True:
             response = await self._attempt(request, attempts, silence_s)
@@ -198,7 +202,7 @@ class Client:
             try:
                 return await self._send(request, credential, silence_s)
             except (aiohttp.ClientError, OSError) as error:
-                # Both say that the server hung up before it answered, as it does with a connection that was idle.
+                # Both mean that the server closed the connection before it answered, as it does with an idle one.
                 # aiohttp repeats some methods once by itself, but no PATCH, which is most of what we write.
                 hung_up = isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError)
                 if not attempts.dropped(reused=hung_up):
@@ -211,6 +215,7 @@ class Client:
             URL(self.config.server + request.target, encoded=True),
             headers=headers_of(request, self.config, credential, self._user_agent),
             data=request.body,
+            # Not followed, because the credential must not be sent to another host.
             allow_redirects=False,
             server_hostname=self.config.tls_server_name or None,
             timeout=aiohttp.ClientTimeout(total=None, connect=self._timeouts.connect_s, sock_read=silence_s),
@@ -226,15 +231,16 @@ class Client:
     async def _credential(self) -> Credential:
         async with self._credentials:
             now = self._clock.now()
-            at_hand = self.config.auth.cached(now)
-            return at_hand if at_hand is not None else await asyncio.to_thread(self.config.auth.credential, now)
+            cached = self.config.auth.cached(now)
+            return cached if cached is not None else await asyncio.to_thread(self.config.auth.credential, now)
 
     async def _connected(self, credential: Credential) -> aiohttp.ClientSession:
+        """Returns the session, a new one if the client certificate has changed."""
         if self._session is not None and self._session_cert != credential.client_cert:
             await self.close()
         if self._session is None:
             context = context_for(self.config, credential)
-            # No limit: every watch holds a connection for minutes, and a limit would be a deadlock in waiting.
+            # No limit: every watch holds a connection for minutes, so that a limit could cause a deadlock.
             connector = aiohttp.TCPConnector(ssl=context if context is not None else True, limit=0)
             self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
             self._session_cert = credential.client_cert
@@ -248,12 +254,12 @@ class Client:
 
 
 class _Asked(Generic[K]):
-    """A page that was asked for: its bytes are there, or on their way."""
+    """A page that has been requested, with its bytes or the task that receives them."""
 
     def __init__(self, client: Client, call: Call[Page[K]], token: str, warned: Warned) -> None:
         self.call, self.token = call, token
         self.body = asyncio.ensure_future(client.send(Call(call.request, bytes), warned=warned))
-        # One that nobody waits for any more may fail without a word.
+        # A page that is no longer awaited may fail without a warning from asyncio.
         self.body.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 

@@ -1,6 +1,6 @@
-"""The transport for the command line: sockets and ssl, nothing that takes time to import.
+"""The blocking transport for the command line: sockets and ssl, no modules that are slow to import.
 
-One kept-alive connection, blocking, for one thread. `send` answers with what the call decodes, or raises one of
+It uses one kept-alive connection, for one thread. `send` returns what the call decodes, or raises one of
 `kubekit.kube.errors`; no exception of ssl or socket gets out.
 """
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
 
-# Less than this is the way of the answer, and the header's whole seconds.
+# A smaller difference comes from the network and the header's whole seconds.
 _SAME_TIME = timedelta(seconds=2)
-# A server may end a watch a little after the time that it was given.
+# A server may end a watch a little after its timeout.
 _WATCH_GRACE_S = 15.0
 
 
@@ -67,21 +67,24 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection; the next `send` opens another."""
+        """Closes the connection; the next `send` opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def now(self) -> datetime:
-        """The cluster's time, by what the last answer said; ages are told by it, however this machine's clock goes."""
+        """Returns the cluster's time according to the last answer.
+
+        Ages that are computed from it are right even if this machine's clock is not.
+        """
         return self._clock.now() + self._ahead
 
     def send(self, call: Call[T]) -> T:
-        """The answer to `call`. Raises ApiError, Transient, ConfigError or codec.DecodeError."""
+        """Sends `call` and returns its decoded answer. Raises ApiError, Transient, ConfigError or codec.DecodeError."""
         return self._warned(call)[0]
 
     def _warned(self, call: Call[T]) -> tuple[T, list[str]]:
-        """The answer, and its Warning headers."""
+        """Returns the decoded answer and its Warning headers."""
         response = self._answer(call.request)
         warnings = response.headers.get_all("Warning")
         return call.decode(self._read(response)), warnings
@@ -89,9 +92,12 @@ class SyncClient:
     def list_all(
         self, kind: type[K], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> tuple[list[K], str]:
-        """All objects, and the list's resourceVersion, as `listing`; raises DecodeError where one cannot be read."""
-        found = self.listing(kind, namespace, label_selector=label_selector, field_selector=field_selector)
-        return found.complete(resource_of(kind).kind), found.resource_version
+        """Returns all objects and the list's resourceVersion, as `listing` does.
+
+        Raises DecodeError if one cannot be decoded.
+        """
+        listing = self.listing(kind, namespace, label_selector=label_selector, field_selector=field_selector)
+        return listing.complete(resource_of(kind).kind), listing.resource_version
 
     def listing(
         self,
@@ -102,11 +108,11 @@ class SyncClient:
         field_selector: str = "",
         resource: Resource | None = None,
     ) -> Listing[K]:
-        """All objects, which of them could not be read, and why there may be others.
+        """Returns all objects, which of them could not be decoded, and why there may be others.
 
-        Page by page; starts again if the list expired in between.
+        Reads page by page, and starts again if the list expired in between.
         """
-        # Most commands read single objects.
+        # Imported here because most commands read single objects only.
         from kubekit.kube.pages import Listing
         from kubekit.kube.warnings import incompleteness
 
@@ -130,7 +136,7 @@ class SyncClient:
             except Gone:
                 if not token:
                     raise
-                # The next attempt is in one piece, so it cannot expire on the way again.
+                # The next attempt has no pages, so that it cannot expire again.
                 items, undecoded, token, limit = [], [], "", 0
                 continue
             warnings.extend(warned)
@@ -150,10 +156,10 @@ class SyncClient:
         field_selector: str = "",
         timeout_seconds: int = 300,
     ) -> Iterator[WatchEvent[K]]:
-        """Changes after `resource_version` until the server ends the watch (`timeout_seconds`), bookmarks included.
+        """Yields changes after `resource_version`, bookmarks included, until the server ends the watch.
 
-        Raises Gone when the version is too old (list again), Unreachable when the connection breaks, DecodeError, with
-        its name, for an object that is not as its kind should be.
+        The server does so after `timeout_seconds`. Raises Gone if the version is too old (list again), Unreachable if
+        the connection breaks, and DecodeError, with its name, for an object that cannot be decoded.
         """
         from kubekit.kube.pages import UndecodedEvent
 
@@ -190,6 +196,7 @@ class SyncClient:
                 raise unreachable(self.config, error) from error
 
     def _answer(self, request: Request) -> Answer:
+        """Sends the request, repeating it as `Attempts` decides, and returns the successful answer."""
         attempts = Attempts(request)
         while True:
             response = self._attempt(request, attempts)
@@ -215,7 +222,7 @@ class SyncClient:
                 return self._send(request, credential)
             except OSError as error:
                 self.close()
-                # A timeout is an answer of its own: the server may be at work on the request.
+                # A request that timed out is not repeated: the server may still be processing it.
                 if isinstance(error, TimeoutError) or not attempts.dropped(reused=reused):
                     raise unreachable(self.config, error) from error
 
@@ -240,6 +247,7 @@ class SyncClient:
         return body
 
     def _connected(self, credential: Credential) -> Connection:
+        """Returns the connection, a new one if it was closed or the client certificate has changed."""
         if self._tls is None or self._tls[0].client_cert != credential.client_cert:
             self.close()
             self._tls = (credential, context_for(self.config, credential))

@@ -1,7 +1,7 @@
-"""The clock that is passed around, and the only reading of the real one.
+"""The clock that is passed to whoever needs the time, and the only code that reads the system clock.
 
-Whoever decides takes `now`; whoever waits takes a `Clock`. So a test moves time itself and never sleeps, and a
-controller that compares times cannot mix two clocks.
+Functions that decide take `now`, code that waits takes a `Clock`. So a test moves the time itself and never sleeps, and
+a controller that compares times cannot mix two clocks.
 """
 
 from __future__ import annotations
@@ -26,59 +26,59 @@ _TURNS = 20
 
 
 class Clock(ABC):
-    """What time it is, and how to wait. Durations are seconds."""
+    """The current time, and a way to wait. Durations are seconds."""
 
     @abstractmethod
     def now(self) -> datetime:
-        """The wall clock: aware, UTC, whole seconds, as Kubernetes writes times."""
+        """Returns the wall-clock time: aware, UTC, whole seconds, as Kubernetes writes times."""
 
     @abstractmethod
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start; never goes back. For measuring durations and deadlines."""
+        """Returns seconds from an arbitrary start that never go back. For measuring durations and deadlines."""
 
     @abstractmethod
     async def sleep(self, seconds: float) -> None:
-        """Let `seconds` pass (none when it is zero or less), other tasks going on."""
+        """Waits for `seconds` (not at all if zero or less) while other tasks run."""
 
     @abstractmethod
     def pause(self, seconds: float) -> None:
-        """Let `seconds` pass, blocking the thread: for code without an event loop."""
+        """Waits for `seconds`, blocking the thread: for code without an event loop."""
 
 
 OFFSET = "RUNUP_CLOCK_OFFSET_S"
-"""Environment variable: how many seconds a cluster's time is ahead of the machine's; negative where it lies behind.
+"""Environment variable: the seconds by which a cluster's time is ahead of the machine's; negative if it is behind.
 
-A cluster out of a dump lives in the dump's time: whoever is started in it is told so, as by a machine with that clock.
+A cluster that was made from a dump has the dump's time, and every program that is started in it gets this variable.
 """
 
 
 def machine_now() -> datetime:
-    """The machine's own time, whatever the offset says: for what other programs check, such as certificates."""
+    """Returns the machine's own time, without the offset: for what other programs check, such as certificates."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 class SystemClock(Clock):
-    """The machine's clock, moved by what the environment says (`OFFSET`)."""
+    """The machine's clock, shifted by the environment variable `OFFSET`."""
 
     def __init__(self) -> None:
         self._offset = timedelta(seconds=float(os.environ.get(OFFSET) or 0))
 
     def now(self) -> datetime:
-        """See `Clock.now`."""
+        """Returns the wall-clock time (`Clock.now`)."""
         return (datetime.now(UTC) + self._offset).replace(microsecond=0)
 
     def monotonic(self) -> float:
-        """See `Clock.monotonic`."""
+        """Returns monotonic seconds (`Clock.monotonic`)."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`."""
+        """Waits for `seconds` (`Clock.sleep`)."""
         import asyncio
 
         await asyncio.sleep(max(seconds, 0))
 
     def pause(self, seconds: float) -> None:
-        """See `Clock.pause`."""
+        """Blocks for `seconds` (`Clock.pause`)."""
         time.sleep(max(seconds, 0))
 
 
@@ -86,7 +86,7 @@ class ManualClock(Clock):
     """A clock that stands still until a test moves it.
 
     `await clock.advance(s)` wakes the sleepers that are due, one by one in the order of their times (of their arrival
-    where these are equal), each at exactly its time, and lets it run on before the next; one that falls asleep again
+    if these are equal). Each wakes at exactly its time and runs on before the next one is woken; one that sleeps again
     within `s` is woken again.
     """
 
@@ -98,15 +98,15 @@ class ManualClock(Clock):
         self._watchers: list[asyncio.Event] = []
 
     def now(self) -> datetime:
-        """See `Clock.now`."""
+        """Returns the wall-clock time (`Clock.now`)."""
         return (self._start + timedelta(seconds=self._elapsed)).replace(microsecond=0)
 
     def monotonic(self) -> float:
-        """See `Clock.monotonic`."""
+        """Returns the elapsed seconds (`Clock.monotonic`)."""
         return self._elapsed
 
     async def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`; returns when `advance` or `jump` passes the time."""
+        """Waits until `advance` or `jump` passes the time (`Clock.sleep`)."""
         import asyncio
 
         if seconds <= 0:
@@ -119,18 +119,18 @@ class ManualClock(Clock):
         await woken
 
     def pause(self, seconds: float) -> None:
-        """See `Clock.pause`; here time just moves."""
+        """Moves the time at once (`Clock.pause`)."""
         self.jump(max(seconds, 0))
 
     def jump(self, seconds: float) -> None:
-        """Move time at once, and mark everyone who is due as woken; for code without an event loop."""
+        """Moves the time at once, and marks all due sleepers as woken; for code without an event loop."""
         target = self._elapsed + seconds
         while (due := self._pop(target)) is not None:
             due[1].set_result(None)
         self._elapsed = target
 
     async def advance(self, seconds: float) -> None:
-        """Move time by `seconds`, waking sleepers in order and letting each run (see the class)."""
+        """Moves the time by `seconds`, waking sleepers in order and letting each run (see the class)."""
         target = self._elapsed + seconds
         await self._settle()
         while (due := self._pop(target)) is not None:
@@ -142,11 +142,11 @@ class ManualClock(Clock):
 
     @property
     def sleeping(self) -> tuple[float, ...]:
-        """In how many seconds each sleeper is due, soonest first."""
+        """The seconds until each sleeper is due, soonest first."""
         return tuple(sorted(at - self._elapsed for at, _, woken in self._sleepers if not woken.done()))
 
     async def until_sleeping(self, sleepers: int = 1, *, deadline_s: float = 10.0) -> None:
-        """Wait, in real time, until that many sleep: what a test awaits when sockets are involved.
+        """Waits, in real time, until that many tasks sleep: for tests that involve sockets.
 
         Raises TimeoutError after `deadline_s` real seconds.
         """
@@ -177,7 +177,7 @@ class ManualClock(Clock):
 
 
 async def within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, or TimeoutError once `seconds` of `clock` have passed (`work` is cancelled then)."""
+    """Returns the result of `work`. Raises TimeoutError after `seconds` of `clock`, and cancels `work` then."""
     import asyncio
 
     task = asyncio.ensure_future(work)

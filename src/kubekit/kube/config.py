@@ -1,7 +1,7 @@
-"""Which cluster to talk to, and as whom: from a kubeconfig, or from the files that every pod is given.
+"""Loads the configuration of a cluster and a user, from a kubeconfig or from a pod's service account files.
 
 `load` reads everything that a connection needs (certificates included) once, so that a mistake shows before the first
-request, as one ConfigError that names the file and the way out.
+request, as one ConfigError that names the file and the remedy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubekit.lang.files import contents
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
-# The same words as `oc`, which people search for.
+# The same text as `oc` prints, so that people can search for it.
 MISSING = """\
 Missing or incomplete configuration info.  Please point to an existing, complete config file:
 
@@ -35,7 +35,7 @@ To view or change it, use `kubectl config`."""
 
 
 class ClusterConfig(msgspec.Struct, frozen=True):
-    """A cluster and a user. Certificates are PEM bytes; `headers` go with every request (impersonation)."""
+    """A cluster and a user. Certificates are PEM bytes; `headers` are sent with every request (impersonation)."""
 
     server: str
     ca_data: bytes = b""
@@ -49,17 +49,17 @@ class ClusterConfig(msgspec.Struct, frozen=True):
     context: str = ""
 
     def __repr__(self) -> str:
-        """Which cluster it is; no key, no token."""
+        """Returns server and context only; no key, no token."""
         return f"ClusterConfig(server={self.server!r}, context={self.context!r})"
 
     @property
     def url(self) -> ServerURL:
-        """The server's URL in parts, without a slash at its end."""
+        """The server's URL in parts, without a trailing slash."""
         return server_url(self.server)
 
     @property
     def address(self) -> str:
-        """`host:port` of the server."""
+        """The `host:port` of the server."""
         url = self.url
         host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
         return f"{host}:{url.port or (443 if url.scheme == 'https' else 80)}"
@@ -72,10 +72,10 @@ def load(
     environ: Mapping[str, str] | None = None,
     service_account: Place = SERVICE_ACCOUNT,
 ) -> ClusterConfig:
-    """The cluster to talk to; raises ConfigError.
+    """Returns the configuration of the cluster. Raises ConfigError if there is none, or it cannot be used.
 
-    Looked for in `kubeconfig` alone if given, else in the files of KUBECONFIG, else in ~/.kube/config, else in the
-    service account files of a pod. `context` chooses another one than the current.
+    It is read from `kubeconfig` alone if given, else from the files in KUBECONFIG, else from ~/.kube/config, else from
+    the service account files of a pod. `context` selects another context than the current one.
     """
     environ = os.environ if environ is None else environ
     merged = _files(kubeconfig, environ)
@@ -89,19 +89,21 @@ def load(
 
 
 def context_names(kubeconfig: str | None = None, *, environ: Mapping[str, str] | None = None) -> list[str]:
-    """The contexts that `load` could choose from, sorted; raises ConfigError."""
+    """Returns the contexts that `load` could select, sorted. Raises ConfigError."""
     return sorted(_files(kubeconfig, os.environ if environ is None else environ).contexts)
 
 
 def in_cluster(environ: Mapping[str, str], service_account: Place = SERVICE_ACCOUNT) -> ClusterConfig:
-    """The configuration of a pod: its token is read again as the kubelet renews it. Raises ConfigError."""
+    """Returns the configuration of a pod, whose token is read again as the kubelet renews it. Raises ConfigError."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
-    own = From(os.fspath(service_account)).path
+    path_in_volume = From(os.fspath(service_account)).path
     return ClusterConfig(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-        ca_data=_file(own("ca.crt")),
-        auth=TokenFile(own("token")),
-        namespace=_file(own("namespace")).decode().strip() if _exists(service_account, "namespace") else "default",
+        ca_data=_file(path_in_volume("ca.crt")),
+        auth=TokenFile(path_in_volume("token")),
+        namespace=_file(path_in_volume("namespace")).decode().strip()
+        if _exists(service_account, "namespace")
+        else "default",
     )
 
 
@@ -123,11 +125,11 @@ def _of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
         )
     if (context := merged.contexts.get(name)) is None:
         raise ConfigError(f'context "{name}" does not exist', reason="ContextMissing")
-    if (found := merged.clusters.get(context.cluster)) is None:
+    if (cluster_entry := merged.clusters.get(context.cluster)) is None:
         raise ConfigError(f'context "{name}" names the cluster "{context.cluster}", which does not exist')
     if context.user and context.user not in merged.users:
         raise ConfigError(f'context "{name}" names the user "{context.user}", which does not exist')
-    cluster, cluster_from = found
+    cluster, cluster_from = cluster_entry
     user, user_from = merged.users.get(context.user, (User(), cluster_from))
     return _config(name, context.namespace, cluster, cluster_from, user, user_from)
 
@@ -142,6 +144,7 @@ def _config(
     client_key = _bytes(user.client_key_data, user.client_key, user_from)
     if bool(client_cert) != bool(client_key):
         raise ConfigError(f'context "{name}": a client certificate and its key must be given together')
+    # client-go rejects this combination as well.
     if cluster.insecure_skip_tls_verify and ca_data:
         raise ConfigError(f'context "{name}": insecure-skip-tls-verify and certificate-authority exclude each other')
     return ClusterConfig(
@@ -176,7 +179,7 @@ def _server(server: str, name: str, *, tls: bool) -> str:
 def _auth(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
     if user.auth_provider is not None:
         raise ConfigError("auth-provider was removed from Kubernetes in 1.26; use a credential plugin (exec) instead")
-    # client-go's order: a static token stands behind tokenFile, a plugin is asked when there is neither.
+    # client-go's order: tokenFile before a static token, a plugin only if there is neither.
     if user.token_file:
         return TokenFile(origin.path(user.token_file))
     if user.token:

@@ -1,4 +1,4 @@
-"""Which kinds a server serves, and by which path: one question a group and version."""
+"""Discovers which kinds a server serves, and their paths: one request per group and version."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from kubekit.kube.request import Call
 
 
 def group_version(api_version: str) -> tuple[str, str]:
-    """The group (empty for core) and the version of an `apiVersion`."""
+    """Returns the group (empty for core) and the version of an `apiVersion`."""
     group, slash, version = api_version.partition("/")
     return (group, version) if slash else ("", group)
 
 
 def served(api_version: str) -> Call[tuple[Resource, ...]]:
-    """The kinds of `api_version`, without subresources; NotFound where the server knows no such group or version."""
+    """Returns a call that reads the kinds of `api_version`, without subresources.
+
+    NotFound means that the server does not know the group or version.
+    """
     group, version = group_version(api_version)
     path = f"/apis/{api_version}" if group else f"/api/{version}"
     request = calls.get_path(path).request
@@ -29,5 +32,6 @@ def _resources(data: bytes, group: str, version: str) -> tuple[Resource, ...]:
     return tuple(
         Resource(group, version, str(item["kind"]), str(item["name"]), bool(item.get("namespaced")))
         for item in (listed if isinstance(listed, list) else ())
+        # Subresources are listed as `resource/subresource`.
         if isinstance(item, dict) and item.get("kind") and "/" not in str(item.get("name") or "/")
     )

@@ -1,8 +1,8 @@
-"""What can go wrong between runup and an API server, by what happens next.
+"""The errors of a Kubernetes client, by what happens next.
 
-A transport hands status code, headers and body to `error_of`; out comes the exception. Nobody else looks at status
-codes, and nothing of the HTTP library shows through. `ApiError.status` is the server's own Status, so that the command
-line can print `Error from server (NotFound): ...` and a controller can read `reason` and `details`.
+A transport passes status code, headers and body to `error_of`, which returns the exception. No other code looks at
+status codes, and no exception of the HTTP library gets out. `ApiError.status` is the server's own Status, so that the
+command line can print `Error from server (NotFound): ...` and a controller can read `reason` and `details`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubekit.kube.request import Request
 
 
 class KubeError(Exception):
-    """Base of what this layer raises on purpose. `message` is for a person, `reason` is a CamelCase word."""
+    """Base of the errors of this package. `message` is for a person, `reason` is a CamelCase word."""
 
     def __init__(self, message: str, *, reason: str) -> None:
         super().__init__(message)
@@ -25,14 +25,14 @@ class KubeError(Exception):
 
 
 class ConfigError(KubeError):
-    """The kubeconfig, or what it names (a file, a credential plugin), cannot be used; trying again does not help."""
+    """The kubeconfig, or what it names (a file, a credential plugin), cannot be used; a retry does not help."""
 
     def __init__(self, message: str, *, reason: str = "InvalidConfiguration") -> None:
         super().__init__(message, reason=reason)
 
 
 class Transient(KubeError):
-    """Trying again may help; `retry_after_s` is how long the server asks to wait, if it says so."""
+    """A retry may help; `retry_after_s` is the wait in seconds that the server asks for, if it does."""
 
     def __init__(self, message: str, *, reason: str, retry_after_s: float | None = None) -> None:
         super().__init__(message, reason=reason)
@@ -40,9 +40,9 @@ class Transient(KubeError):
 
 
 class Unreachable(Transient):
-    """No answer: refused, unresolvable, timed out, cut off, or TLS failed.
+    """The server did not answer: refused, unresolvable, timed out, cut off, or TLS failed.
 
-    `server` is its URL, `address` its `host:port`, `refused` whether nobody listens there, `detail` the cause in words.
+    `server` is its URL, `address` its `host:port`, `refused` whether the connection was refused, `detail` the cause.
     """
 
     def __init__(self, server: str, address: str, detail: str, *, refused: bool = False) -> None:
@@ -54,7 +54,7 @@ class Unreachable(Transient):
 
 
 class ApiError(KubeError):
-    """The API server said no; `status` is its answer and `request` what was asked."""
+    """The API server rejected a request; `status` is its answer, `request` the request."""
 
     def __init__(self, status: Status, request: Request) -> None:
         super().__init__(status.message, reason=status.reason or "Unknown")
@@ -68,45 +68,45 @@ class ApiError(KubeError):
 
 
 class BadRequest(ApiError):
-    """400: the server could not read the request, or strict field validation refused it."""
+    """400: the server could not read the request, or strict field validation rejected it."""
 
 
 class Unauthorized(ApiError):
-    """401: the server does not know who asks."""
+    """401: the server could not authenticate the client."""
 
 
 class Forbidden(ApiError):
-    """403: the one who asks may not."""
+    """403: the user is not allowed to make the request."""
 
 
 class NotFound(ApiError):
-    """404: no such object, or no such API (see `api_missing`)."""
+    """404: the object or the API does not exist (see `api_missing`)."""
 
     @property
     def api_missing(self) -> bool:
-        """Whether the whole kind is unknown rather than one object of it: a kind's own 404 names an object."""
+        """Reports whether the whole kind is unknown rather than one object: a 404 for an object names the object."""
         details = self.status.details
         return details is None or not details.name
 
 
 class Conflict(ApiError):
-    """409: decided on an old version, or a field is owned by another manager."""
+    """409: the request was based on an old version, or another manager owns a field."""
 
 
 class AlreadyExists(ApiError):
-    """409 on create: the name is taken."""
+    """409 on create: the name is in use."""
 
 
 class Gone(ApiError):
-    """410: a resourceVersion or continue token that the server no longer has."""
+    """410: the server no longer has that resourceVersion or continue token."""
 
 
 class Invalid(ApiError):
-    """422: the object breaks a rule of its schema."""
+    """422: the object violates its schema."""
 
 
 class TooManyRequests(ApiError, Transient):
-    """429: come back after `retry_after_s`."""
+    """429: the server is overloaded; retry after `retry_after_s`."""
 
     def __init__(self, status: Status, request: Request, retry_after_s: float | None = None) -> None:
         ApiError.__init__(self, status, request)
@@ -114,7 +114,7 @@ class TooManyRequests(ApiError, Transient):
 
 
 class ServerError(ApiError, Transient):
-    """5xx: the server's own trouble."""
+    """5xx: the server failed."""
 
     def __init__(self, status: Status, request: Request, retry_after_s: float | None = None) -> None:
         ApiError.__init__(self, status, request)
@@ -138,7 +138,7 @@ _BY_REASON: dict[str, type[ApiError]] = {
     "Timeout": ServerError,
 }
 
-# What a proxy's or an old server's bare status code means, in client-go's words (NewGenericServerResponse).
+# Messages for a bare status code of a proxy or an old server, as client-go has them (NewGenericServerResponse).
 _BY_CODE: dict[int, tuple[str, str]] = {
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
     401: ("Unauthorized", "the server has asked for the client to provide credentials"),
@@ -157,20 +157,20 @@ _BY_CODE: dict[int, tuple[str, str]] = {
     503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
     504: ("Timeout", "the server was unable to return a response in the time allotted"),
 }
-# Of a body that is not a Status (an HTML page of a proxy, say), so much is shown.
+# Characters shown of a body that is not a Status, such as a proxy's HTML page.
 _SHOWN_CHARACTERS = 200
 
 
 def error_of(code: int, headers: Mapping[str, str], body: bytes, request: Request) -> ApiError:
-    """The exception for an answer whose status `code` is 400 or more."""
+    """Returns the exception for an answer whose HTTP status `code` is 400 or more."""
     status = _status_of(code, body)
-    # A header's name comes in any case; HTTP/2 proxies lower it.
+    # Header names are case-insensitive; HTTP/2 proxies use lower case.
     retry_after = next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
     return error_of_status(status, request, retry_after)
 
 
 def error_of_status(status: Status, request: Request, retry_after: str = "") -> ApiError:
-    """The exception for a Status, as an error's body or a watch's ERROR event has it."""
+    """Returns the exception for a Status from an error's body or from a watch's ERROR event."""
     kind = _BY_REASON.get(status.reason)
     if kind is None:
         kind = _BY_REASON.get(_BY_CODE.get(status.code, ("", ""))[0], ServerError if status.code >= 500 else ApiError)
@@ -208,6 +208,6 @@ def _document(body: bytes) -> dict[str, Any]:
 
 def _generic(code: int, body: bytes) -> str:
     text = body.decode("utf-8", "replace").strip()
-    said = _BY_CODE.get(code, ("", f"the server answered with the status code {code}"))[1]
+    meaning = _BY_CODE.get(code, ("", f"the server answered with the status code {code}"))[1]
     short = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
-    return f"{said} ({short})" if short else said
+    return f"{meaning} ({short})" if short else meaning

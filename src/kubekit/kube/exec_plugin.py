@@ -1,7 +1,7 @@
 """Credential plugins: programs named in a kubeconfig that print an ExecCredential.
 
-Protocol: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
-in versions `client.authentication.k8s.io/v1` and `v1beta1`. The result is kept until it expires or is refused.
+Protocol: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins in
+versions `client.authentication.k8s.io/v1` and `v1beta1`. The result is kept until it expires or is rejected.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ExecCredentialStatus(Wire, frozen=True):
 
 
 class ExecCredential(Wire, frozen=True):
-    """What a plugin prints."""
+    """The document that a plugin prints."""
 
     api_version: str = ""
     kind: str = ""
@@ -43,7 +43,7 @@ class ExecCredential(Wire, frozen=True):
 
 
 class ExecSpec(msgspec.Struct, frozen=True):
-    """The `exec` stanza of a kubeconfig user; `cluster` is None unless it says provideClusterInfo."""
+    """The `exec` stanza of a kubeconfig user; `cluster` is None unless the stanza has provideClusterInfo."""
 
     api_version: str
     command: str
@@ -54,11 +54,11 @@ class ExecSpec(msgspec.Struct, frozen=True):
     cluster: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
-        """Without `env`, which may hold secrets."""
+        """Returns the text without `env`, which may hold secrets."""
         return f"ExecSpec(command={self.command!r}, args={self.args!r})"
 
     def info(self, *, interactive: bool) -> str:
-        """The value of KUBERNETES_EXEC_INFO: an ExecCredential that says for whom and how the plugin runs."""
+        """Returns the value of KUBERNETES_EXEC_INFO: an ExecCredential that tells the plugin its cluster and mode."""
         spec: dict[str, Any] = {"interactive": interactive}
         if self.cluster is not None:
             spec["cluster"] = dict(self.cluster)
@@ -66,48 +66,51 @@ class ExecSpec(msgspec.Struct, frozen=True):
 
 
 class ExecPlugin:
-    """Runs the plugin when there is no credential, or when it has expired or was refused."""
+    """Runs the plugin if there is no credential, or if it has expired or was rejected."""
 
     def __init__(self, spec: ExecSpec) -> None:
         self.spec = spec
         self._status: ExecCredentialStatus | None = None
 
     def cached(self, now: datetime) -> Credential | None:
-        """See `Auth.cached`."""
+        """Returns the credential if it has not expired (`Auth.cached`)."""
         status = self._status
         if status is None or (status.expiration_timestamp is not None and now >= status.expiration_timestamp):
             return None
         return _credential(status)
 
     def credential(self, now: datetime) -> Credential:
-        """See `Auth.credential`; runs the program if need be and raises ConfigError saying what it did."""
-        if (at_hand := self.cached(now)) is not None:
-            return at_hand
+        """Returns the credential (`Auth.credential`), running the plugin if needed.
+
+        Raises ConfigError with its failure.
+        """
+        if (cached := self.cached(now)) is not None:
+            return cached
         self._status = read_credential(self.spec, _run(self.spec))
         return _credential(self._status)
 
     def refresh(self) -> None:
-        """See `Auth.refresh`."""
+        """Drops the cached credential (`Auth.refresh`)."""
         self._status = None
 
 
 def read_credential(spec: ExecSpec, output: bytes) -> ExecCredentialStatus:
-    """The status in what the plugin printed; raises ConfigError when it is not a usable ExecCredential."""
-    said = f"the credential plugin {spec.command} printed"
+    """Returns the status in the plugin's output. Raises ConfigError if it is not a usable ExecCredential."""
+    prefix = f"the credential plugin {spec.command} printed"
     try:
         credential = codec.decode(ExecCredential, output)
     except codec.DecodeError as error:
-        raise ConfigError(f"{said} no ExecCredential: {error}") from error
+        raise ConfigError(f"{prefix} no ExecCredential: {error}") from error
     if (credential.kind, credential.api_version) != ("ExecCredential", spec.api_version):
         raise ConfigError(
-            f"{said} {credential.kind or 'no kind'} of {credential.api_version or 'no apiVersion'}, "
+            f"{prefix} {credential.kind or 'no kind'} of {credential.api_version or 'no apiVersion'}, "
             f"but the kubeconfig names {spec.api_version}"
         )
     status = credential.status
     if status is None or not (status.token or status.client_certificate_data or status.client_key_data):
-        raise ConfigError(f"{said} neither a token nor a client certificate")
+        raise ConfigError(f"{prefix} neither a token nor a client certificate")
     if bool(status.client_certificate_data) != bool(status.client_key_data):
-        raise ConfigError(f"{said} a client certificate without its key, or a key without its certificate")
+        raise ConfigError(f"{prefix} a client certificate without its key, or a key without its certificate")
     in_header(status.token, f"what the credential plugin {spec.command} printed as its token")
     return status
 
@@ -133,7 +136,7 @@ def _run(spec: ExecSpec) -> bytes:
     interactive = _interactive(spec)
     environment = {**os.environ, **dict(spec.env), "KUBERNETES_EXEC_INFO": spec.info(interactive=interactive)}
     try:
-        # Its stderr is ours: plugins print their questions and their errors there.
+        # The plugin inherits stderr, because it prints its prompts and errors there.
         done = subprocess.run(
             [spec.command, *spec.args],
             env=environment,
@@ -155,7 +158,7 @@ def _run(spec: ExecSpec) -> bytes:
 
 
 def exec_spec(stanza: ExecStanza, cluster: Mapping[str, Any]) -> ExecSpec:
-    """The `exec` stanza checked; raises ConfigError for a version or mode that the protocol does not have."""
+    """Returns the validated `exec` stanza. Raises ConfigError for a version or mode that the protocol does not have."""
     if stanza.api_version not in (V1, V1BETA1):
         raise ConfigError(
             f"the credential plugin {stanza.command} wants {stanza.api_version or 'no apiVersion'}; "
@@ -163,6 +166,7 @@ def exec_spec(stanza: ExecStanza, cluster: Mapping[str, Any]) -> ExecSpec:
         )
     if not stanza.command:
         raise ConfigError("a credential plugin without a command")
+    # v1 requires interactiveMode; v1beta1 defaults it to IfAvailable.
     mode = stanza.interactive_mode or ("" if stanza.api_version == V1 else "IfAvailable")
     if mode not in ("Never", "IfAvailable", "Always"):
         raise ConfigError(

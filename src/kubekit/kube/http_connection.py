@@ -1,8 +1,8 @@
-"""One HTTP/1.1 connection, blocking, for one thread: what `client_sync` sends by.
+"""A blocking HTTP/1.1 connection for one thread, used by `client_sync`.
 
-`send` writes a request and reads the answer's head; the `Answer` then has its body, whole or piece by piece. HTTP is
-read by llhttp (`httptools`), the parser of Node.js: `http.client` imports `email`, which takes half as long as a bare
-interpreter (docs/decisions/0043-a-command-in-five-interpreters.md). Whatever goes wrong is an OSError.
+`send` writes a request and reads the answer's head; the `Answer` then returns its body, as a whole or in parts. HTTP is
+parsed by llhttp (`httptools`), the parser of Node.js: `http.client` imports `email`, which takes half as long as a bare
+interpreter (docs/decisions/0043-a-command-in-five-interpreters.md). Every failure is an OSError.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from collections.abc import Iterable
 from httptools import HttpParserError, HttpResponseParser
 
 MAX_HEAD = 128 * 1024
-"""Bytes in a row that are no body: a head with all that comes before it, a trailer, a chunk's extensions."""
+"""Maximum number of consecutive bytes outside a body: heads of answers, a trailer, a chunk's extensions."""
 MAX_HEADERS = 256
-"""Headers of one answer, trailers included."""
+"""Maximum number of headers of one answer, trailers included."""
 _CHUNK = 64 * 1024
-_NO_BODY_YET = 200  # below are answers that announce another one
+_NO_BODY_YET = 200  # lower statuses are interim answers (1xx)
 
 
 class Connection:
-    """A connection to `host`; with a `context` by TLS, which expects the certificate of `server_name`."""
+    """A connection to `host`; with a `context` over TLS, for which the server needs a certificate for `server_name`."""
 
     def __init__(self, host: str, port: int | None, context: ssl.SSLContext | None, server_name: str) -> None:
         default = 80 if context is None else 443
@@ -34,9 +34,9 @@ class Connection:
         self._socket: socket.socket | None = None
 
     def connect(self, connect_s: float, answer_s: float) -> None:
-        """Connect within so many seconds, and wait for what is read as long; raises OSError."""
+        """Connects within `connect_s` seconds; reads then wait up to `answer_s` seconds each. Raises OSError."""
         host, port = self._address
-        # Typed for str alone; as bytes it is passed on to getaddrinfo as it is.
+        # The type stubs allow only str, but bytes are passed to getaddrinfo unchanged.
         plain = socket.create_connection((_as_sent(host), port), connect_s)  # type: ignore[arg-type]
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -49,7 +49,10 @@ class Connection:
         self._socket = secure
 
     def send(self, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes | None) -> Answer:
-        """The answer to a request, its head read. Raises OSError, ValueError for what cannot be sent."""
+        """Sends a request and returns the answer with its head read.
+
+        Raises OSError, or ValueError for an invalid request.
+        """
         if self._socket is None:
             raise ConnectionResetError
         lines = [("Host", self._host if self._host.isascii() else self._host.encode("idna").decode()), *headers]
@@ -59,7 +62,7 @@ class Connection:
         return Answer(self._socket)
 
     def close(self) -> None:
-        """Close it; nothing can be sent afterwards."""
+        """Closes the connection; nothing can be sent afterwards."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -76,34 +79,34 @@ def _head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes
 
 
 class Headers:
-    """The headers of an answer; their names in any case."""
+    """The headers of an answer, with case-insensitive names."""
 
     def __init__(self) -> None:
         self._all: list[tuple[str, str]] = []
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Returns the number of headers."""
         return len(self._all)
 
     def add(self, name: bytes, value: bytes) -> None:
-        """One more."""
+        """Adds a header."""
         self._all.append((name.decode("latin-1"), value.decode("latin-1")))
 
     def items(self) -> list[tuple[str, str]]:
-        """All of them, as they came."""
+        """Returns all headers in their order."""
         return self._all
 
     def get_all(self, name: str) -> list[str]:
-        """The values of that name, in their order."""
+        """Returns the values of that name, in their order."""
         return [value for each, value in self._all if each.lower() == name.lower()]
 
     def get(self, name: str) -> str:
-        """The first value of that name, empty where there is none."""
+        """Returns the first value of that name, empty if there is none."""
         return next(iter(self.get_all(name)), "")
 
 
 class Answer:
-    """An answer whose head has been read. Callbacks of the parser fill it; their names are httptools'."""
+    """An answer whose head has been read. Callbacks of the parser fill it; their names are those of httptools."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -111,7 +114,7 @@ class Answer:
         self._pieces: list[bytes] = []
         self._headed = self._complete = False
         self._lasts = False
-        self._spent = 0  # bytes since the last that were body
+        self._spent = 0  # bytes since the last part of a body
         self.status = 0
         self.headers = Headers()
         while not self._headed:
@@ -119,18 +122,18 @@ class Answer:
 
     @property
     def will_close(self) -> bool:
-        """Whether the connection cannot be used again: by the server's word, or because the answer is not over."""
+        """Reports whether the connection cannot be reused: the server closes it, or the answer is not complete."""
         return not (self._complete and self._lasts)
 
     def read(self) -> bytes:
-        """The rest of the body; raises OSError where the connection ends before it does."""
+        """Returns the rest of the body. Raises OSError if the connection ends before the body."""
         pieces = []
         while piece := self.read1():
             pieces.append(piece)
         return b"".join(pieces)
 
     def read1(self) -> bytes:
-        """What is there of the body, and at least a byte until it is over; raises OSError as `read`."""
+        """Returns the body's bytes that have arrived, at least one until the end. Raises OSError as `read` does."""
         while not self._pieces and not self._complete:
             self._feed()
         piece = b"".join(self._pieces)
@@ -150,45 +153,48 @@ class Answer:
                 raise error.__context__ from None  # Ctrl-C while a callback ran
             if not self._complete:
                 raise OSError(errno.EPROTO, f"the answer is not HTTP: {error.__context__ or error}") from error
-            self._lasts = False  # what comes after a whole answer is nobody's
+            self._lasts = False  # bytes after a complete answer are ignored
         if self._spent > MAX_HEAD and not self._complete:
             raise OSError(errno.EPROTO, f"the answer has more than {MAX_HEAD} bytes of headers")
 
     def _ended(self) -> None:
-        """The server has closed the connection: which ends a body that has no other end, and breaks any other."""
+        """Handles the end of the connection: it completes a body of unknown length, and is an error for any other."""
         bounded = self.headers.get("Content-Length") or self.headers.get("Transfer-Encoding")
         if not self._headed or bounded:
             raise ConnectionResetError
         self._complete, self._lasts = True, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer."""
+        """Adds a header or a trailer. Raises ValueError if there are more than MAX_HEADERS."""
         if len(self.headers) == MAX_HEADERS:
             raise ValueError(f"more than {MAX_HEADERS} headers")
         self.headers.add(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head of an answer, perhaps of one that only announces another."""
+        """Reads the status at the end of a head, which may be that of an interim answer (1xx)."""
         self.status = self._parser.get_status_code()
         self._headed = self.status >= _NO_BODY_YET
         self._lasts = self._parser.should_keep_alive()
 
     def on_body(self, data: bytes) -> None:
-        """A part of the body."""
+        """Stores a part of the body."""
         self._spent = 0
         self._pieces.append(data)
 
     def on_message_begin(self) -> None:
-        """An answer begins: the one that is waited for, one that announces it, or one that nobody asked for."""
+        """Starts a new answer: the expected one or an interim one before it.
+
+        Raises ValueError for one after the expected one.
+        """
         if self._complete:
             raise ValueError("a second answer")
         self.headers = Headers()
 
     def on_message_complete(self) -> None:
-        """The answer is over, if it is the one that was waited for."""
+        """Marks the answer as complete, unless it was an interim one."""
         self._complete = self._headed
 
 
 def _as_sent(name: str) -> str | bytes:
-    """`name`, spared the tables of international names where it is none."""
+    """Returns an ASCII name as bytes, so that Python need not load its tables for international names."""
     return name.encode() if name.isascii() else name

@@ -1,7 +1,7 @@
-"""The time in an HTTP header, in the one form that a server may send (RFC 9110 5.6.7, IMF-fixdate).
+"""Reads the time in an HTTP header, in the one form that a server may send (RFC 9110 5.6.7, IMF-fixdate).
 
-`Sun, 06 Nov 1994 08:49:37 GMT`. `email.utils` reads that too, and its import takes an eighth of a bare interpreter;
-it reads the two forms of before 1995.
+`Sun, 06 Nov 1994 08:49:37 GMT`. `email.utils` reads that too, but its import takes an eighth of a bare interpreter; it
+is used only for the two obsolete forms.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ _LONGEST = 64
 
 
 def read(text: str) -> datetime:
-    """The time that `text` says; raises ValueError for what is none."""
+    """Returns the time in `text`. Raises ValueError if it is not a date."""
     if len(text) > _LONGEST:
         raise ValueError("too long for a date")
     match text.split():
         case [_, day, month, year, time, "GMT"] if month in _MONTHS:
             hour, minute, second = time.split(":")
-            # A leap second is the end of the one before.
+            # A leap second (60) is read as second 59.
             at = min(int(second), 59)
             return datetime(int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), at, tzinfo=UTC)
     from email.utils import parsedate_to_datetime
 
-    found = parsedate_to_datetime(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    parsed = parsedate_to_datetime(text)
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)

@@ -1,7 +1,7 @@
-"""kubeconfig files: read, and merged as kubectl merges them.
+"""Reads kubeconfig files and merges them as kubectl does.
 
-Of several files the first to name a context, a cluster, a user or a current context wins, and relative paths are
-relative to the file that they stand in.
+If several files define a context, a cluster, a user or a current context, the first one wins. Relative paths are
+relative to the file that contains them.
 https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
 """
 
@@ -28,14 +28,14 @@ class Extension(Wire, frozen=True):
 
 
 class ExecEnv(Wire, frozen=True):
-    """One environment variable for a plugin."""
+    """An environment variable for a plugin."""
 
     name: str
     value: str = ""
 
 
 class ExecStanza(Wire, frozen=True):
-    """`users[].user.exec` as written: `exec_plugin` reads it."""
+    """`users[].user.exec` as written; `exec_plugin` validates it."""
 
     api_version: str = ""
     command: str = ""
@@ -44,12 +44,12 @@ class ExecStanza(Wire, frozen=True):
     install_hint: str = ""
     provide_cluster_info: bool = False
     interactive_mode: str = ""
-    # A field that client-go refuses is better ignored than mistaken: it only narrows what the plugin may be.
+    # client-go does not read this field from a kubeconfig, so it is ignored.
     config: Any = msgspec.UNSET
 
 
 class Cluster(Wire, frozen=True, rename="kebab"):
-    """`clusters[].cluster`: where the server is and whom to trust."""
+    """`clusters[].cluster`: the server's address and its certificate authority."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -62,7 +62,7 @@ class Cluster(Wire, frozen=True, rename="kebab"):
 
 
 class User(Wire, frozen=True, rename="kebab"):
-    """`users[].user`: who we are."""
+    """`users[].user`: the client's credentials."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -111,21 +111,21 @@ class _File(Wire, frozen=True):
 
 
 class From(msgspec.Struct, frozen=True):
-    """The folder of the file that something was defined in; relative paths start there."""
+    """The folder of the file in which something is defined; relative paths start there."""
 
     folder: str
 
     def path(self, text: str) -> str:
-        """A file named in the kubeconfig."""
+        """Returns the path of a file named in the kubeconfig."""
         return os.path.join(self.folder, text)  # noqa: PTH118 (pathlib is not needed to talk to a cluster)
 
     def command(self, text: str) -> str:
-        """A program: with a slash in it a file relative to the kubeconfig, else a name to look up in PATH."""
+        """Returns a program's path: relative to the kubeconfig if it has a slash, else a name to look up in PATH."""
         return self.path(text) if "/" in text else text
 
 
 class Kubeconfig(msgspec.Struct, frozen=True):
-    """The merged files. Clusters and users come with the folder that their paths are relative to."""
+    """The merged files. Clusters and users come with the folder to which their paths are relative."""
 
     current_context: str
     contexts: dict[str, Context]
@@ -137,9 +137,10 @@ class Kubeconfig(msgspec.Struct, frozen=True):
 
 
 def load_files(paths: Iterable[str], *, required: bool) -> Kubeconfig:
-    """Read and merge `paths`, first one first; raises ConfigError for an unreadable or malformed file.
+    """Reads and merges `paths`, of which earlier ones take precedence.
 
-    A file that does not exist is skipped unless `required`, as kubectl treats KUBECONFIG and --kubeconfig.
+    A file that does not exist is skipped unless `required`, as kubectl treats KUBECONFIG and --kubeconfig. Raises
+    ConfigError for an unreadable or invalid file.
     """
     current = ""
     contexts: dict[str, Context] = {}
@@ -147,8 +148,8 @@ def load_files(paths: Iterable[str], *, required: bool) -> Kubeconfig:
     users: dict[str, tuple[User, From]] = {}
     for path in paths:
         file = _read(path, required=required)
-        here = "" if os.path.isabs(path) else os.getcwd()  # noqa: PTH109, PTH117
-        origin = From(os.path.dirname(From(here).path(path)))  # noqa: PTH120
+        working_directory = "" if os.path.isabs(path) else os.getcwd()  # noqa: PTH109, PTH117
+        origin = From(os.path.dirname(From(working_directory).path(path)))  # noqa: PTH120
         current = current or file.current_context
         contexts = {each.name: each.context for each in file.contexts} | contexts
         clusters = {each.name: (each.cluster, origin) for each in file.clusters} | clusters
@@ -157,7 +158,7 @@ def load_files(paths: Iterable[str], *, required: bool) -> Kubeconfig:
 
 
 def _read(path: str, *, required: bool) -> _File:
-    # Loading YAML is not needed to import a client.
+    # Imported here, so that importing a client does not load YAML.
     from kubekit.lang import yaml
 
     try:

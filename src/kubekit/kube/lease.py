@@ -1,8 +1,8 @@
 """Leader election on a Lease, with client-go's semantics: one process leads, the others wait until it is gone.
 
-A holder is believed to be alive for `lease_duration_s` after *we* last saw its record change; the times in the record
-are never compared with our clock, so clocks that differ between machines do no harm. A leader that cannot renew within
-`renew_deadline_s`, which is shorter, stops by itself before another one may start.
+A holder counts as alive for `lease_duration_s` after *this process* last saw its record change. The times in the record
+are never compared with the local clock, so that clocks may differ between machines. A leader that cannot renew within
+the shorter `renew_deadline_s` stops by itself before another one may start.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 
 _LEASES = resource_of(Lease)
 
-# Part of the retry period after which an attempt that got no answer is repeated: four attempts in a renew deadline, as
-# client-go has them, are too few where a third of all requests fail.
+# Fraction of the retry period after which an attempt without an answer is repeated: the four attempts of client-go in
+# a renew deadline are too few if a third of all requests fail.
 AFTER_TROUBLE = 0.1
-# Nobody waits longer for a process that ends; its lease then lasts as long as it was promised.
+# Seconds to wait for the release at the end; without it the lease expires after its duration.
 LONGEST_RELEASE_S = 2.0
 
 
 class LeaderElector:
-    """Competes for the Lease `namespace/name` as `identity`; all durations in seconds.
+    """Competes for the Lease `namespace/name` as `identity`; all durations are seconds.
 
-    `on_started` is called when leading begins, `on_stopped` when it has ended for any reason, before the lease is let
-    go: the next leader must not find us at work. `rand` gives numbers from 0 to 1 for the jitter of the waiting.
+    `on_started` is called when leading begins, `on_stopped` when it has ended for any reason, before the lease is
+    released, so that the next leader never runs beside this one. `rand` returns numbers from 0 to 1 for jitter.
     """
 
     def __init__(
@@ -69,11 +69,14 @@ class LeaderElector:
         self._seen_at = 0.0
         self._trouble = ""
         self.leading = False
-        # Why leading ended, where it was not cancelled.
+        # The reason why leading ended, if it was not cancelled.
         self.lost = ""
 
     async def run(self) -> None:
-        """Wait for the lease, lead while it can be renewed, then return. Cancelled while leading, it lets go first."""
+        """Waits for the lease and leads until it cannot be renewed.
+
+        If cancelled while leading, releases the lease first.
+        """
         await self._acquire()
         self.leading = True
         self._on_started()
@@ -86,31 +89,34 @@ class LeaderElector:
 
     async def _acquire(self) -> None:
         while not await self._try(self._renew_deadline_s):
-            # client-go's jitter of 1.2: those who wait for one lease do not ask in step.
+            # client-go's jitter of 1.2, so that waiting processes do not ask at the same time.
             await self._clock.sleep(self._pause_s() * (1 + 1.2 * self._rand()))
 
     async def _renew(self) -> str:
-        """Renew until that is over; why it is."""
+        """Renews the lease until that fails, and returns the reason."""
         deadline = self._clock.monotonic() + self._renew_deadline_s
-        while (left_s := deadline - self._clock.monotonic()) > 0:
-            await self._clock.sleep(min(self._pause_s(), left_s))
-            # Counted from before the attempt: others count from the moment when they see its result.
-            asked = self._clock.monotonic()
-            if asked >= deadline:
+        while (remaining_s := deadline - self._clock.monotonic()) > 0:
+            await self._clock.sleep(min(self._pause_s(), remaining_s))
+            # The deadline counts from before the attempt, because others count from when they see its result.
+            attempted_at = self._clock.monotonic()
+            if attempted_at >= deadline:
                 break  # what the attempt before it ran into says more than that there was no time for another
-            if await self._try(deadline - asked):
-                deadline = asked + self._renew_deadline_s
+            if await self._try(deadline - attempted_at):
+                deadline = attempted_at + self._renew_deadline_s
             elif self._seen is not None and self._seen.holder_identity not in {"", self._identity}:
-                # Every further second would be two leaders.
+                # Stops at once: otherwise there would be two leaders.
                 return f"{self._seen.holder_identity} holds it"
         return f"not renewed within {self._renew_deadline_s:g} s: {self._trouble or 'there was no time for an attempt'}"
 
     def _pause_s(self) -> float:
-        """Until the next attempt: soon after one that got no answer, or a few of those in a row are a lost lease."""
+        """Returns the seconds until the next attempt.
+
+        It is short after an attempt without an answer, because a few of those in a row would lose the lease.
+        """
         return self._retry_period_s * (AFTER_TROUBLE if self._trouble else 1)
 
     async def _try(self, within_s: float) -> bool:
-        """Take or renew the lease if it is free, ours or expired; False where that is not possible in `within_s`."""
+        """Takes or renews the lease if it is free, its own or expired; returns False if it cannot within `within_s`."""
         self._trouble = ""
         try:
             return await within(self._clock, within_s, self._take_or_renew())
@@ -128,11 +134,11 @@ class LeaderElector:
         if holder not in {"", self._identity} and not self._expired(lease.spec):
             return False
         now = self._clock.now()
-        ours = holder == self._identity
+        held = holder == self._identity
         spec = self._spec(
             now,
-            acquired=lease.spec.acquire_time or now if ours else now,
-            transitions=lease.spec.lease_transitions + (0 if ours else 1),
+            acquired=lease.spec.acquire_time or now if held else now,
+            transitions=lease.spec.lease_transitions + (0 if held else 1),
         )
         return await self._write(lease, spec)
 
@@ -176,7 +182,7 @@ class LeaderElector:
         }
 
     async def _release(self) -> None:
-        """Empty the holder, so that the next one need not wait; best effort, for we may be shut off."""
+        """Clears the holder, so that the next leader need not wait; best effort, since the server may be gone."""
         with suppress(KubeError, codec.DecodeError, TimeoutError):
             await within(self._clock, min(self._retry_period_s, LONGEST_RELEASE_S), self._let_go())
 
@@ -187,5 +193,5 @@ class LeaderElector:
 
 
 def _micro(when: datetime) -> str:
-    """A MicroTime as the API writes it."""
+    """Returns a MicroTime as the API writes it."""
     return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,8 +1,8 @@
-"""What lists and watches answer with: pages of objects, and events one a line.
+"""Decodes the answers of lists and watches: pages of objects, and one event per line.
 
-One object is decoded at a time from a watch, and one page from a list, into types that hold only what is read:
-that keeps 50,000 pods in tens of megabytes. A page that does not decode is decoded object by object, and an object that
-is not as its kind should be is named; it costs nothing but itself.
+A watch is decoded object by object, a list page by page, into types with only the needed fields: that keeps 50,000 pods
+in tens of megabytes. A page that does not decode is decoded object by object, so that only the invalid objects are
+missing, and they are named.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ JSON = dict[str, Any]
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
 
-# A list's own metadata is a few hundred bytes, most of it the token.
+# Bytes searched for the token: a list's own metadata has a few hundred, most of it the token.
 _HEAD_BYTES = 16_384
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
@@ -31,7 +31,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 class Page(msgspec.Struct, Generic[T], frozen=True):
     """Part of a list: its items, the list's version, and the token of the next part (empty on the last).
 
-    `undecoded` are the objects that are not as their kind should be.
+    `undecoded` are the objects that could not be decoded.
     """
 
     items: tuple[T, ...]
@@ -41,7 +41,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Listing(msgspec.Struct, Generic[T], frozen=True):
-    """A whole list, its pages put together; `incomplete` says why the server knows that there may be more."""
+    """A whole list, joined from its pages; `incomplete` has the reasons why the server says that there may be more."""
 
     items: list[T]
     resource_version: str
@@ -49,21 +49,24 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
     incomplete: tuple[str, ...] = ()
 
     def complete(self, what: object) -> list[T]:
-        """The items; raises DecodeError, naming the first object that could not be read, where there is one."""
+        """Returns the items.
+
+        Raises DecodeError, which names the first object that could not be decoded, if there is one.
+        """
         if self.undecoded:
             raise codec.DecodeError(f"{what} {self.undecoded[0]}")
         return self.items
 
 
 class WatchEvent(msgspec.Struct, Generic[K], frozen=True):
-    """One change. Of a BOOKMARK only `object.metadata.resource_version` means anything."""
+    """A change. Of a BOOKMARK only `object.metadata.resource_version` is meaningful."""
 
     type: EventType
     object: K
 
 
 class UndecodedEvent(msgspec.Struct, frozen=True):
-    """A change of an object that is not as its kind should be."""
+    """A change of an object that could not be decoded."""
 
     type: EventType
     object: Undecodable
@@ -95,9 +98,9 @@ class _RawEvent(Wire, frozen=True):
 
 
 def early_token(data: bytes) -> str:
-    """The token of the next page where it stands before the items, as an API server writes its own kinds; else empty.
+    """Returns the token of the next page if it precedes the items, as an API server writes its own kinds; else empty.
 
-    A quote inside a text is escaped, so the name and its colon are no text.
+    Quotes inside a string are escaped, so that the searched name with its colon cannot be part of a string.
     """
     before, items, _ = data[:_HEAD_BYTES].partition(b'"items":')
     if not items:
@@ -109,7 +112,7 @@ def early_token(data: bytes) -> str:
 
 
 def page_reader(kind: type[K]) -> Callable[[bytes], Page[K]]:
-    """A function from a list's body to its page; raises DecodeError."""
+    """Returns a function from a list's body to its page, which raises DecodeError."""
 
     def read(data: bytes) -> Page[K]:
         try:
@@ -122,7 +125,7 @@ def page_reader(kind: type[K]) -> Callable[[bytes], Page[K]]:
 
 
 def _piecemeal(kind: type[K], data: bytes) -> Page[K]:
-    """A page of which something does not fit: its objects one by one; raises DecodeError where it is no list."""
+    """Returns a page decoded object by object. Raises DecodeError if the body is not a list."""
     metadata = codec.decode(_Frame, data).metadata
     items: list[K] = []
     undecoded: list[Undecodable] = []
@@ -143,7 +146,7 @@ def _decoded(kind: type[K], data: bytes) -> K | Undecodable:
 
 
 def raw_page(data: bytes, resource: Resource) -> Page[JSON]:
-    """A list's body as a page of dicts with apiVersion and kind in place; raises DecodeError."""
+    """Returns a list's body as a page of dicts with apiVersion and kind set. Raises DecodeError."""
     document = codec.decode(dict[str, Any], data)
     metadata = codec.convert(ListMeta, document.get("metadata") or {})
     identity = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -152,9 +155,9 @@ def raw_page(data: bytes, resource: Resource) -> Page[JSON]:
 
 
 def watch_reader(kind: type[K], request: Request) -> Callable[[bytes], WatchEvent[K] | UndecodedEvent]:
-    """A function from a line of a watch to its event; raises DecodeError, and the ApiError of an ERROR line.
+    """Returns a function from a watch's line to its event, which raises DecodeError, and the ApiError of an ERROR line.
 
-    Of a bookmark only the metadata is read: servers fill the rest with whatever the kind's zero values are.
+    Only the metadata of a bookmark is read: servers fill the rest with the kind's zero values.
     """
 
     def read(line: bytes) -> WatchEvent[K] | UndecodedEvent:

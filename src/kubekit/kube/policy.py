@@ -1,7 +1,7 @@
-"""What a transport does after an answer that is not the one hoped for; the same for both transports, and without I/O.
+"""The retry policy after a failed attempt, shared by both transports and without I/O.
 
-Prevents the classic mistakes: hammering a server that said when to come back, sending a create twice, and giving up on
-a token that was renewed a second ago.
+Prevents common mistakes: sending again before the time that the server asked for, sending a create twice, and giving up
+on a token that was renewed a second ago.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import ApiError, ServerError, TooManyRequests, Unauthorized, Unreachable, error_of
 from kubekit.kube.request import Request
 
-# A wait that the server asks for is honoured in place up to this long and this often; beyond, the caller decides.
+# The transport waits as the server asks up to this long (seconds) and this often; beyond that the caller decides.
 LONGEST_WAIT_S = 30.0
 MOST_WAITS = 5
 
 
 class Timeouts(msgspec.Struct, frozen=True):
-    """Seconds to get a connection, and to get an answer over it."""
+    """Seconds to establish a connection, and to get an answer over it."""
 
     connect_s: float = 10.0
     answer_s: float = 60.0
@@ -33,14 +33,14 @@ DEFAULT_TIMEOUTS = Timeouts()
 
 
 class Again(msgspec.Struct, frozen=True):
-    """Send the request once more after `wait_s` seconds, with fresh credentials if `refresh`."""
+    """The decision to send a request again after `wait_s` seconds, with fresh credentials if `refresh`."""
 
     wait_s: float = 0.0
     refresh: bool = False
 
 
 class Attempts:
-    """The attempts at one request: which of them may be repeated, and when."""
+    """The attempts at one request: decides which of them may be repeated, and when."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -49,8 +49,12 @@ class Attempts:
         self._waits = 0
 
     def refused(self, code: int, headers: Mapping[str, str], body: bytes) -> Again:
-        """What to do after an answer that is not a success; raises its ApiError when that is all there is."""
+        """Returns how to send the request again after an error answer.
+
+        Raises its ApiError if it is not to be sent again.
+        """
         error = error_of(code, headers, body, self._request)
+        # A token may have been rotated since it was read; a second 401 is final.
         if isinstance(error, Unauthorized) and not self._refreshed:
             self._refreshed = True
             return Again(refresh=True)
@@ -61,7 +65,7 @@ class Attempts:
         return Again(wait_s=wait_s)
 
     def dropped(self, *, reused: bool) -> bool:
-        """Whether to try again after the connection broke: once, if it was an old one that the server had closed."""
+        """Returns whether to try again after a broken connection: once, if the server had closed an idle one."""
         again = reused and self._request.repeatable and not self._reconnected
         self._reconnected = True
         return again
@@ -69,22 +73,22 @@ class Attempts:
     def _wait_s(self, error: ApiError) -> float | None:
         if not isinstance(error, TooManyRequests | ServerError) or error.retry_after_s is None:
             return None
-        # Without the header a server error is not known to have done nothing.
+        # Without Retry-After, a server error may have had an effect, so the request is not repeated.
         return error.retry_after_s if error.retry_after_s <= LONGEST_WAIT_S and self._waits < MOST_WAITS else None
 
 
 def headers_of(
     request: Request, config: ClusterConfig, credential: Credential, user_agent: str
 ) -> list[tuple[str, str]]:
-    """All headers to send: the request's, who asks, and on whose behalf."""
+    """Returns all headers to send: those of the request, the credential and the impersonation."""
     # No compression: on a cluster's network it costs the server more time than it saves.
     fixed = [("User-Agent", user_agent), ("Accept-Encoding", "identity")]
-    who = [("Authorization", credential.authorization)] if credential.authorization else []
-    return [*fixed, *request.headers, *config.headers, *who]
+    authorization = [("Authorization", credential.authorization)] if credential.authorization else []
+    return [*fixed, *request.headers, *config.headers, *authorization]
 
 
 def unreachable(config: ClusterConfig, error: BaseException) -> Unreachable:
-    """The error for a connection that failed with `error`, whatever library raised it."""
+    """Returns the error for a connection that failed with `error`, whatever library raised it."""
     refused = isinstance(error, ConnectionRefusedError)
     return Unreachable(config.server, config.address, _detail(config, error), refused=refused)
 

@@ -1,7 +1,7 @@
-"""A request as a value, apart from sending it, so that paths, queries and content types are tested without a server.
+"""Requests as values, separate from sending them, so that they can be tested without a server.
 
-`urllib.parse` takes a tenth of a bare interpreter to import; what nearly all names, queries and servers are made of is
-put together and taken apart without it (docs/decisions/0043-a-command-in-five-interpreters.md).
+`urllib.parse` takes a tenth of a bare interpreter to import. So the common names, queries and server URLs are handled
+without it (docs/decisions/0043-a-command-in-five-interpreters.md).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 # RFC 3986 sub-delims and the like, which are allowed in a path segment: `system:node:a` stays readable in audit logs.
 _SEGMENT_SAFE = ":@!$&'()*+,;="
 _LOWER = "abcdefghijklmnopqrstuvwxyz0123456789.-"
-# What no quoting changes.
+# Characters that need no quoting.
 _PLAIN = frozenset(_LOWER + _LOWER.upper() + "_~")
 _PLAIN_HOST = frozenset(_LOWER)
 _PORT_DIGITS = 5
@@ -25,7 +25,7 @@ _PATCHES_THAT_REPEAT = ("application/apply-patch+yaml", "application/merge-patch
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One HTTP request to an API server; `path` is encoded already and starts with a slash, `query` is not encoded."""
+    """An HTTP request to an API server; `path` is percent-encoded and starts with a slash, `query` is not encoded."""
 
     method: str
     path: str
@@ -35,12 +35,12 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> str:
-        """Path and encoded query, as they stand in the request line."""
+        """The path and the encoded query, as they stand in the request line."""
         return f"{self.path}?{_encoded(self.query)}" if self.query else self.path
 
     @property
     def repeatable(self) -> bool:
-        """Whether sending it twice has the effect of sending it once, so a dropped connection may be retried."""
+        """Reports whether sending it twice has the same effect as once: then a dropped request may be repeated."""
         if self.method == "PATCH":
             return dict(self.headers).get("Content-Type", "") in _PATCHES_THAT_REPEAT
         return self.method in ("GET", "HEAD", "PUT", "DELETE")
@@ -50,14 +50,14 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, Generic[T], frozen=True):
-    """What to send, and what the bytes of its answer are. Of a watch, `decode` reads one line."""
+    """A request, and the decoder of its answer. For a watch, `decode` reads one line."""
 
     request: Request
     decode: Callable[[bytes], T]
 
 
 class ServerURL(msgspec.Struct, frozen=True):
-    """The parts of a server's URL, as `urllib.parse.urlsplit` has them."""
+    """The parts of a server's URL, as `urllib.parse.urlsplit` returns them."""
 
     scheme: str
     hostname: str | None
@@ -66,7 +66,7 @@ class ServerURL(msgspec.Struct, frozen=True):
 
 
 def server_url(text: str) -> ServerURL:
-    """The parts of `text`; raises ValueError for a URL that cannot be taken apart."""
+    """Returns the parts of `text`. Raises ValueError if the URL cannot be parsed."""
     scheme, _, rest = text.partition("://")
     host, colon, port = rest.partition(":")
     if scheme in ("http", "https") and host and _PLAIN_HOST.issuperset(host):
@@ -81,7 +81,7 @@ def server_url(text: str) -> ServerURL:
 
 
 def segment(text: str) -> str:
-    """`text` as one segment of a path; raises ValueError for what would name another path (as client-go does)."""
+    """Returns `text` as one segment of a path. Raises ValueError if it would change the path (as client-go does)."""
     if not text or text in (".", "..") or "/" in text or "%" in text:
         raise ValueError(f"{text!r} cannot be the name of an object: it would change the request's path")
     if _PLAIN.issuperset(text):

@@ -1,4 +1,4 @@
-"""Calls that ask about identities instead of objects: may I do this, and a token for that service account."""
+"""Calls about identities: access reviews, token reviews, and tokens of service accounts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUBJECT_REVIEWS = Resource(
 
 
 class Access(Wire, frozen=True):
-    """Whether one may; `denied` is a refusal that no other authorizer may overrule, `reason` is the server's."""
+    """The answer of an access review; `denied`: no other authorizer may allow it; `reason` is the server's."""
 
     allowed: bool = False
     denied: bool = False
@@ -31,14 +31,14 @@ class Access(Wire, frozen=True):
 
 
 class Token(Wire, frozen=True):
-    """A bound token and the end of its life."""
+    """A bound token and its expiration time."""
 
     token: str = ""
     expiration_timestamp: datetime | None = None
 
 
 class User(Wire, frozen=True):
-    """Who somebody is, as the API server knows them."""
+    """A user as the API server knows it."""
 
     username: str = ""
     uid: str = ""
@@ -47,7 +47,7 @@ class User(Wire, frozen=True):
 
 
 class Identity(Wire, frozen=True):
-    """Whose token it is; `error` says why it is nobody's."""
+    """The user to whom a token belongs; `error` is the reason why it belongs to nobody."""
 
     authenticated: bool = False
     user: User = User()
@@ -67,7 +67,7 @@ class _TokenRequest(Wire, frozen=True):
 
 
 def may_i(verb: str, resource: Resource, namespace: str = "", *, name: str = "", subresource: str = "") -> Call[Access]:
-    """Ask whether we may `verb` the resource; an empty `namespace` means in all of them."""
+    """Returns a call that asks whether the client may `verb` the resource; an empty `namespace` means all of them."""
     attributes = {
         "verb": verb,
         "group": resource.group,
@@ -87,13 +87,13 @@ def may_i(verb: str, resource: Resource, namespace: str = "", *, name: str = "",
 
 
 def who_is(token: str) -> Call[Identity]:
-    """Ask whose `token` this is, and whether it is good for this API server."""
+    """Returns a call that asks to whom `token` belongs, and whether it is valid for this API server."""
     body = {"apiVersion": TOKEN_REVIEWS.api_version, "kind": TOKEN_REVIEWS.kind, "spec": {"token": token}}
     return Call(calls.create(TOKEN_REVIEWS, body).request, lambda data: codec.decode(_TokenReview, data).status)
 
 
 def may(user: User, verb: str, path: str) -> Call[Access]:
-    """Ask whether `user` may `verb` what is served at `path` beside the API's resources."""
+    """Returns a call that asks whether `user` may `verb` the non-resource path `path`."""
     spec = {
         "user": user.username,
         "uid": user.uid,
@@ -108,7 +108,7 @@ def may(user: User, verb: str, path: str) -> Call[Access]:
 def token_request(
     service_account: str, namespace: str, *, audiences: Sequence[str] = (), expiration_s: int = 3600
 ) -> Call[Token]:
-    """Ask for a token of a service account; servers give no less than ten minutes."""
+    """Returns a call that requests a token of a service account; servers issue it for at least ten minutes."""
     body = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",

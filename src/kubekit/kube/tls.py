@@ -1,4 +1,4 @@
-"""The TLS context for a cluster and a credential; both transports use it."""
+"""The TLS context for a cluster and a credential, used by both transports."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OPEN_FILES = "/proc/self/fd"
 
 
 def context_for(config: ClusterConfig, credential: Credential) -> ssl.SSLContext | None:
-    """The context, or None for a plain http server; raises ConfigError for a certificate or key that cannot be used.
+    """Returns the context, or None for a plain http server. Raises ConfigError for an unusable certificate or key.
 
-    A credential plugin's client certificate goes before the kubeconfig's.
+    A credential plugin's client certificate takes precedence over the kubeconfig's.
     """
     if config.url.scheme != "https":
         return None
@@ -46,15 +46,15 @@ def _identify(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
 
 @contextmanager
 def _files(*contents: bytes) -> Iterator[list[str]]:
-    """Files of these contents, for the ssl module, which reads nothing else; they are ours alone, and gone at once."""
+    """Yields paths of private temporary files with these contents, because the ssl module reads only files."""
     if os.path.isdir(_OPEN_FILES) and hasattr(os, "memfd_create"):  # noqa: PTH112 (pathlib is not needed here)
         with ExitStack() as stack:
-            # In memory: quicker than a folder, and the key gets nowhere near a disk.
-            made = [stack.enter_context(open(os.memfd_create("runup"), "wb")) for _ in contents]  # noqa: PTH123
-            for file, content in zip(made, contents, strict=True):
+            # In memory, which is quicker than a folder, and keeps the key off the disk.
+            memory_files = [stack.enter_context(open(os.memfd_create("runup"), "wb")) for _ in contents]  # noqa: PTH123
+            for file, content in zip(memory_files, contents, strict=True):
                 file.write(content)
                 file.flush()
-            yield [f"{_OPEN_FILES}/{file.fileno()}" for file in made]
+            yield [f"{_OPEN_FILES}/{file.fileno()}" for file in memory_files]
         return
     import tempfile
 

@@ -1,10 +1,10 @@
-"""Keeps a cache equal to the server: list in pages, then follow the changes from the list's version on.
+"""Keeps a cache equal to the server: lists in pages, then watches the changes from the list's version on.
 
-What goes in: a client, a kind, a cache. What comes out: the cache, and in `cache.error` what exactly is missing when
-the kind cannot be read. Prevents silent staleness: an expired version (410) leads to a new list that is compared with
-the cache, a cut connection is resumed where it stopped, and a server in trouble is asked less and less often. One
-object that is not as its kind should be is named in `cache.undecoded`, and the others are followed all the same. Where
-the server says that it does not have everything, `cache.incomplete` has its words.
+In: a client, a kind, a cache. Out: the cache, with the exact reason in `cache.error` if the kind cannot be read.
+Prevents outdated caches: an expired version (410) leads to a new list that is compared with the cache, a broken
+connection is resumed where it stopped, and a failing server is asked at growing intervals. An object that cannot be
+decoded is named in `cache.undecoded`, and the others are still watched. If the server says that its answer is
+incomplete, `cache.incomplete` has the reasons.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from kubekit.kube.warnings import incompleteness
 K = TypeVar("K", bound=Object)
 
 # client-go's reflector: 800 ms doubling, and watches of 5 to 10 minutes so that they do not end all at once. It goes up
-# to 30 s, with its jitter to a minute, as long as nobody knows what the cluster is like once all is well again.
+# to 30 s, with its jitter to a minute, which would delay the discovery that the server is back for as long.
 FIRST_BACKOFF_S = 0.8
 LONGEST_BACKOFF_S = 10.0
 SHORTEST_WATCH_S = 300
-# A connection that is silent for so long, bookmarks included, is taken for dead however long the watch was to last.
+# Seconds without any event, bookmarks included, after which a connection counts as dead.
 LONGEST_SILENCE_S = 300.0
-# A watch that failed this often in a row is an error that readers must know of; one or two are a server's restart.
+# Consecutive failures of a watch that are reported as an error; one or two may be a restart of the server.
 PATIENCE = 3
 
 
 class Reflector(Generic[K]):
     """Fills `cache` with the objects of `kind` that match the selectors, for as long as `run` runs.
 
-    `resource` replaces the kind's own: `Reflector(client, Object, cache, resource=r)` follows the metadata alone.
-    `rand` gives numbers from 0 to 1 for the jitter. `listed_as` is what a list is read as, where that is less than what
-    a change is. A watch lasts at least `watch_s` seconds, and at most twice as long.
+    `resource` replaces the kind's own: `Reflector(client, Object, cache, resource=r)` watches only the metadata. `rand`
+    returns numbers from 0 to 1 for jitter. `listed_as` is the type for lists, if it has fewer fields than the type for
+    changes. A watch lasts at least `watch_s` seconds, and at most twice as long.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Reflector(Generic[K]):
         self._hurried = asyncio.Event()
 
     def hurry(self) -> None:
-        """Look again now if it waits after a failure: what was missing may be there."""
+        """Ends the wait after a failure, because what was missing may exist now."""
         if self._failures:
             self._hurried.set()
 
     async def run(self) -> None:
-        """List and watch until cancelled. Errors of the server end up in `cache.error`, never here."""
+        """Lists and watches until cancelled. Errors of the server are stored in `cache.error` and never raised."""
         relist = True
         while True:
             verb = "list" if relist else "watch"
@@ -92,7 +92,7 @@ class Reflector(Generic[K]):
                     relist, verb = False, "watch"
                 await self._watch()
             except Gone:
-                # Ours is too old. If even a fresh list's version is, the next failure counts.
+                # The version is too old. If even that of a new list is, the next failure is backed off.
                 relist = True
                 await self._pause_if_again()
             except (KubeError, codec.DecodeError) as error:
@@ -100,7 +100,7 @@ class Reflector(Generic[K]):
                 await self._failed(verb, error)
 
     async def _list(self) -> None:
-        found = await self._client.listing(
+        listing = await self._client.listing(
             self._listed_as,
             self._namespace,
             label_selector=self._label_selector,
@@ -108,10 +108,10 @@ class Reflector(Generic[K]):
             resource=self.resource,
             keep=self._cache.keep,
         )
-        self._cache.replace(found.items, found.resource_version, found.undecoded, found.incomplete)
+        self._cache.replace(listing.items, listing.resource_version, listing.undecoded, listing.incomplete)
 
     async def _watch(self) -> None:
-        """Follow one watch to its end; one that ends without a word counts as a failure, however politely it ends."""
+        """Follows one watch to its end; a watch that ends at once without an event counts as a failure."""
         timeout_s = int(self._watch_s * (1 + self._rand()))
         call = calls.watch(
             self._kind,
@@ -129,6 +129,7 @@ class Reflector(Generic[K]):
             async for event in events:
                 heard = True
                 self._take(event)
+        # A server or proxy that ends every watch at once would otherwise be asked in a tight loop.
         if not heard and self._clock.monotonic() - started < 1:
             raise Transient("the watch ended at once", reason="WatchEnded")
         self._failures = 0
@@ -137,6 +138,7 @@ class Reflector(Generic[K]):
         self._cache.recover(incompleteness(warnings))
 
     def _take(self, event: WatchEvent[K] | UndecodedEvent) -> None:
+        """Applies one event of the watch to the cache."""
         self._failures = 0
         match event:
             case UndecodedEvent(type="DELETED"):
@@ -151,7 +153,7 @@ class Reflector(Generic[K]):
                 self._cache.put(event.object)
 
     def _must_list_again(self, error: KubeError | codec.DecodeError) -> bool:
-        """Whether what stopped the watch may be about its version or a single event, which a list steps over."""
+        """Returns whether the error may concern the watch's version or a single event, which a new list gets past."""
         if isinstance(error, Transient):
             return self._failures + 1 >= PATIENCE
         return not isinstance(error, Forbidden | Unauthorized | ConfigError)
@@ -173,7 +175,7 @@ class Reflector(Generic[K]):
         await self._sleep(max(longest * (1 + self._rand()), retry_after_s or 0))
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait so long, or until somebody knows better."""
+        """Waits for `seconds`, or until `hurry` is called."""
         self._hurried.clear()
         alarm = asyncio.ensure_future(self._clock.sleep(seconds))
         hurried = asyncio.ensure_future(self._hurried.wait())
@@ -185,7 +187,7 @@ class Reflector(Generic[K]):
 
 
 def why_unreadable(verb: str, resource: Resource, namespace: str, error: KubeError | codec.DecodeError) -> str:
-    """What is missing, so that a person can supply it: the RBAC rule, the API, the credentials, or the server."""
+    """Returns what is missing, for a person to supply: the RBAC rule, the API, the credentials, or the server."""
     where = f' in namespace "{namespace}"' if namespace else ""
     match error:
         case Forbidden():

@@ -1,7 +1,7 @@
-"""A queue of keys for a controller: one entry a key, one worker a key, failures retried later and later.
+"""A queue of keys for a controller: one entry per key, one worker per key, retries with back-off.
 
-The semantics are client-go's `util/workqueue`: a key added while it is queued is the same entry, a key added while it
-is being worked on comes back when that is done, so no change is lost and no object has two workers.
+The semantics are those of client-go's `util/workqueue`: a key added while it is queued is the same entry, and a key
+added while it is being processed is queued again when that is done. So no change is lost and no object has two workers.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class QueueShutDown(Exception):
-    """The queue is shut down and empty: a worker ends."""
+    """The queue is shut down and empty, so that a worker ends."""
 
 
 class WorkQueue(Generic[Key]):
-    """Keys to work on. Workers loop over `get()`, work, `done(key)`, then `forget(key)` or `add_rate_limited(key)`.
+    """A queue of keys. Workers loop over `get()`, work, `done(key)`, then `forget(key)` or `add_rate_limited(key)`.
 
-    `first_backoff_s` doubles with each failure of a key up to `longest_backoff_s`. client-go has 5 ms and 1000 s; five
-    minutes of trouble would then be followed by five more of waiting, and our queues have a key or two.
+    `first_backoff_s` doubles with each failure of a key up to `longest_backoff_s`. client-go has 5 ms and 1000 s: five
+    minutes of failures would then be followed by five more of waiting, and these queues have only one or two keys.
     """
 
     def __init__(self, clock: Clock, *, first_backoff_s: float = 0.005, longest_backoff_s: float = 15.0) -> None:
@@ -43,7 +43,7 @@ class WorkQueue(Generic[Key]):
         self._shut_down = False
 
     def add(self, key: Key) -> None:
-        """Queue `key` unless it is queued; while it is worked on, queue it when that is done."""
+        """Queues `key` unless it is queued; while it is being processed, it is queued when that is done."""
         if self._shut_down or key in self._dirty:
             return
         self._dirty.add(key)
@@ -52,7 +52,7 @@ class WorkQueue(Generic[Key]):
             self._changed.set()
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Add `key` when `seconds` have passed; of several delays of one key the soonest counts."""
+        """Queues `key` after `seconds`; of several delays for one key the shortest counts."""
         if self._shut_down:
             return
         if seconds <= 0:
@@ -67,22 +67,22 @@ class WorkQueue(Generic[Key]):
         self._changed.set()
 
     def add_rate_limited(self, key: Key) -> None:
-        """Add `key` after its back-off, which doubles each time until `forget`."""
+        """Queues `key` after its back-off, which doubles each time until `forget`."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        # The exponent is capped: 2**1100 is no float.
+        # The exponent is capped, because 2**1100 exceeds a float.
         self.add_after(key, min(self._first_backoff_s * 2.0 ** min(failures, 64), self._longest_backoff_s))
 
     def failures(self, key: Key) -> int:
-        """How often `key` was added with a back-off since it was last forgotten."""
+        """Returns how often `key` was added with a back-off since it was last forgotten."""
         return self._failures.get(key, 0)
 
     def forget(self, key: Key) -> None:
-        """Start the back-off of `key` from the beginning: it succeeded."""
+        """Resets the back-off of `key` after a success."""
         self._failures.pop(key, None)
 
     def done(self, key: Key) -> None:
-        """Say that the work on `key`, from `get`, has ended."""
+        """Marks the work on `key`, from `get`, as ended."""
         self._processing.discard(key)
         if key in self._dirty:
             self._queue.append(key)
@@ -92,14 +92,14 @@ class WorkQueue(Generic[Key]):
         return len(self._queue)
 
     def shut_down(self) -> None:
-        """Take no more keys; what is queued is still handed out, what is delayed is dropped."""
+        """Accepts no more keys; queued keys are still handed out, delayed ones are dropped."""
         self._shut_down = True
         self._timers.clear()
         self._due.clear()
         self._changed.set()
 
     async def get(self) -> Key:
-        """The next key, now being worked on; raises QueueShutDown when there will be none."""
+        """Returns the next key and marks it as being processed. Raises QueueShutDown if there will be none."""
         while True:
             self._move_due()
             if self._queue:
@@ -116,13 +116,13 @@ class WorkQueue(Generic[Key]):
         now = self._clock.monotonic()
         while self._timers and self._timers[0][0] <= now:
             due, _, key = heapq.heappop(self._timers)
-            # A later delay of a key that was then given a sooner one is void.
+            # A later delay is void if the key got a shorter one since.
             if self._due.get(key) == due:
                 del self._due[key]
                 self.add(key)
 
     async def _wait(self) -> None:
-        """Wait for a change, or for the first delay to pass; every waiting worker wakes and looks for itself."""
+        """Waits for a change, or for the first delay to pass; every waiting worker wakes and checks for itself."""
         if not self._timers:
             await self._changed.wait()
             return

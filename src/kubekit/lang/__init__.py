@@ -1,4 +1,4 @@
-"""The languages that cluster files are written in: YAML with Kubernetes' scalar rules, CEL, quantities, Go durations.
+"""The languages of cluster files: YAML with Kubernetes' scalar rules, CEL, quantities, Go durations.
 
-Bottom layer: imports nothing of runup's.
+This is the bottom layer: it imports no other package of runup.
 """

@@ -38,27 +38,27 @@ Hints = Mapping[str, str]  # variable -> dyn, bool, int, double, string, bytes, 
 
 
 class CelError(ValueError):
-    """What every error of this module is."""
+    """Base of this module's errors."""
 
 
 class CelSyntaxError(CelError):
-    """The expression does not compile; the message shows the place, as the API server shows it."""
+    """The expression does not compile; the message shows the place, as the API server does."""
 
 
 class CelEvaluationError(CelError):
-    """The expression cannot be answered for these values: a missing key, a wrong type, a division by zero."""
+    """The expression has no value for these variables: a missing key, a wrong type, a division by zero."""
 
 
 class CelBudgetError(CelEvaluationError):
-    """More than 10,000 iterations. Not an answer: range over fewer objects."""
+    """The evaluation took more than 10,000 iterations and has no result; the expression must range over less."""
 
 
-# An optional cannot be handed in, so it travels as a list of none or one under this name.
+# The engine takes no optional values, so one is passed as a list of zero or one items under this name.
 _CARRIER = "_optional_{}"
 
 
 class Program:
-    """A compiled expression; evaluate it as often as needed."""
+    """A compiled expression, which can be evaluated any number of times."""
 
     __slots__ = ("_error", "_expression", "_optionals", "expression", "result_type")
 
@@ -70,9 +70,9 @@ class Program:
         self._optionals = optionals
 
     def evaluate(self, variables: Mapping[str, Any]) -> Any:
-        """The expression's value for `variables`; raises CelBudgetError and CelEvaluationError.
+        """Returns the expression's value for `variables`. Raises CelBudgetError and CelEvaluationError.
 
-        Values are real dicts and lists of JSON's types. An optional variable is None for none.
+        Values are plain dicts and lists of JSON types. An absent optional variable is None.
         """
         data = dict(variables)
         for name in self._optionals:
@@ -89,7 +89,7 @@ class Program:
 
 
 def compile_cel(expression: str, variables: Hints, functions: tuple[Function, ...] = ()) -> Program:
-    """Compile `expression` for `variables` (name -> type hint) and further `functions`; raises CelSyntaxError."""
+    """Compiles `expression` for `variables` (name -> type hint) and additional `functions`. Raises CelSyntaxError."""
     optionals = frozenset(name for name, hint in variables.items() if hint == "optional")
     source = _with_optionals(expression, optionals)
     env = _environment(tuple(sorted(variables.items())), functions)
@@ -102,7 +102,7 @@ def compile_cel(expression: str, variables: Hints, functions: tuple[Function, ..
 
 @cache
 def _engine() -> Any:
-    """The library, read when something is compiled: 18 MiB, which an operator that compiles nothing does without."""
+    """Returns the CEL library, imported on first use: it takes 18 MiB, which an operator without CEL rules saves."""
     from cel_expr_python import cel
 
     return cel
@@ -127,6 +127,7 @@ def _types() -> dict[str, Any]:
 
 
 def _with_optionals(expression: str, names: frozenset[str]) -> str:
+    """Returns the expression with each optional variable bound to the value in its list."""
     for name in sorted(names):
         carrier = _CARRIER.format(name)
         value = f"(size({carrier}) == 0 ? optional.none() : optional.of({carrier}[0]))"
@@ -151,18 +152,18 @@ def _environment(variables: tuple[tuple[str, str], ...], functions: tuple[Functi
         ext_encoders.ExtEncoders(),
         ext_bindings.ExtBindings(),
         ext_optional.ExtOptional(),
-        # As an extension and last: only so may a function add overloads to one that exists, such as indexOf.
+        # An extension, and the last one: only then may a function add overloads to an existing one, such as indexOf.
         cel.CelExtension("kubernetes", _declarations((*FUNCTIONS, *functions))),
     ]
     return cel.NewEnv(variables=types, extensions=extensions)
 
 
 def _declarations(functions: tuple[Function, ...]) -> list[Any]:
-    """One declaration a name; the overloads keep the order of the table."""
+    """Returns one declaration per name; its overloads keep the order of the table."""
     overloads: dict[str, list[Any]] = {}
     for function in functions:
         overloads.setdefault(function.name, []).append(_overload(function))
-    return [_engine().FunctionDecl(name, found) for name, found in overloads.items()]
+    return [_engine().FunctionDecl(name, same_name) for name, same_name in overloads.items()]
 
 
 def _overload(function: Function) -> Any:
@@ -182,7 +183,7 @@ def _guarded(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Arguments arrive as lists and dicts of engine values: make them Python's own."""
+    """Returns an argument with its engine values converted to Python's own."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
@@ -195,12 +196,12 @@ _MISSING_KEY = re.compile(r'Key not found in map : "(.*)"', re.DOTALL)
 
 
 def _tidy(text: str) -> str:
-    """The compiler's text without the status codes that wrap it."""
+    """Returns the compiler's text without the status codes around it."""
     return re.sub(r" \[[A-Z_]+\]$", "", _STATUS.sub("", text))
 
 
 def _evaluation_error(reason: str) -> CelEvaluationError:
-    """The engine's reason in the words of cel-go, which users of Kubernetes know."""
+    """Returns the error for the engine's reason, in the words of cel-go, which users of Kubernetes know."""
     text = _tidy(reason)
     if "teration budget exceeded" in text or "iteration limit" in text.lower():
         return CelBudgetError("operation cancelled: actual cost limit exceeded (10000 iterations)")

@@ -1,6 +1,6 @@
-"""Kubernetes' functions for CEL, as a table: name, parameter kinds, result kind, and a Python function.
+"""Kubernetes' functions for CEL as a table: name, parameter kinds, result kind, and a Python function.
 
-Values with no CEL type of their own travel as maps with one marking member each (`quantity`, `ip`, `cidr`, `semver`,
+Values without a CEL type of their own are maps with one marking member each (`quantity`, `ip`, `cidr`, `semver`,
 `url`), in a canonical form, so that `==` means what it means in Kubernetes. Semantics:
 k8s.io/apiserver/pkg/cel/library.
 """
@@ -27,7 +27,10 @@ Tagged = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function for expressions. A member's first parameter stands before the dot. It may raise ValueError."""
+    """A function for expressions.
+
+    A member function's first parameter stands before the dot. It may raise ValueError.
+    """
 
     name: str
     parameters: tuple[Kind, ...]
@@ -83,7 +86,7 @@ def _semver(text: str, normalize: bool = False) -> Tagged:
 
 
 def _normalized(text: str) -> str:
-    """`v01.2` as `1.2.0`: what semver(text, true) forgives."""
+    """Returns `v01.2` as `1.2.0`, which semver(text, true) tolerates."""
     match = re.fullmatch(r"v?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?([-+].*)?", text)
     if match is None:
         return text
@@ -139,7 +142,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _ip(value: Any) -> Tagged:
-    """`ip("10.0.0.1")`, and `cidr(...).ip()`."""
+    """Returns the address for `ip("10.0.0.1")` and for `cidr(...).ip()`."""
     if isinstance(value, str):
         return {"ip": str(_address(value))}
     return {"ip": value["address"]}
@@ -209,12 +212,12 @@ def _find(text: str, pattern: str) -> str:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match.group(0) for match in re.finditer(pattern, text)]
-    return found if limit < 0 else found[:limit]
+    matches = [match.group(0) for match in re.finditer(pattern, text)]
+    return matches if limit < 0 else matches[:limit]
 
 
 def _is_sorted(items: list[Any]) -> bool:
-    return all(left <= right for left, right in pairwise(items))
+    return all(item <= following for item, following in pairwise(items))
 
 
 def _extreme(choose: Callable[[list[Any]], Any], name: str) -> Callable[[list[Any]], Any]:

@@ -1,7 +1,7 @@
-"""Texts made short enough for a place that has limits, with the number of what is left out.
+"""Shortens texts for places with size limits, and says how much was left out.
 
-Lengths are bytes as the API server stores them (JSON as Go writes it): what fits in bytes fits in characters too.
-Cutting what fits changes nothing, so it may be done again and again.
+Lengths are bytes as the API server stores them (JSON as Go writes it): a text that fits in bytes fits in characters
+too. A text that fits is not changed, so that cutting it again has no effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ENDING = 40
 
 
 def stored_bytes(text: str) -> int:
-    """How many bytes `text` takes inside a stored object: Go writes `<`, `>` and `&` as six."""
+    """Returns the number of bytes that `text` takes inside a stored object: Go writes `<`, `>` and `&` as six."""
     data = text.encode("utf-8", "surrogatepass")
     one_more = len(data) - len(data.translate(None, b'"\\\n\t'))
     five_more = len(data) - len(data.translate(None, b"<>&"))
@@ -23,7 +23,10 @@ def stored_bytes(text: str) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """`text` where it takes at most `limit` bytes, else its head and how many characters follow; `limit` from 64 on."""
+    """Returns `text` if it takes at most `limit` bytes, else its beginning and the number of characters left out.
+
+    `limit` is at least 64.
+    """
     if stored_bytes(text) <= limit:
         return text
     end = _fitting(text, limit - _ENDING)
@@ -31,7 +34,10 @@ def cut(text: str, limit: int) -> str:
 
 
 def joined(parts: Sequence[str], separator: str, limit: int) -> str:
-    """All of `parts`, else as many as fit, whole, and how many more there are; a first one that is too long is cut."""
+    """Returns all `parts` joined, or as many whole ones as fit and the number left out.
+
+    A first part that does not fit is cut.
+    """
     whole = separator.join(parts)
     if stored_bytes(whole) <= limit:
         return whole

@@ -1,6 +1,6 @@
-"""Formats of strings that an OpenAPI schema may name, judged as kube-openapi's strfmt judges them.
+"""Checks the string formats that an OpenAPI schema may name, by the rules of kube-openapi's strfmt.
 
-In: a format's name and a string. Out: whether it fits; an unknown format always does, as for the API server.
+In: a format's name and a string. Out: whether it matches; an unknown format always does, as for the API server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORD_DURATION = Pattern(
 
 
 def is_date(text: str) -> bool:
-    """`2026-11-21`."""
+    """Returns whether `text` is a date such as `2026-11-21`."""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         return False
     try:
@@ -38,7 +38,7 @@ def is_date(text: str) -> bool:
 
 
 def is_date_time(text: str) -> bool:
-    """RFC 3339, either case of T and Z."""
+    """Returns whether `text` is an RFC 3339 time, with T and Z in either case."""
     day, separator, time = text.lower().partition("t")
     match = _TIME.fullmatch(time)
     if not separator or not is_date(day) or match is None:
@@ -48,7 +48,7 @@ def is_date_time(text: str) -> bool:
 
 
 def is_uri(text: str) -> bool:
-    """An absolute URL, or an absolute path."""
+    """Returns whether `text` is an absolute URL or an absolute path."""
     try:
         parse_request_uri(text)
     except URLError:
@@ -114,6 +114,6 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 
 
 def is_format(name: str, text: str) -> bool:
-    """Whether `text` has the format `name`; formats that the API server does not know accept everything."""
+    """Returns whether `text` has the format `name`; formats that the API server does not know accept everything."""
     check = _CHECKS.get(name)
     return check is None or check(text)

@@ -1,4 +1,4 @@
-"""Text as Go's standard library writes and reads it: quoting (`%q`) and durations. Pure.
+"""Writes and reads text as Go's standard library does: quoting (`%q`) and durations. Pure.
 
 Durations are integers of nanoseconds here, as in Go: rounding and a quirk of `oc` depend on the last digit.
 """
@@ -22,7 +22,7 @@ _ESCAPES = {
 
 
 def quoted(text: str) -> str:
-    """`text` as Go's `%q` prints it."""
+    """Returns `text` as Go's `%q` prints it."""
     return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _code(char)) for char in text) + '"'
 
 
@@ -34,39 +34,41 @@ def _code(char: str) -> str:
 
 
 def nanoseconds(span: timedelta) -> int:
-    """`span` as Go counts it."""
+    """Returns `span` in nanoseconds, as Go counts it."""
     return ((span.days * 86400 + span.seconds) * 1_000_000 + span.microseconds) * 1000
 
 
 def between(later: datetime, earlier: datetime) -> int:
-    """Nanoseconds from `earlier` to `later`."""
+    """Returns the nanoseconds from `earlier` to `later`."""
     return nanoseconds(later - earlier)
 
 
 def rounded(duration: int, unit: int) -> int:
-    """To the nearest multiple of `unit`, half of one away from zero (Go's `Round`)."""
+    """Returns the nearest multiple of `unit`, with halves rounded away from zero (Go's `Round`)."""
     whole = (abs(duration) + unit // 2) // unit * unit
     return whole if duration >= 0 else -whole
 
 
 def truncated(duration: int, unit: int) -> int:
-    """To the multiple of `unit` towards zero (Go's `Truncate`)."""
+    """Returns the multiple of `unit` towards zero (Go's `Truncate`)."""
     whole = abs(duration) // unit * unit
     return whole if duration >= 0 else -whole
 
 
 def go_duration(duration: int) -> str:
-    """`duration` as Go prints it: `1h0m5s`, `368.975µs`, `0s`."""
+    """Returns `duration` as Go prints it: `1h0m5s`, `368.975µs`, `0s`."""
     if duration == 0:
         return "0s"
-    sign, left = ("-" if duration < 0 else ""), abs(duration)
-    if left < SECOND:
-        unit, size = next((unit, size) for unit, size in (("ns", 1), ("µs", 1000), ("ms", 10**6)) if left < size * 1000)
-        return f"{sign}{_decimal(left, size)}{unit}"
-    hours, left = divmod(left, HOUR)
-    minutes, left = divmod(left, MINUTE)
+    sign, remaining = ("-" if duration < 0 else ""), abs(duration)
+    if remaining < SECOND:
+        unit, size = next(
+            (unit, size) for unit, size in (("ns", 1), ("µs", 1000), ("ms", 10**6)) if remaining < size * 1000
+        )
+        return f"{sign}{_decimal(remaining, size)}{unit}"
+    hours, remaining = divmod(remaining, HOUR)
+    minutes, remaining = divmod(remaining, MINUTE)
     head = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
-    return f"{sign}{head}{_decimal(left, SECOND)}s"
+    return f"{sign}{head}{_decimal(remaining, SECOND)}s"
 
 
 def _decimal(value: int, unit: int) -> str:
@@ -77,25 +79,25 @@ def _decimal(value: int, unit: int) -> str:
 
 
 def parse_duration(text: str) -> int | None:
-    """Nanoseconds of a Go duration such as `10m0s`, or None if it is none."""
+    """Returns the nanoseconds of a Go duration such as `10m0s`, or None if `text` is not one."""
     body = text[1:] if text.startswith(("-", "+")) else text
-    total = at = 0
-    # One part after the other, so that there is one pattern to compile.
-    while found := _PART.match(body, at):
-        whole, _, part = found[1].partition(".")
-        unit = _UNITS[found[2]]
+    total = position = 0
+    # Part by part, so that only one pattern has to be compiled.
+    while part_match := _PART.match(body, position):
+        whole, _, part = part_match[1].partition(".")
+        unit = _UNITS[part_match[2]]
         total += int(whole or "0") * unit + int(part or "0") * unit // 10 ** len(part)
-        at = found.end()
-    if body != "0" and (not body or at < len(body)):
+        position = part_match.end()
+    if body != "0" and (not body or position < len(body)):
         return None
     return -total if text.startswith("-") else total
 
 
 def short_duration(duration: int) -> str:
-    """`duration` as the status command prints it: `now`, `5h`, `1h59m`, `6s`.
+    """Returns `duration` as the status command prints it: `now`, `5h`, `1h59m`, `6s`.
 
-    A fraction is cut off with its unit and replaced by seconds, so that 368.975µs reads 6m8s; oc does the same, and its
-    published outputs show it.
+    A fraction is cut off with its unit and replaced by seconds, so that 368.975µs becomes 6m8s. oc does the same, as
+    its published outputs show.
     """
     text = go_duration(duration)
     if text == "0s":

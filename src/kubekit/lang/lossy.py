@@ -1,7 +1,7 @@
-"""A stream for logs that loses lines where it cannot be written, such as on a full disk.
+"""A stream for logs that drops lines that cannot be written, for example on a full disk.
 
-What is logged is told beside the work: a process whose log has no room does its work all the same, and a line that
-cannot be written must not end the loop that wrote it.
+Logging must not interrupt the work: a process whose log is full goes on, and a line that cannot be written must not end
+the loop that wrote it.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Any, TextIO
 
 
 class Lossy:
-    """`stream`, whose errors are nobody's business; a closed one (ValueError) counts as full."""
+    """A wrapper of `stream` that ignores its errors; a closed stream (ValueError) counts as full."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, or lose, `text`."""
+        """Writes `text`, or drops it if that fails."""
         with suppress(OSError, ValueError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Write, or go on keeping, what is buffered."""
+        """Writes the buffered text, or keeps it if that fails."""
         with suppress(OSError, ValueError):
             self._stream.flush()
 

@@ -1,7 +1,7 @@
-"""A regular expression that is compiled when it is first used.
+"""A regular expression that is compiled on first use.
 
-Compiling takes from a tenth of a millisecond to several, and most commands use few of the patterns of the modules that
-they import. After the first use a method is that of the compiled pattern itself.
+Compiling takes from a tenth of a millisecond to several, and most commands use few of the patterns in the modules that
+they import. After the first use, a method is that of the compiled pattern itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Find = Callable[..., re.Match[str] | None]
 
 
 class Pattern:
-    """As `re.compile(pattern, flags)`; a pattern that is none raises `re.error` at its first use."""
+    """A lazy `re.compile(pattern, flags)`; an invalid pattern raises `re.error` on first use."""
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
         self.pattern = pattern
@@ -27,25 +27,25 @@ class Pattern:
 
     @cached_property
     def fullmatch(self) -> Find:
-        """See `re.Pattern.fullmatch`."""
+        """The compiled pattern's `re.Pattern.fullmatch`."""
         return self._compiled.fullmatch
 
     @cached_property
     def match(self) -> Find:
-        """See `re.Pattern.match`."""
+        """The compiled pattern's `re.Pattern.match`."""
         return self._compiled.match
 
     @cached_property
     def search(self) -> Find:
-        """See `re.Pattern.search`."""
+        """The compiled pattern's `re.Pattern.search`."""
         return self._compiled.search
 
     @cached_property
     def sub(self) -> Callable[..., str]:
-        """See `re.Pattern.sub`."""
+        """The compiled pattern's `re.Pattern.sub`."""
         return self._compiled.sub
 
     @cached_property
     def findall(self) -> Callable[..., list[Any]]:
-        """See `re.Pattern.findall`."""
+        """The compiled pattern's `re.Pattern.findall`."""
         return self._compiled.findall

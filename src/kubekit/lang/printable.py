@@ -22,37 +22,37 @@ _LONGEST_ESCAPE = 6
 
 
 def printable(text: str) -> str:
-    """`text` with an escape for each character that does more than being read. Doing it twice changes nothing."""
-    # What the pattern looks for is not printable for Python either, and compiling it takes longer than most texts.
+    """Returns `text` with control and direction characters escaped. Doing it twice changes nothing."""
+    # Python does not count the pattern's characters as printable either; compiling it takes longer than most texts.
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return _HAZARD.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
-    """The same for a place that has one line: a table's cell, a name in a sentence."""
+    """Returns `text` escaped and on one line, for a table's cell or a name in a sentence."""
     return printable(text).replace("\n", "\\n")
 
 
 def encoded(text: str) -> str:
-    """JSON text (or YAML whose strings are double-quoted) that means the same, without such characters in it."""
+    """Returns JSON text (or YAML with double-quoted strings) of the same value without such characters in it."""
     return text if text.isascii() and "\x7f" not in text else _HAZARD.sub(_encode, text)
 
 
 def as_json(value: Any) -> str:
-    """`value` as indented JSON that is safe to show; a program reads the very same value back."""
+    """Returns `value` as indented JSON that is safe to show; a program reads the same value back."""
     import json  # not needed to start
 
     return encoded(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def is_hazardous(text: str) -> bool:
-    """Whether `text` has a character that `printable` would replace."""
+    """Returns whether `text` has a character that `printable` would escape."""
     return _HAZARD.search(text) is not None
 
 
 def everywhere(value: Any) -> Any:
-    """`value` (dicts, lists, text) with every text printable."""
+    """Returns `value` (dicts, lists, text) with every text made printable."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
@@ -63,10 +63,10 @@ def everywhere(value: Any) -> Any:
 
 
 def boundary(text: str, end: int) -> int:
-    """The greatest place up to `end` where `text` may be cut without leaving half of an escape."""
+    """Returns the greatest position up to `end` at which `text` can be cut without splitting an escape."""
     for start in range(max(0, end - _LONGEST_ESCAPE + 1), end):
-        found = _ESCAPE.match(text, start)
-        if found is not None and found.end() > end:
+        escape = _ESCAPE.match(text, start)
+        if escape is not None and escape.end() > end:
             return start
     return end
 

@@ -1,4 +1,4 @@
-"""Kubernetes quantities: `500m`, `10Gi`, `1e3`. Exact, as apimachinery's resource.Quantity is."""
+"""Kubernetes quantities such as `500m`, `10Gi`, `1e3`: exact, as apimachinery's resource.Quantity is."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _UNITS = {suffix: Decimal(1024) ** power for suffix, power in _BINARY.items()} |
 
 
 class QuantityError(ValueError):
-    """The text is no quantity."""
+    """The text is not a quantity."""
 
 
 def parse_quantity(text: str) -> Decimal:
-    """The number that `text` stands for, in units (bytes, cores); raises QuantityError."""
+    """Returns the number that `text` stands for, in units (bytes, cores). Raises QuantityError."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise QuantityError(
@@ -32,7 +32,7 @@ def parse_quantity(text: str) -> Decimal:
     try:
         value = Decimal(number) * _unit(suffix)
     except (ArithmeticError, ValueError) as error:
-        # An exponent beyond all that is counted.
+        # The exponent exceeds what Decimal can represent.
         raise QuantityError(str(error) or "unable to parse quantity's suffix") from error
     return -value if sign == "-" else value
 
@@ -47,20 +47,21 @@ def _unit(suffix: str) -> Decimal:
 
 
 def plain(value: Decimal) -> str:
-    """`value` as one canonical text: equal quantities have equal texts, whatever they were written in."""
+    """Returns `value` as one canonical text: equal quantities have equal texts, whatever their suffixes were."""
     text = format(value, "f")
     return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
 
 
 def canonical(text: str) -> str:
-    """`text` as an API server writes it back (`1000m` is `1`, `1024Mi` is `1Gi`); raises QuantityError.
+    """Returns `text` as an API server writes it back (`1000m` is `1`, `1024Mi` is `1Gi`). Raises QuantityError.
 
-    The form (binary, decimal, exponent) is kept, factors of 1024 or 1000 go into the suffix, and nothing is smaller
-    than a nano: apimachinery's pkg/api/resource/quantity.go.
+    The form (binary, decimal, exponent) is kept, factors of 1024 or 1000 go into the suffix, and values are rounded up
+    to multiples of a nano: apimachinery's pkg/api/resource/quantity.go.
     """
     value = parse_quantity(text).quantize(_NANO, rounding=ROUND_UP, context=_EXACT)
     if not value:
         return "0"
+    # Binary suffixes are kept only for whole numbers of at least 1024, as in Quantity.CanonicalizeBytes.
     if text[-1:] == "i" and abs(value) >= 1024 and value == value.to_integral_value():
         return _scaled(value, Decimal(1024), dict(enumerate(["", *_BINARY])))
     powers = {power // 3: f"e{power}" for power in range(-9, 100, 3)} | {0: ""}
@@ -75,7 +76,7 @@ def _is_exponent(text: str) -> bool:
 
 
 def _scaled(value: Decimal, base: Decimal, suffixes: dict[int, str]) -> str:
-    """`value` with the largest suffix that leaves a whole number."""
+    """Returns `value` with the largest suffix that leaves a whole number."""
     for power in sorted(suffixes, reverse=True):
         number = value / base**power if power >= 0 else value * base**-power
         if number == number.to_integral_value():

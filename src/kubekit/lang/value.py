@@ -1,7 +1,8 @@
-"""Values of a few named parts, for modules on the way of every command.
+"""Immutable values with named parts, for modules that every command imports.
 
-As `typing.NamedTuple` without being a tuple, whose class takes ten times as long to make: a command imports a dozen of
-them, which was a quarter of a bare interpreter. Where a decoder is imported anyway `msgspec.Struct` does the same.
+They resemble `typing.NamedTuple` without being tuples: a NamedTuple class takes ten times as long to create, which for
+the dozen of a command was a quarter of a bare interpreter. Where msgspec is imported anyway, `msgspec.Struct` serves
+the same purpose.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
 
 @dataclass_transform(frozen_default=True)
 class Value:
-    """Subclasses name their parts by annotations, with defaults that nobody changes; not to be derived from again."""
+    """Base of values. Subclasses name their parts by annotations, with immutable defaults; they have no subclasses."""
 
     _names: ClassVar[tuple[str, ...]] = ()
 
@@ -30,7 +31,7 @@ class Value:
         raise AttributeError(f"{name} of {type(self).__name__} cannot be changed")
 
     def replaced(self, **changes: Any) -> Self:
-        """The same with other parts."""
+        """Returns a copy with other parts."""
         return type(self)(**{**vars(self), **changes})
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""SemVer, as releases use it: strict, no leading `v`, build metadata ignored when comparing."""
+"""Semantic versions of releases: strict, no leading `v`, build metadata ignored when comparing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 class VersionError(ValueError):
-    """The text is no semantic version."""
+    """The text is not a semantic version."""
 
 
 @total_ordering
 class Version:
-    """A semantic version that remembers how it was written."""
+    """A semantic version that keeps its original text."""
 
     __slots__ = ("_parsed", "text")
 
@@ -30,22 +30,22 @@ class Version:
 
     @property
     def major(self) -> int:
-        """The first number."""
+        """The major number."""
         return int(self._parsed.major)
 
     @property
     def minor(self) -> int:
-        """The second number."""
+        """The minor number."""
         return int(self._parsed.minor)
 
     @property
     def patch(self) -> int:
-        """The third number."""
+        """The patch number."""
         return int(self._parsed.patch)
 
     @property
     def prerelease(self) -> str:
-        """What stands between `-` and `+`, or nothing."""
+        """The part between `-` and `+`, or an empty string."""
         return self._parsed.prerelease or ""
 
     def __eq__(self, other: object) -> bool:
@@ -54,6 +54,7 @@ class Version:
     def __lt__(self, other: Version) -> bool:
         return bool(self._parsed.compare(other._parsed) < 0)
 
+    # Equal versions may differ in build metadata, so that is not part of the hash.
     def __hash__(self) -> int:
         return hash((self.major, self.minor, self.patch, self.prerelease))
 
@@ -65,7 +66,7 @@ class Version:
 
 
 def parse(text: str) -> Version | None:
-    """The version that `text` is, or None where it is none."""
+    """Returns the version in `text`, or None if it is not one."""
     try:
         return Version(text)
     except VersionError:
@@ -73,5 +74,5 @@ def parse(text: str) -> Version | None:
 
 
 def is_minor_or_major(current: Version, target: Version) -> bool:
-    """Whether going from `current` to `target` leaves the minor version upwards."""
+    """Returns whether an update from `current` to `target` leaves the minor version upwards."""
     return (target.major, target.minor) > (current.major, current.minor)

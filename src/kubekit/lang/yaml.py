@@ -1,11 +1,11 @@
-"""YAML as Kubernetes reads it: text in, JSON-like values out (dict, list, str, int, float, bool, None), and back.
+"""Reads and writes YAML as Kubernetes does; values are JSON-like (dict, list, str, int, float, bool, None).
 
 The scalar rules are those of the Go library behind sigs.k8s.io/yaml, which differ from PyYAML's: `y` and `on` are true,
 `0644` and `0o644` are 420, `1e3` is 1000, times of day and dates stay text, every key becomes a string. A loader with
-other rules would apply a file mode of 644, or read an annotation that the cluster's own tools refuse.
+other rules would apply a file mode of 644, or accept an annotation that the cluster's own tools reject.
 
-Three readers, the first that can: JSON, `yaml_plain` for the layout that clusters' tools write, `yaml_events` for
-everything, errors included. Which of them reads is a matter of time alone: the values are the same.
+Three readers are tried in turn: JSON, `yaml_plain` for the layout that cluster tools write, `yaml_events` for
+everything, including errors. They differ in speed only: the values are the same.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ("YamlError", "dump", "dump_all", "load", "load_all", "scalar")
 
 
 def load(text: str | bytes, *, name: str = "", strict: bool = False) -> Any:
-    """The one document of `text`, None where it is empty.
+    """Returns the only document of `text`, or None if it is empty.
 
-    `name` is the file's, for errors; `strict` makes a duplicate key an error instead of letting the last one win.
-    Raises YamlError, also for more than one document.
+    `name` is the file's name for errors. `strict` makes a duplicate key an error; otherwise the last one counts. Raises
+    YamlError, also for more than one document.
     """
     documents = load_all(text, name=name, strict=strict)
     if len(documents) > 1:
@@ -33,7 +33,7 @@ def load(text: str | bytes, *, name: str = "", strict: bool = False) -> Any:
 
 
 def load_all(text: str | bytes, *, name: str = "", strict: bool = False) -> list[Any]:
-    """Every document of `text` in order; an empty document is None. Raises YamlError as `load` does."""
+    """Returns every document of `text` in order; an empty document is None. Raises YamlError as `load` does."""
     decoded = _decoded(text, name)
     if not strict and decoded.lstrip()[:1] == "{":
         # JSON may be indented with tabs, which YAML forbids; and decoding it as JSON is many times as fast.
@@ -52,14 +52,14 @@ def load_all(text: str | bytes, *, name: str = "", strict: bool = False) -> list
 
 
 def dump(value: Any) -> str:
-    """`value` as one document, block style, keys in the order given; what a YAML 1.1 reader would misread is quoted."""
+    """Returns `value` as one document in block style, with its key order kept and ambiguous YAML 1.1 text quoted."""
     from kubekit.lang.yaml_dump import written
 
     return written(value)
 
 
 def dump_all(values: Iterable[Any]) -> str:
-    """`values` as documents separated by `---`."""
+    """Returns `values` as documents separated by `---`."""
     return "---\n".join(dump(value) for value in values)
 
 

@@ -1,4 +1,4 @@
-"""JSON-like values written as YAML: block style, no anchors, quotes where a YAML 1.1 reader would misread."""
+"""Writes JSON-like values as YAML: block style, no anchors, quotes where a YAML 1.1 reader would misread the text."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import yaml
 from kubekit.lang.yaml_scalars import scalar
 
 _STR = "tag:yaml.org,2002:str"
-# What YAML 1.1 reads as something else though Kubernetes does not: quoted on the way out, for other readers.
+# Text that YAML 1.1 reads as a number or date, but Kubernetes as text: quoted for other readers.
 _SEXAGESIMAL_OR_DATE = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?\Z|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}")
 
 
 def written(value: Any) -> str:
-    """`value` as one document."""
+    """Returns `value` as one document."""
     return yaml.dump(value, Dumper=_Dumper, default_flow_style=False, sort_keys=False, width=4096, allow_unicode=True)
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes JSON-like values; never an anchor, however often one object appears."""
+    """A dumper of JSON-like values that never writes an anchor, however often an object appears."""
 
     def ignore_aliases(self, _data: Any) -> bool:
         return True

@@ -1,10 +1,10 @@
-"""What every reader of YAML raises."""
+"""The error of all YAML readers."""
 
 from __future__ import annotations
 
 
 class YamlError(ValueError):
-    """The text is no YAML that Kubernetes would read. `line` and `column` count from 1, 0 where unknown."""
+    """The text is not YAML that Kubernetes would read. `line` and `column` count from 1, 0 if unknown."""
 
     def __init__(self, problem: str, *, name: str = "", line: int = 0, column: int = 0) -> None:
         place = [name] if name else []

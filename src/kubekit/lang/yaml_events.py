@@ -1,7 +1,7 @@
-"""YAML of any shape: values out of libyaml's events, with an error that names line and column.
+"""Reads any YAML from libyaml's events; errors name line and column.
 
-Values are built from events rather than from PyYAML's node tree: its composer recurses without a limit, so that a
-file of 50,000 brackets ends the process.
+Values are built from events rather than from PyYAML's node tree, because its composer recurses without a limit: a file
+of 50,000 brackets ends the process.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from kubekit.lang.yaml_errors import YamlError
 from kubekit.lang.yaml_scalars import scalar
 
 MAX_DEPTH = 200
-"""Levels of nesting; the deepest CRD of OpenShift has fewer than 60."""
+"""Maximum depth of nesting; the deepest CRD of OpenShift has fewer than 60 levels."""
 
 MAX_ALIASED = 100_000
-"""Values that aliases may add to one document: small files that expand to gigabytes are refused."""
+"""Maximum number of values that aliases add to a document, so that small files cannot expand to gigabytes."""
 
 _TAG = "tag:yaml.org,2002:"
 _STR, _NULL, _BOOL, _INT, _FLOAT = (_TAG + name for name in ("str", "null", "bool", "int", "float"))
@@ -28,16 +28,16 @@ _BINARY, _MERGE, _TIMESTAMP = (_TAG + name for name in ("binary", "merge", "time
 
 
 def documents(text: str, name: str, *, strict: bool) -> list[Any]:
-    """Every document of `text`, as `kubekit.lang.yaml.load_all` has them; raises YamlError."""
+    """Returns every document of `text`, as `kubekit.lang.yaml.load_all` does. Raises YamlError."""
     return _Builder(text, name, strict).documents()
 
 
 class _Events(yaml.CSafeLoader):
-    """libyaml's parser, asked for events only."""
+    """libyaml's parser, used for its events only."""
 
 
 class _Builder:
-    """Values out of the events of one text."""
+    """Builds values from the events of one text."""
 
     __slots__ = ("_aliased", "_anchors", "_depth", "_events", "_name", "_strict")
 
@@ -46,7 +46,7 @@ class _Builder:
         self._strict = strict
         self._depth = 0
         self._aliased = 0
-        # What an anchor stands for; None while it is being built, when an alias to it would contain itself.
+        # The value of each anchor; None while it is being built, because an alias to it would then contain itself.
         self._anchors: dict[str, tuple[Any] | None] = {}
         try:
             self._events = _Events(text)
@@ -54,16 +54,16 @@ class _Builder:
             raise self._from_libyaml(error) from error
 
     def documents(self) -> list[Any]:
-        found: list[Any] = []
+        values: list[Any] = []
         try:
             while True:
                 event = self._events.get_event()
                 if event is None or isinstance(event, yaml.StreamEndEvent):
-                    return found
+                    return values
                 if isinstance(event, yaml.DocumentStartEvent):
                     self._anchors.clear()
                     self._aliased = 0
-                    found.append(self._value(self._events.get_event()))
+                    values.append(self._value(self._events.get_event()))
         except yaml.YAMLError as error:
             raise self._from_libyaml(error) from error
         finally:
@@ -99,7 +99,7 @@ class _Builder:
         own: set[str] = set()
         while type(event := self._events.get_event()) is not yaml.MappingEndEvent:
             if type(event) is yaml.ScalarEvent and _is_merge(event):
-                # In the order written, later members over earlier ones, as the Go library has it.
+                # In the order written, later members override earlier ones, as in the Go library.
                 for merged in self._merged(event):
                     members.update(merged)
                 continue
@@ -113,7 +113,7 @@ class _Builder:
 
     def _merged(self, event: Any) -> list[dict[str, Any]]:
         value = self._value(self._events.get_event())
-        # Of a sequence the earlier mapping takes precedence.
+        # In a sequence, earlier mappings take precedence.
         sources = list(reversed(value)) if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
             raise self._error(event, "`<<` wants a mapping, or a sequence of mappings")
@@ -138,7 +138,7 @@ class _Builder:
         return self._copy(known[0], event)
 
     def _copy(self, value: Any, event: Any) -> Any:
-        # A copy, so that no two places of the result change together; counted, so that it stays small.
+        # A copy, so that no two places share a value; counted, to limit the size of the result.
         self._aliased += 1
         if self._aliased > MAX_ALIASED:
             raise self._error(event, f"aliases expand to more than {MAX_ALIASED} values")
@@ -184,7 +184,7 @@ class _Builder:
         return YamlError(" ".join(str(error).split()), name=self._name)
 
 
-# Which types a tag admits; any other tag, also one's own, leaves the text as it is.
+# The types that a tag allows; with any other tag, including custom ones, the text is kept.
 _TAGGED: dict[str, tuple[type, ...]] = {
     _NULL: (type(None),),
     _BOOL: (bool,),

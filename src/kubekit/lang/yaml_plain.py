@@ -1,9 +1,9 @@
-"""The YAML that clusters' own tools write, read without libyaml: one document, a key or an item a line.
+"""A fast reader of the YAML that cluster tools write: one document, one key or item per line, without libyaml.
 
-In goes text, out come the values that `yaml_events` makes of it, or `NotPlain` where this is not certain: a flow
-collection, an anchor, a tag, a folded scalar, a tab, a second document, anything that is wrong. It never guesses and
-reports no error of its own. Importing PyYAML and asking libyaml for every event takes four times as long, which for a
-command that reads a kubeconfig or a dump is most of its life (docs/decisions/0043-a-command-in-five-interpreters.md).
+In: text. Out: the values that `yaml_events` builds from it, or `NotPlain` if that is not certain: for a flow
+collection, an anchor, a tag, a folded scalar, a tab, a second document, anything invalid. It never guesses and reports
+no error of its own. Importing PyYAML and reading libyaml's events takes four times as long, which for a command that
+reads a kubeconfig or a dump is most of its run time (docs/decisions/0043-a-command-in-five-interpreters.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAX_DEPTH = 60
 _MAX_KEY = 256
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./"
 _IN_KEYS = _LETTERS + '-:{}",@~+()$='
-# What a plain scalar may begin with, besides letters and digits of any script; `-` where no blank follows.
+# Characters, besides letters and digits, with which a plain scalar may begin; `-` only if no blank follows.
 _FIRST_OF_PLAIN = frozenset("_./+<=$(~^;\\-")
 
 
@@ -28,12 +28,12 @@ _PRINTABLE = bytes([*range(0x20, 0x7F), 0x0A])
 
 
 class NotPlain(Exception):
-    """The text is not, or not for certain, of the layout that is read here."""
+    """The text does not have, or may not have, the layout that this module reads."""
 
 
 def document(text: str, *, strict: bool = False) -> Any:
-    """The one document of `text`; `strict` leaves a duplicate key to the other reader. Raises NotPlain."""
-    # Beyond ASCII some characters end a line, or are refused: none of them is printable.
+    """Returns the only document of `text`; `strict` leaves a duplicate key to the other reader. Raises NotPlain."""
+    # Some non-ASCII characters end a line or are invalid; none of them is printable.
     if "\n---" in text or not _is_printable(text):
         raise NotPlain
     return _Reader(text, strict).document()
@@ -46,13 +46,13 @@ def _is_printable(text: str) -> bool:
 
 
 class _Reader:
-    """The lines of one text, and how far they have been read: `indent` and `content` are of line `at`."""
+    """The lines of one text, and the current position: `_indent` and `_content` are those of line `_at`."""
 
     __slots__ = ("_at", "_content", "_depth", "_indent", "_keys", "_known", "_lines", "_row", "_rows", "_strict")
 
     def __init__(self, text: str, strict: bool) -> None:
         self._lines = text.split("\n")
-        # Lines that are neither blank nor comments; behind the last one indent is -1.
+        # Lines that are neither blank nor comments, and an end mark of indent -1.
         self._rows = [
             (len(line) - len(content), content.rstrip(" "), at)
             for at, line in enumerate(self._lines)
@@ -63,7 +63,7 @@ class _Reader:
         self._row = 0
         self._indent, self._content, self._at = self._rows[0]
         self._depth = 0
-        # What was met before is not judged again: a file of a hundred objects has few different keys and values.
+        # Caches of keys and values read before: a file of a hundred objects has few different ones.
         self._keys: dict[str, str] = {}
         self._known: dict[str, Any] = {}
 
@@ -80,12 +80,12 @@ class _Reader:
         self._indent, self._content, self._at = self._rows[self._row]
 
     def _behind(self, at: int) -> None:
-        """Go to the first row behind line `at`."""
+        """Moves to the first row after line `at`."""
         while self._at <= at:
             self._next()
 
     def _block(self) -> Any:
-        """The collection that begins at the current line."""
+        """Returns the collection that begins at the current line."""
         content = self._content
         return self._sequence(self._indent, content) if _is_item(content) else self._mapping(self._indent, content)
 
@@ -95,13 +95,13 @@ class _Reader:
             raise NotPlain
 
     def _mapping(self, indent: int, content: str) -> dict[str, Any]:
-        """The mapping whose keys stand at `indent`, the first of them in `content`."""
+        """Returns the mapping whose keys stand at `indent`, the first of them in `content`."""
         self._deeper()
         members: dict[str, Any] = {}
         keys, known, rows = self._keys, self._known, self._rows
         while True:
-            written, found, value = content.partition(": ")
-            if not found:
+            written, separator, value = content.partition(": ")
+            if not separator:
                 if content[-1] != ":":
                     raise NotPlain
                 written = content[:-1]
@@ -122,7 +122,7 @@ class _Reader:
             content = self._content
 
     def _key(self, written: str) -> str:
-        # `strip` leaves nothing exactly where every character is one of those.
+        # `strip` leaves nothing exactly if every character is one of these.
         if not written or written[0] not in _LETTERS or written.strip(_IN_KEYS) or len(written) > _MAX_KEY:
             raise NotPlain
         if written[-1] == ":" or scalar(written) is not written:
@@ -131,7 +131,7 @@ class _Reader:
         return written
 
     def _sequence(self, indent: int, content: str) -> list[Any]:
-        """The sequence whose dashes stand at `indent`, the first of them in `content`."""
+        """Returns the sequence whose dashes stand at `indent`, the first of them in `content`."""
         self._deeper()
         items: list[Any] = []
         while True:
@@ -152,14 +152,14 @@ class _Reader:
                 raise NotPlain
 
     def _below(self, indent: int, items_at: int | None) -> Any:
-        """What follows on the lines below a key or a dash at `indent`; items may stand at `items_at`, too."""
+        """Returns the value on the lines below a key or a dash at `indent`; its items may also stand at `items_at`."""
         self._next()
         if self._indent > indent or (self._indent == items_at and _is_item(self._content)):
             return self._block()
         return None
 
     def _value(self, text: str, indent: int) -> Any:
-        """The value that begins with `text` behind a key or a dash at `indent`; goes to the line behind it."""
+        """Returns the value that begins with `text` after a key or dash at `indent`, and moves to the line after it."""
         start = self._at
         if text in self._known:
             self._next()
@@ -199,7 +199,7 @@ class _Reader:
         return value
 
     def _continued(self, text: str, indent: int, start: int) -> str:
-        """A plain scalar of several lines, the first of them line `start`."""
+        """Returns a plain scalar of several lines, of which `start` is the first."""
         parts, last = [text], start
         for at in range(start + 1, len(self._lines)):
             line = self._lines[at]
@@ -216,7 +216,7 @@ class _Reader:
         return _folded(parts[: last - start + 1], "\n")
 
     def _quoted(self, text: str, indent: int, ends: Callable[[str], bool]) -> str:
-        """What stands between the quotes, its lines folded; `ends` says whether a piece has the closing one."""
+        """Returns the text between the quotes, its lines folded; `ends` tells whether a piece has the closing quote."""
         if ends(text[1:]):
             self._next()
             inner = text[1:-1]
@@ -238,7 +238,7 @@ class _Reader:
         return inner
 
     def _literal(self, header: str, indent: int) -> str:
-        """The text of `|`, `|-` or `|+`."""
+        """Returns the text of a literal block scalar (`|`, `|-` or `|+`)."""
         if header not in ("|", "|-", "|+") or self._lines[-1]:
             raise NotPlain
         first = end = self._at + 1
@@ -275,7 +275,7 @@ def _check_plain(text: str) -> None:
 
 
 def _folded(parts: list[str], line_end: str) -> str:
-    """Lines of one scalar as one: an end of line is a blank, n blank lines are n ends of line."""
+    """Returns a scalar's lines folded into one: a line break becomes a blank, n blank lines become n line breaks."""
     text = parts[0].rstrip(" ")
     breaks = 0
     for part in parts[1:-1]:
@@ -288,30 +288,30 @@ def _folded(parts: list[str], line_end: str) -> str:
 
 
 def _ends_single(text: str) -> bool:
-    """Whether `text`, behind an opening single quote, has the closing one; raises NotPlain where more follows."""
-    left = text.replace("''", "")
-    if "'" not in left:
+    """Returns whether `text`, after an opening single quote, has the closing one. Raises NotPlain if more follows."""
+    unescaped = text.replace("''", "")
+    if "'" not in unescaped:
         return False
-    if left.index("'") != len(left) - 1:
+    if unescaped.index("'") != len(unescaped) - 1:
         raise NotPlain
     return True
 
 
 def _ends_double(text: str) -> bool:
-    """The same for double quotes."""
-    left = text.replace("\\\\", "").replace('\\"', "") if "\\" in text else text
-    if '"' not in left:
+    """Returns whether `text`, after an opening double quote, has the closing one. Raises NotPlain if more follows."""
+    unescaped = text.replace("\\\\", "").replace('\\"', "") if "\\" in text else text
+    if '"' not in unescaped:
         # A backslash at the end joins lines without a blank, one before blanks keeps them.
-        if left[-1:] == "\\":
+        if unescaped[-1:] == "\\":
             raise NotPlain
         return False
-    if left.index('"') != len(left) - 1:
+    if unescaped.index('"') != len(unescaped) - 1:
         raise NotPlain
     return True
 
 
 def _unescaped(inner: str) -> str:
-    """The escapes that JSON has too; raises NotPlain for others."""
+    """Returns the text with the escapes replaced that JSON has too. Raises NotPlain for others."""
     if "\\" not in inner:
         return inner
     if "\\ud" in inner.lower():  # halves of pairs, which YAML refuses

@@ -1,4 +1,4 @@
-"""What an unquoted scalar of YAML means to Kubernetes: the rules of the Go library behind sigs.k8s.io/yaml."""
+"""The values of unquoted YAML scalars in Kubernetes: the rules of the Go library behind sigs.k8s.io/yaml."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FLOATING = Pattern(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\
 
 
 def scalar(text: str) -> str | int | float | bool | None:
-    """What an unquoted scalar means to Kubernetes."""
+    """Returns the value that an unquoted scalar has in Kubernetes."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _FIRST_OF_NUMBER or text.strip(_OF_NUMBER):

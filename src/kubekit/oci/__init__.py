@@ -1,1 +1,1 @@
-"""Images: references, registries, layouts, files out of layers, and signatures."""
+"""OCI images: references, registries, layouts, files in layers, and signatures."""

@@ -1,4 +1,4 @@
-"""How registries are reached: a value that a command, the operator or a test fills in once."""
+"""The settings for access to registries, which a command, the operator or a test fills in once."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kubekit.oci.mirrors import Mirror
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Credentials, mirrors, and how long is waited.
+    """Credentials, mirrors, and time limits for registries.
 
-    `ca_file` adds certificate authorities to the system's. `plain_http` are hosts (with port) that are asked by plain
-    HTTP besides loopback; of `unchecked` hosts no certificate is looked at. `timeout_s` is for one wait; `request_s`
-    for a whole request, from the connection over its redirects to the last byte, and a blob gets as much more as it
-    needs at `slowest_bytes_s`. `wait(seconds)` is called before another attempt and, with 0, between pieces: True gives
-    up, by which another thread ends a pull.
+    `ca_file` adds certificate authorities to the system's. `plain_http` are hosts (with port) that are reached over
+    plain HTTP besides loopback; certificates of `unchecked` hosts are not verified. `timeout_s` is for one wait;
+    `request_s` is for a whole request, from the connection through its redirects to the last byte, and a blob gets as
+    much more as it needs at `slowest_bytes_s`. `wait(seconds)` is called before another attempt and, with 0, between
+    pieces: if it returns True, the request is abandoned, so that another thread can end a pull.
     """
 
     credentials: Credentials = field(default_factory=Credentials)
@@ -37,13 +37,14 @@ class Access:
     monotonic: Callable[[], float] = time.monotonic
 
     def is_plain(self, host: str) -> bool:
-        """Whether `host` is asked by plain HTTP: this machine, or a host that somebody listed."""
+        """Returns whether `host` is reached over plain HTTP: this machine, or a listed host."""
         return host in self.plain_http or is_loopback(host)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host`, with or without a port, is this machine."""
+    """Returns whether `host`, with or without a port, is this machine."""
     try:
+        # Parsed as a URL's authority, which removes the port and the brackets of an IPv6 address.
         name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:

@@ -1,7 +1,7 @@
-"""Who we are to a registry: docker's and podman's credential files, and the helper programs that they name.
+"""Reads credentials for registries: docker's and podman's credential files, and the helper programs that they name.
 
-In: where to look, and a registry with a repository. Out: a `Login`, or None for nobody. A file that was named and
-cannot be read is an error, never "no credentials": the registry's refusal would then be the only message. Formats:
+In: the files, and a registry with a repository. Out: a `Login`, or None for anonymous access. A named file that cannot
+be read is an error and not "no credentials", because the only message would then be the registry's refusal. Formats:
 containers-auth.json(5) and docker's config.json.
 """
 
@@ -25,16 +25,16 @@ from kubekit.oci.reference import DOCKER_HUB, Reference
 HELPER_TIMEOUT_S = 30.0
 
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-# Docker writes its own registry's key as the URL that it once had.
+# The keys under which docker stores the login for its own registry, former URLs among them.
 _HUB_KEYS = frozenset({"index.docker.io", "registry-1.docker.io", "index.docker.io/v1", DOCKER_HUB})
-# What a helper prints that has none for a server (docker-credential-helpers, credentials/error.go).
+# A helper's message if it has no login for a server (docker-credential-helpers, credentials/error.go).
 _NOT_FOUND = "credentials not found in native keychain"
 _TOKEN_USER = "<token>"  # noqa: S105 -- the user name under which a helper hands out an identity token
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user and password, or an identity token to trade for access tokens. Never printed."""
+    """A user and password, or an identity token to exchange for access tokens. Never printed."""
 
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
@@ -42,7 +42,7 @@ class Login:
 
     @property
     def basic(self) -> str:
-        """The value of an Authorization header, empty where there is only an identity token."""
+        """The value of an Authorization header, empty if there is only an identity token."""
         if not self.user or self.identity_token:
             return ""
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
@@ -58,30 +58,31 @@ class AuthFile:
     store: str = ""
 
     def login(self, reference: Reference) -> Login | None:
-        """The login for `reference`, the most specific entry first; raises BadCredentials where a helper fails."""
+        """Returns the login for `reference`, by the most specific entry. Raises BadCredentials if a helper fails."""
+        # As in docker, a helper for the registry takes precedence over stored logins.
         if reference.host in self.helpers:
             return ask_helper(self.helpers[reference.host], reference.host, self.source)
         for key in _keys(reference):
-            if found := self.auths.get(key):
-                return found
+            if entry := self.auths.get(key):
+                return entry
         return ask_helper(self.store, _server(reference.host), self.source) if self.store else None
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Credential files, the first one that knows a registry decides."""
+    """Credential files, of which the first one that knows a registry counts."""
 
     files: tuple[AuthFile, ...] = ()
 
     def login(self, reference: Reference) -> Login | None:
-        """The login for the registry and repository of `reference`, None where no file has one."""
-        return next((found for file in self.files if (found := file.login(reference)) is not None), None)
+        """Returns the login for the registry and repository of `reference`, None if no file has one."""
+        return next((login for file in self.files if (login := file.login(reference)) is not None), None)
 
 
 def load(registry_config: str = "", environ: Mapping[str, str] = os.environ) -> Credentials:
-    """The files that count: `registry_config` alone, else $REGISTRY_AUTH_FILE alone, else what is there by default.
+    """Returns the credentials from `registry_config`, else from $REGISTRY_AUTH_FILE, else from the default files.
 
-    Raises BadCredentials for a file that was named and is not there, and for any that cannot be read.
+    Raises BadCredentials for a named file that does not exist, and for any file that cannot be read.
     """
     named = registry_config or environ.get("REGISTRY_AUTH_FILE", "")
     if named:
@@ -90,7 +91,7 @@ def load(registry_config: str = "", environ: Mapping[str, str] = os.environ) -> 
 
 
 def default_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Where credentials are looked for unless a file was named, the first one first (containers-auth.json(5))."""
+    """Returns the files that are read if none is named, in the order of precedence (containers-auth.json(5))."""
     home = Path(environ.get("HOME") or "/nonexistent")
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     docker = Path(environ.get("DOCKER_CONFIG") or home / ".docker")
@@ -100,7 +101,7 @@ def default_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def parse(data: bytes, source: str) -> AuthFile:
-    """A credential file or a pull secret's text; raises BadCredentials naming `source`, never what is in it."""
+    """Returns a credential file or pull secret. Raises BadCredentials, which names `source` and shows no secret."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -113,7 +114,7 @@ def parse(data: bytes, source: str) -> AuthFile:
 
 
 def ask_helper(name: str, server: str, source: str) -> Login | None:
-    """What `docker-credential-<name> get` answers for `server`; raises BadCredentials where it fails."""
+    """Returns the answer of `docker-credential-<name> get` for `server`. Raises BadCredentials if the helper fails."""
     program = f"docker-credential-{name}"
     try:
         done = subprocess.run(
@@ -158,14 +159,15 @@ def _login(entry: Any, where: str) -> Login | None:
         raise BadCredentials(f"{where}: auth is no base64 of user:password") from error
     if not colon:
         raise BadCredentials(f"{where}: auth is no base64 of user:password")
+    # As docker's own client does (docker/cli, cli/config/configfile, decodeAuth).
     return Login(user, password.rstrip("\0"))
 
 
 def _map(document: dict[str, Any], key: str, source: str) -> list[tuple[str, Any]]:
-    found = document.get(key) or {}
-    if not isinstance(found, dict):
+    entries = document.get(key) or {}
+    if not isinstance(entries, dict):
         raise BadCredentials(f"{source}: {key} is no object")
-    return list(found.items())
+    return list(entries.items())
 
 
 def _helper(name: Any, source: str) -> str:
@@ -182,6 +184,7 @@ def _key(text: str) -> str:
 
 def _keys(reference: Reference) -> list[str]:
     parts = [reference.host, *reference.path.split("/")]
+    # The most specific key first: a repository, then its parent paths, then the registry.
     return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 

@@ -1,8 +1,8 @@
-"""Connections to registries: how long a whole request may take, and which addresses a registry may lead to.
+"""Connections to registries, with a time limit for the whole request and a check of the addresses.
 
-A socket's own time limit is for one piece: who sends a byte a second never meets it. So every wait gets what is left of
-the request's time. Addresses are judged after the name was resolved, and the very address that was judged is connected
-to: a name cannot say one thing first and another thing then.
+A socket's own time limit is for one piece: a server that sends a byte a second never reaches it. So every wait gets the
+rest of the request's time. Addresses are checked after the name was resolved, and the connection is made to the checked
+address: a name cannot resolve to another address in between.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class ForbiddenAddress(OSError):
-    """A registry leads to an address that no registry has any business with."""
+    """A registry leads to an address that registries must not lead to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of a request, by `monotonic`; no single wait is longer than `piece_s`."""
+    """The end of a request, by `monotonic`; no single wait is longer than `piece_s` seconds."""
 
     at: float
     piece_s: float
@@ -33,46 +33,50 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float, piece_s: float, monotonic: Callable[[], float]) -> Deadline:
-        """`seconds` from now."""
+        """Returns a deadline `seconds` from now."""
         return cls(monotonic() + seconds, piece_s, monotonic)
 
     def wait_s(self) -> float:
-        """How long the next wait may be; raises TimeoutError where there is no time left."""
-        left = self.at - self.monotonic()
-        if left <= 0:
+        """Returns the longest time for the next wait, in seconds. Raises TimeoutError if there is none left."""
+        remaining_s = self.at - self.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError("the request's time is over")
-        return min(left, self.piece_s)
+        return min(remaining_s, self.piece_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Whom a request may reach: anybody where `own`, the place that was named, is asked; else no `inward` address.
+    """The hosts that a request may reach: any if `own`, which is the registry that was named; else no `inward` address.
 
-    `loopback` allows this machine: somebody named a registry on it.
+    `loopback` allows this machine, because a registry on it was named.
     """
 
     own: bool = True
     loopback: bool = False
 
     def refuses(self, address: Address) -> bool:
-        """Whether a registry may not lead there."""
+        """Returns whether a registry must not lead to `address`."""
         plain = _unmapped(address)
         return not self.own and inward(plain) and not (self.loopback and plain.is_loopback)
 
     def check(self, host: str) -> None:
-        """Raise ForbiddenAddress for an address, written as such, that is refused."""
+        """Raises ForbiddenAddress if `host` is written as an address that is refused."""
         address = address_of(host)
         if address is not None and self.refuses(address):
             raise ForbiddenAddress(f"{host} is an address that no registry may lead to")
 
 
 def inward(address: Address) -> bool:
-    """Whether an address leads to this machine, to its link (where clouds keep credentials), or to no one machine."""
+    """Returns whether an address is this machine, link-local, unspecified or multicast.
+
+    Clouds serve credentials at link-local addresses.
+    """
+    # Cloud metadata services with credentials are at link-local addresses (169.254.169.254).
     return address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
 
 
 def address_of(host: str) -> Address | None:
-    """The address that `host` is, as the system's resolver would read it; None for a name."""
+    """Returns the address that `host` is, as the system's resolver would read it; None for a name."""
     bare = host.strip("[]").partition("%")[0]
     try:
         return ipaddress.ip_address(bare)
@@ -86,8 +90,9 @@ def address_of(host: str) -> Address | None:
 
 
 def _unmapped(address: Address) -> Address:
-    """The IPv4 address inside of an IPv6 one, by which the same machine is reached."""
+    """Returns the IPv4 address embedded in an IPv6 one, by which the same machine is reached."""
     if isinstance(address, ipaddress.IPv6Address):
+        # The same host can be written as an IPv4-mapped, 6to4 or NAT64 address.
         embedded = address.ipv4_mapped or address.sixtofour or _of_nat64(address)
         return embedded or address
     return address
@@ -99,22 +104,22 @@ def _of_nat64(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 
 
 def connected(host: str, port: int, reach: Reach, deadline: Deadline) -> socket.socket:
-    """A connection to the first address of `host` that answers; raises OSError."""
+    """Returns a connection to the first address of `host` that accepts one. Raises OSError."""
     problem: OSError = OSError(f"{host} has no address")
     for family, kind, protocol, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        # Judged one by one: a name with a good and a bad address is not reached at the bad one.
+        # Checked one by one: a name with an allowed and a forbidden address is reached only at the allowed one.
         if reach.refuses(ipaddress.ip_address(str(place[0]).partition("%")[0])):
             problem = ForbiddenAddress(f"{host} is {place[0]}, an address that no registry may lead to")
             continue
-        made = socket.socket(family, kind, protocol)
+        connection = socket.socket(family, kind, protocol)
         try:
-            made.settimeout(deadline.wait_s())
-            made.connect(place)
+            connection.settimeout(deadline.wait_s())
+            connection.connect(place)
         except OSError as error:
-            made.close()
+            connection.close()
             problem = error
             continue
-        return made
+        return connection
     raise problem
 
 
@@ -125,43 +130,44 @@ class Connection(http.client.HTTPConnection):
     reach: Reach
 
     def connect(self) -> None:
-        """Connect, and through a proxy where one is set."""
+        """Connects, through a proxy if one is set."""
         _prepare(self)
         super().connect()
 
     def send(self, data: Any) -> None:
-        """Send a piece of the request."""
+        """Sends a piece of the request."""
         _send(self, super().send, data)
 
 
 class SecureConnection(http.client.HTTPSConnection):
-    """The same by TLS."""
+    """A TLS connection for one request, within `deadline`."""
 
     deadline: Deadline
     reach: Reach
 
     def connect(self) -> None:
-        """Connect, through a proxy where one is set, and shake hands."""
+        """Connects, through a proxy if one is set, and does the TLS handshake."""
         _prepare(self)
         super().connect()
 
     def send(self, data: Any) -> None:
-        """Send a piece of the request."""
+        """Sends a piece of the request."""
         _send(self, super().send, data)
 
 
 def factory(kind: type[Connection | SecureConnection], deadline: Deadline, reach: Reach) -> Callable[..., Any]:
-    """What makes a connection of a host as urllib wants it."""
+    """Returns a function that makes a connection to a host as urllib expects it."""
 
     def make(host: str, **options: Any) -> Connection | SecureConnection:
-        made = kind(host, **options)
-        made.deadline, made.reach = deadline, reach
-        return made
+        connection = kind(host, **options)
+        connection.deadline, connection.reach = deadline, reach
+        return connection
 
     return make
 
 
 def _prepare(connection: Connection | SecureConnection) -> None:
+    """Makes the connection use checked addresses and the deadline for connecting and reading."""
     deadline, reach = connection.deadline, connection.reach
 
     def create(place: tuple[str, int], *_: Any) -> socket.socket:
@@ -170,7 +176,7 @@ def _prepare(connection: Connection | SecureConnection) -> None:
     def answer(sock: Any, *arguments: Any, **options: Any) -> http.client.HTTPResponse:
         return http.client.HTTPResponse(cast("socket.socket", _Paced(sock, deadline)), *arguments, **options)
 
-    # Both are how http.client lets a connection and an answer be replaced; the first is what its own tests use.
+    # http.client's own hooks for replacing the connection and the answer; its tests use the first one.
     connection._create_connection = create  # type: ignore[union-attr]
     connection.response_class = answer  # type: ignore[assignment]
 
@@ -189,7 +195,7 @@ class _Paced:
         self._deadline = deadline
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """The answer's bytes."""
+        """Returns a file of the answer's bytes."""
         return io.BufferedReader(_Raw(self._socket, self._deadline))
 
 

@@ -1,14 +1,14 @@
-"""What can go wrong with an image or its signature. `reason` is a CamelCase word that a condition can carry."""
+"""The errors of images and signatures. `reason` is a CamelCase word that a condition can carry."""
 
 from __future__ import annotations
 
 
 class OciError(Exception):
-    """Base. `message` is for a person, names the image and the way out."""
+    """Base of the errors. `message` is for a person, names the image and the remedy."""
 
     reason = "ImageError"
     layer = ""
-    """The digest of the layer that it is about, if it is about one."""
+    """The digest of the layer that the error is about, if any."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -16,73 +16,73 @@ class OciError(Exception):
 
 
 class InvalidReference(OciError, ValueError):
-    """The text names no image."""
+    """The text is not an image reference."""
 
     reason = "InvalidImageReference"
 
 
 class ImageNotFound(OciError):
-    """The registry or layout is there, the image or blob is not."""
+    """The registry or layout exists, but the image or blob does not."""
 
     reason = "ImageNotFound"
 
 
 class FileNotFound(ImageNotFound):
-    """The image is there, and has no such file."""
+    """The image exists, but has no such file."""
 
     reason = "FileNotFound"
 
 
 class BadImage(OciError):
-    """The bytes are not what they claim: a digest, size, type or path does not hold. Trying again does not help."""
+    """The bytes do not match a digest, size, type or path that they claim; a retry does not help."""
 
     reason = "BadImage"
 
 
 class BeyondLimits(BadImage):
-    """The image may be in order, but is more than we read, or of a kind that we cannot: what is in it is not known."""
+    """The image exceeds a limit, or is of a kind that cannot be read; it may be valid, but its content is not known."""
 
     reason = "ImageBeyondLimits"
 
 
 class Unauthorized(OciError):
-    """The registry wants other credentials than it was given."""
+    """The registry requires other credentials than it was given."""
 
     reason = "RegistryUnauthorized"
 
 
 class BadCredentials(OciError):
-    """A credential file or helper that was to be asked cannot be used. The message never has what is in it."""
+    """A credential file or helper cannot be used. The message never has its content."""
 
     reason = "BadCredentials"
 
 
 class BadMirrors(OciError):
-    """What is said about mirrors cannot be used."""
+    """The configuration of mirrors cannot be used."""
 
     reason = "BadMirrors"
 
 
 class Unreachable(OciError):
-    """The registry or store did not answer, or answered with a server error: trying again may help."""
+    """The registry or store did not answer, or answered with a server error: a retry may help."""
 
     reason = "RegistryUnreachable"
 
 
 class CannotWrite(OciError):
-    """An image could not be written (disk full, no permission); nothing half-written was left."""
+    """An image could not be written (disk full, no permission); nothing incomplete was left."""
 
     reason = "CannotWrite"
 
 
 class WouldReplace(OciError):
-    """The name is another image's, and nobody said that it may be taken away."""
+    """The name belongs to another image, and replacing it was not requested."""
 
     reason = "WouldReplace"
 
 
 class Unverified(OciError):
-    """No valid signature for the digest. `details` says what each store and keyring answered."""
+    """The digest has no valid signature. `details` has the answer of each store and keyring."""
 
     reason = "ImageVerificationFailed"
 

@@ -1,4 +1,4 @@
-"""The documents an image is made of (OCI image-spec 1.1, and Docker's twins), as far as they are read."""
+"""The documents that make up an image (OCI image-spec 1.1, and Docker's equivalents), as far as they are read."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ LAYERS = {
     "application/vnd.oci.image.layer.v1.tar": "",
     "application/vnd.docker.image.rootfs.diff.tar": "",
 }
-"""Layer media types and their compression; what buildah writes with `--compression-format zstd` is among them."""
+"""Layer media types and their compression, including those that buildah writes with `--compression-format zstd`."""
 
 REF_NAME = "org.opencontainers.image.ref.name"
 THIN_LABEL = "io.runup.image"
 RELEASE_LABEL = "io.openshift.release"
 
 MAX_DOCUMENT_BYTES = 1024 * 1024
-"""Largest manifest, index or config read: a release's have 1 to 50 KB, and decoded they take up to forty times that."""
+"""Maximum size of a manifest, index or config: a release's have 1 to 50 KB, and up to 40 times that decoded."""
 
 T = TypeVar("T", bound="_Document")
 
 
 class _Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """Base: unknown fields are ignored, defaults are left out."""
+    """Base of the documents: unknown fields are ignored, defaults are left out."""
 
 
 class Platform(_Document, frozen=True):
-    """Which machine an image of an index is for."""
+    """The machine type for which an image of an index is built."""
 
     architecture: str = ""
     os: str = ""
 
 
 class Descriptor(_Document, frozen=True):
-    """Points at a blob: what it is, its digest and its size in bytes."""
+    """A reference to a blob: its media type, its digest and its size in bytes."""
 
     media_type: str
     digest: str
@@ -69,7 +69,7 @@ class Index(_Document, frozen=True):
 
 
 class Manifest(_Document, frozen=True):
-    """One image: its config and its layers, the lowest first."""
+    """A image: its config and its layers, the lowest first."""
 
     config: Descriptor
     schema_version: int = 0
@@ -86,7 +86,7 @@ class RootFS(_Document, frozen=True):
 
 
 class Execution(_Document, frozen=True, rename="pascal"):
-    """How a container of the image starts."""
+    """The settings with which a container of the image starts."""
 
     entrypoint: tuple[str, ...] = ()
     cmd: tuple[str, ...] = ()
@@ -107,10 +107,14 @@ class Config(_Document, frozen=True):
 
 
 def decode(kind: type[T], data: bytes, what: str) -> T:
-    """`data` as a `kind`; raises BadImage naming `what`. Nulls, which Go writes for what is empty, count as absent."""
+    """Returns `data` as a `kind`.
+
+    Raises BadImage, which names `what`. Nulls, which Go writes for empty, count as absent.
+    """
     try:
         try:
             return msgspec.json.decode(data, type=kind)
+        # Go writes null for empty slices and maps.
         except msgspec.ValidationError:
             if b"null" not in data:
                 raise

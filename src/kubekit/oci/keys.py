@@ -1,7 +1,7 @@
-"""Which keys of a keyring may vouch for a release now.
+"""Selects the keys of a keyring that may verify a release now.
 
-A signature's date is the signer's own word: who holds an expired or a stolen key may write any. So what has expired, or
-was revoked for whatever reason, is taken out before a signature is looked at (RFC 9580, 5.2.3.13 and 10.1).
+A signature's date is the signer's own claim: the holder of an expired or stolen key may write any date. So keys that
+have expired, or were revoked for any reason, are removed before a signature is checked (RFC 9580, 5.2.3.13 and 10.1).
 """
 
 from __future__ import annotations
@@ -28,29 +28,33 @@ class Keyring:
 
 @dataclass(frozen=True, slots=True)
 class Usable:
-    """What of a keyring counts; `dead` says of each key that does not, why."""
+    """The certificates of a keyring that count; `dead` has the reason for each key that does not."""
 
     certificates: tuple[pysequoia.Cert, ...]
     dead: tuple[str, ...] = ()
 
 
 def certificates(keyring: Keyring) -> list[pysequoia.Cert]:
-    """The certificates of a keyring; raises Unverified where it holds none."""
+    """Returns the certificates of a keyring. Raises Unverified if it holds none."""
     try:
-        found = list(pysequoia.Cert.split_bytes(keyring.data))
+        parsed = list(pysequoia.Cert.split_bytes(keyring.data))
     except Exception as error:
         raise Unverified(f"keyring {keyring.name} cannot be read: {said(error)}") from error
-    if not found:
+    if not parsed:
         raise Unverified(f"keyring {keyring.name} holds no public key")
-    return found
+    return parsed
 
 
 def usable(keyring: Keyring, now: datetime) -> Usable:
-    """The keys of `keyring` that are neither revoked nor expired at `now`; raises Unverified where it holds none."""
+    """Returns the keys of `keyring` that are neither revoked nor expired at `now`.
+
+    Raises Unverified if it holds none.
+    """
     kept: list[pysequoia.Cert] = []
     dead: list[str] = []
     for certificate in certificates(keyring):
         try:
+            # If the primary key has ended, its subkeys do not count either.
             if why := _ended(certificate, now):
                 dead.append(f"key {certificate.fingerprint} {why}")
             else:
@@ -61,7 +65,7 @@ def usable(keyring: Keyring, now: datetime) -> Usable:
 
 
 def said(error: BaseException) -> str:
-    """An OpenPGP library's error in one line: its own words, without the backtrace that it may carry."""
+    """Returns an OpenPGP library's error in one line, without the backtrace that it may include."""
     return " ".join(str(error).partition("Stack backtrace")[0].split()) or type(error).__name__
 
 
@@ -76,7 +80,7 @@ def _expired(at: datetime | None, now: datetime) -> str:
 
 
 def _without_dead_subkeys(certificate: pysequoia.Cert, now: datetime, dead: list[str]) -> pysequoia.Cert:
-    """The certificate with the subkeys that still count; what was taken out is added to `dead`."""
+    """Returns the certificate with the subkeys that still count; adds to `dead` why the others do not."""
     kept: list[Packet] = []
     for block in _blocks(certificate):
         why = _subkey_ended(block, now) if block[0].tag in _KEYS else ""
@@ -88,7 +92,7 @@ def _without_dead_subkeys(certificate: pysequoia.Cert, now: datetime, dead: list
 
 
 def _blocks(certificate: pysequoia.Cert) -> list[list[Packet]]:
-    """The primary key with all that is said of it, then each subkey with what is said of that."""
+    """Returns the packets of the primary key, then those of each subkey, each with their signatures."""
     blocks: list[list[Packet]] = [[]]
     for packet in PacketPile.from_bytes(bytes(certificate)):
         if packet.tag in _KEYS:
@@ -98,14 +102,18 @@ def _blocks(certificate: pysequoia.Cert) -> list[list[Packet]]:
 
 
 def _subkey_ended(block: Sequence[Packet], now: datetime) -> str:
-    """Why a subkey counts no more. A revocation is not checked itself: a wrong one in a release's keyring refuses."""
+    """Returns why a subkey no longer counts, or an empty string.
+
+    Revocations are not verified: in a release's own keyring, even a wrong one only rejects.
+    """
     key, *signatures = block
     if any(signature.signature_type == SignatureType.SubkeyRevocation for signature in signatures):
         return "is revoked"
     bindings = [each for each in signatures if each.signature_type == SignatureType.SubkeyBinding]
+    # RFC 9580, 5.2.3.10: of several self-signatures the most recent one counts.
     newest = max(bindings, key=lambda each: each.signature_created or key.key_created or now, default=None)
     if newest is None:
         return "is bound to no key"
-    lasts = newest.key_validity_period
-    ends = key.key_created + lasts if lasts and key.key_created else None
-    return _expired(ends, now) or _expired(newest.signature_expiration_time, now)
+    valid_for = newest.key_validity_period
+    expires = key.key_created + valid_for if valid_for and key.key_created else None
+    return _expired(expires, now) or _expired(newest.signature_expiration_time, now)

@@ -1,7 +1,7 @@
-"""Files out of layers: some folders of an image read into memory, or a whole image unpacked into a folder.
+"""Reads files from an image's layers: some folders into memory, or the whole image into a folder.
 
-A layer is untrusted. Names that leave the root, links that point out of it, device nodes, and archives that expand to
-more than a limit are refused; what a whiteout deletes is gone, whichever layer it was in.
+A layer is untrusted. Names that leave the root, links that point out of it, device nodes, and archives that expand
+beyond a limit are rejected. Files that a whiteout deletes are gone, whichever layer they were in.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from kubekit.oci.tarstream import (
 )
 
 MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
-"""Most that the folders of a release may hold; OpenShift's are about 12 MB."""
+"""Maximum size of a release's folders; OpenShift's have about 12 MB."""
 
 MAX_LAYERS = 128
-"""Most layers of an image; container engines stop at 127."""
+"""Maximum number of layers of an image; container engines stop at 127."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Which files are read, and what is kept of one: of a file that `reads` refuses its name alone, without a byte.
+    """The files to read, and the part of each to keep: a file that `reads` rejects is listed by name without content.
 
-    `limit` is for what is read in all, `file_limit` for one file, both before `keeps` makes it less.
+    `limit` is the maximum of all bytes read, `file_limit` that of one file, both before `keeps` reduces them.
     """
 
     limit: int = MAX_PAYLOAD_BYTES
@@ -57,19 +57,19 @@ ALL_OF_A_RELEASE = Pick()
 
 
 class Blobs(Protocol):
-    """Where the layers of an image are: on disk, or still arriving."""
+    """The storage of an image's layers: on disk, or still arriving."""
 
     def open_blob(self, digest: str) -> AbstractContextManager[Readable]:
-        """The bytes of a blob."""
+        """Opens the bytes of a blob."""
         ...
 
 
 class Layered(Protocol):
-    """An image whose layers are somewhere."""
+    """An image whose layers can be read."""
 
     @property
     def layout(self) -> Blobs:
-        """Where they are."""
+        """The storage of its layers."""
         ...
 
     @property
@@ -79,18 +79,18 @@ class Layered(Protocol):
 
     @property
     def manifest(self) -> Manifest:
-        """What it is made of."""
+        """The manifest of the image."""
         ...
 
     @property
     def config(self) -> Config:
-        """What its layers unpack to."""
+        """The config of the image, with the digests of its unpacked layers."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image in a layout: its digest, what it is made of, and how it starts."""
+    """An image in a layout: its digest, its manifest, and its config."""
 
     layout: Layout
     digest: str
@@ -104,7 +104,7 @@ class Image:
 
 
 def open_image(layout: Layout, name: str = "", *, architecture: str = "amd64") -> Image:
-    """The image called `name` (tag, digest, or empty for the only one); of several architectures, the given one.
+    """Returns the image called `name` (tag, digest, or empty for the only one), for `architecture` if it has several.
 
     Raises ImageNotFound and BadImage.
     """
@@ -120,7 +120,10 @@ def open_image(layout: Layout, name: str = "", *, architecture: str = "amd64") -
 
 
 def for_architecture(index: images.Index, architecture: str, what: str) -> Descriptor:
-    """The image of `index` for Linux on `architecture`, any if that is empty; raises BadImage naming what it has."""
+    """Returns the image of `index` for Linux on `architecture` (empty: any).
+
+    Raises BadImage, which names those it has.
+    """
     for item in index.manifests:
         if not architecture and item.platform is not None and item.platform.os == "linux":
             return item
@@ -131,15 +134,15 @@ def for_architecture(index: images.Index, architecture: str, what: str) -> Descr
 
 
 def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A_RELEASE) -> dict[str, bytes]:
-    """The regular files below `folders` as path to bytes, without unpacking the rest.
+    """Returns the regular files below `folders` as path -> bytes, without unpacking the rest.
 
     Raises BadImage, and what `pick` raises.
     """
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     total = 0
     budget = Budget.of(image.digest)
     for layer, diff_id in _layers(image):
-        lower, found = found, {}
+        lower, files = files, {}
         with _archive(image, layer, diff_id, budget) as archive:
             for path, entry in entries(archive, budget):
                 if whiteout := hidden_by(path):
@@ -149,30 +152,32 @@ def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A
                 if entry.isdir() or not any(path.startswith(f"{folder}/") for folder in folders):
                     continue
                 if not pick.reads(path):
-                    found[path] = b""
+                    files[path] = b""
                     continue
                 total += entry.size
                 if total > pick.limit:
                     raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {pick.limit} bytes")
                 if entry.size > pick.file_limit:
                     raise BeyondLimits(f"image {image.digest}: {path} has more than {pick.file_limit} bytes")
-                data = _bytes_of(archive, entry, path, lower | found, image)
-                found[path] = pick.keeps(path, data) if entry.isreg() else data
-        found = lower | found
-    return dict(sorted(found.items()))
+                data = _bytes_of(archive, entry, path, lower | files, image)
+                files[path] = pick.keeps(path, data) if entry.isreg() else data
+        files = lower | files
+    return dict(sorted(files.items()))
 
 
 def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
-    """The image's files in the folder `target`, which must not exist yet; raises BadImage and CannotWrite.
+    """Writes the image's files into the folder `target`, which must not exist yet. Raises BadImage and CannotWrite.
 
     Absolute links are made relative, so that a reader on the host stays inside. Owners and set-id bits are dropped.
-    Every layer is read to its end before the first file is written: what breaks a limit or a digest costs no disk.
+    Every layer is read to its end before the first file is written, so that an image that exceeds a limit or has a
+    wrong digest uses no disk.
     """
     _check(image, limit)
     temporary = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
+        # mkdtemp makes folders that only their owner can read.
         temporary.chmod(0o755)
         budget = Budget.of(image.digest)
         for layer, diff_id in _layers(image):
@@ -190,7 +195,7 @@ def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
 
 
 def _check(image: Image, limit: int) -> None:
-    """Raise BadImage for an image that breaks a limit, has files of more than `limit` bytes, or is another one."""
+    """Raises BadImage if the image exceeds a limit, unpacks to more than `limit` bytes, or has a wrong digest."""
     total = 0
     budget = Budget.of(image.digest)
     for layer, diff_id in _layers(image):
@@ -202,7 +207,7 @@ def _check(image: Image, limit: int) -> None:
 
 
 def _layers(image: Layered) -> Iterator[tuple[Descriptor, str]]:
-    """Each layer with the digest of what it unpacks to, the lowest first."""
+    """Returns each layer with the digest of its unpacked content, the lowest first."""
     diff_ids = image.config.rootfs.diff_ids
     if len(image.manifest.layers) > MAX_LAYERS:
         raise BadImage(f"image {image.digest}: has {len(image.manifest.layers)} layers; the limit is {MAX_LAYERS}")
@@ -213,19 +218,20 @@ def _layers(image: Layered) -> Iterator[tuple[Descriptor, str]]:
 
 @contextlib.contextmanager
 def _archive(image: Layered, layer: Descriptor, diff_id: str, budget: Budget) -> Iterator[Archive]:
-    """A layer's archive; raises BadImage where it turns out broken, or to unpack to something else."""
+    """Opens a layer's archive. Raises BadImage if it is broken, or unpacks to another digest."""
     with (
         image.layout.open_blob(layer.digest) as blob,
         opened(blob, layer, budget) as (archive, unpacked),
     ):
         yield archive
         actual = unpacked.rest()
+    # The digest of the layer covers the packed bytes only; the config names that of the unpacked ones.
     if actual != diff_id:
         raise BadImage(f"image {image.digest}: layer {layer.digest} unpacks to {actual}, not {diff_id}")
 
 
 def _replace(lower: dict[str, bytes], path: str, entry: Entry) -> None:
-    """Take out of the lower layers what an entry stands in place of: all below a file, the file that a folder was."""
+    """Removes from the lower layers what an entry replaces: all below a file, or the file in place of a folder."""
     if not entry.isdir():
         _hide(lower, path, stays=False)
     parts = path.split("/")
@@ -253,15 +259,18 @@ def _bytes_of(archive: Archive, entry: Entry, path: str, known: dict[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """Where an image is unpacked; `own` is what the layer at hand brought, which its whiteouts do not hide."""
+    """The folder into which an image is unpacked.
+
+    `own` are the paths of the current layer, which its whiteouts do not hide.
+    """
 
     folder: Path
     image: str
     own: set[Path]
 
     def inside(self, path: str) -> Path:
-        """Where `path` is, its folders' links followed; raises BadImage where that is outside."""
-        # Links in the image stay inside, so resolving the parent cannot leave the root; checked all the same.
+        """Returns the location of `path` with its folders' links followed. Raises BadImage if it is outside."""
+        # Links in the image are kept inside the root, so the parent cannot leave it; checked all the same.
         try:
             parent = (self.folder / path).parent.resolve()
         except RuntimeError as error:  # what pathlib calls a circle of links before Python 3.13
@@ -271,7 +280,7 @@ class _Root:
         return parent / posixpath.basename(path)
 
     def add(self, target: Path) -> None:
-        """Note that the layer at hand has `target`, and with it the folders that it is in."""
+        """Records that the current layer has `target` and its parent folders."""
         root = self.folder.resolve()
         while target != root and target not in self.own:
             self.own.add(target)
@@ -291,11 +300,12 @@ def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> Non
         if target.is_symlink() or target.is_file():
             target.unlink()
         target.mkdir(exist_ok=True)
+        # Accessible in any case, so that later entries can be written below it.
         target.chmod(0o755 | (entry.mode & 0o777))
         return
     _remove(target)
     if entry.issym():
-        # From where the link really is: its folder may have been reached through another link.
+        # Relative to where the link really is, because its folder may have been reached through another link.
         where = target.relative_to(root.folder.resolve()).as_posix()
         target.symlink_to(_safe_link(entry.linkname, where, root.image))
     elif entry.islnk():
@@ -306,13 +316,14 @@ def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> Non
     elif entry.isreg():
         with target.open("xb") as file:
             file.writelines(archive.pieces())
+        # Readable by the owner in any case, and without set-id bits.
         target.chmod(0o400 | (entry.mode & 0o777))
     else:
         raise BadImage(f"image {root.image}: {path} is no file, folder or link")
 
 
 def _make_folder(folder: Path) -> None:
-    """Make `folder` and those that it is in, in place of a file that a lower layer has there."""
+    """Creates `folder` and its parents, replacing a file that a lower layer has there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -321,7 +332,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _remove_hidden(whiteout: Path, root: _Root) -> None:
-    """Remove what lower layers brought and the whiteout file hides; what is our own stays, wherever in it that is."""
+    """Removes what lower layers brought and the whiteout file hides; the current layer's own paths stay."""
     opaque = whiteout.name == OPAQUE
     hidden = whiteout.parent if opaque else whiteout.with_name(whiteout.name.removeprefix(WHITEOUT))
     if not opaque and hidden not in root.own:

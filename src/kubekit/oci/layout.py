@@ -1,7 +1,7 @@
-"""An OCI image layout on disk: blobs by digest, and `index.json` that names images.
+"""An OCI image layout on disk: blobs by digest, and `index.json`, which names images.
 
-Every blob is hashed when it is read, so that a flipped byte never gets past here. Writing is a temporary file and a
-rename, blobs before the index: a full disk or a kill leaves either the old state or the new one.
+Every blob is hashed when it is read, so that corrupted data is detected. Files are written under a temporary name and
+renamed, blobs before the index: a full disk or a kill leaves either the old state or the new one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MARKER = b'{"imageLayoutVersion":"1.0.0"}'
 
 
 class Layout:
-    """The layout in `path`; `create` makes one where there is none."""
+    """The layout in `path`; `create` makes one if there is none."""
 
     __slots__ = ("path",)
 
@@ -36,7 +36,7 @@ class Layout:
 
     @classmethod
     def create(cls, path: Path) -> Layout:
-        """The layout in `path`, made if needed; raises CannotWrite."""
+        """Returns the layout in `path`, created if needed. Raises CannotWrite."""
         layout = cls(path)
         with _writing(path):
             (path / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
@@ -49,13 +49,13 @@ class Layout:
 
     @classmethod
     def open(cls, path: Path) -> Layout:
-        """The layout in `path`; raises ImageNotFound where there is none."""
+        """Returns the layout in `path`. Raises ImageNotFound if there is none."""
         if not (path / "oci-layout").is_file() or not (path / "index.json").is_file():
             raise ImageNotFound(f"{path}: is no OCI image layout (it has no oci-layout and index.json)")
         return cls(path)
 
     def index(self) -> Index:
-        """What the layout names; raises BadImage."""
+        """Returns the layout's index. Raises ImageNotFound if it cannot be read, or BadImage if it is invalid."""
         try:
             with (self.path / "index.json").open("rb") as file:
                 data = file.read(images.MAX_DOCUMENT_BYTES + 1)
@@ -66,29 +66,34 @@ class Layout:
         return images.decode(Index, data, f"{self.path}/index.json")
 
     def resolve(self, name: str = "") -> Descriptor:
-        """The image called `name` (a tag or a digest), or the only one there is; raises ImageNotFound."""
+        """Returns the image called `name` (a tag or a digest), or the only one there is. Raises ImageNotFound."""
         known = self.index().manifests
         if is_digest(name):
-            found = [item for item in known if item.digest == name] or self._unnamed(name)
+            matches = [item for item in known if item.digest == name] or self._unnamed(name)
         elif name:
-            found = [item for item in known if item.annotations.get(images.REF_NAME) == name]
+            matches = [item for item in known if item.annotations.get(images.REF_NAME) == name]
         else:
-            found = list({item.digest: item for item in known}.values())
-        if len(found) == 1 or (found and name):
-            return found[0]
+            matches = list({item.digest: item for item in known}.values())
+        if len(matches) == 1 or (matches and name):
+            return matches[0]
         names = sorted({item.annotations.get(images.REF_NAME) or item.digest for item in known})
-        if not found:
+        if not matches:
             raise ImageNotFound(f"{self.path}: holds no image {name or 'at all'}" + _known(names))
-        raise ImageNotFound(f"{self.path}: holds {len(found)} images; name one as oci:{self.path}:TAG" + _known(names))
+        raise ImageNotFound(
+            f"{self.path}: holds {len(matches)} images; name one as oci:{self.path}:TAG" + _known(names)
+        )
 
     def blob(self, digest: str) -> Path:
-        """Where the blob is kept; raises BadImage for what is no sha256 digest, which could name any file."""
+        """Returns the path of the blob.
+
+        Raises BadImage if `digest` is not a sha256 digest, because it could name any file.
+        """
         if not is_digest(digest) or not digest.startswith("sha256:"):
             raise BadImage(f"{digest!r} is no sha256 digest")
         return self.path / "blobs" / "sha256" / digest.removeprefix("sha256:")
 
     def read(self, digest: str, *, limit: int = images.MAX_DOCUMENT_BYTES) -> bytes:
-        """A small blob, checked; raises ImageNotFound, or BadImage where size or digest do not hold."""
+        """Returns a small blob after checking it. Raises ImageNotFound, or BadImage for a wrong size or digest."""
         path = self.blob(digest)
         try:
             if path.stat().st_size > limit:
@@ -102,12 +107,16 @@ class Layout:
 
     @contextlib.contextmanager
     def open_blob(self, digest: str) -> Iterator[BinaryIO]:
-        """A blob of any size as a stream, hashed before the first byte is handed out."""
+        """Opens a blob of any size as a stream, hashed before the first byte is returned.
+
+        Raises ImageNotFound, or BadImage for a wrong digest.
+        """
         try:
             stream = self.blob(digest).open("rb")
         except OSError as error:
             raise ImageNotFound(f"{self.path}: blob {digest} cannot be read: {error.strerror}") from error
         with stream:
+            # Hashed before use: what was read before a wrong digest is found could have been acted on.
             actual = "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
             if actual != digest:
                 raise BadImage(f"{self.path}: blob {digest} has other content than its digest says ({actual})")
@@ -115,7 +124,7 @@ class Layout:
             yield stream
 
     def add_blob(self, data: bytes) -> str:
-        """Write a blob and give its digest; raises CannotWrite."""
+        """Writes a blob and returns its digest. Raises CannotWrite."""
         digest = sha256(data)
         path = self.blob(digest)
         if not path.exists():
@@ -125,7 +134,7 @@ class Layout:
         return digest
 
     def copy_blob(self, digest: str, target: Layout) -> None:
-        """Bring a blob into another layout, checked on the way; raises ImageNotFound, BadImage, CannotWrite."""
+        """Copies a blob into another layout and checks it. Raises ImageNotFound, BadImage, CannotWrite."""
         if target.blob(digest).is_file():
             return
         with self.open_blob(digest) as stream, target.incoming() as writer:
@@ -135,7 +144,7 @@ class Layout:
 
     @contextlib.contextmanager
     def incoming(self) -> Iterator[BlobWriter]:
-        """Write a blob piece by piece; nothing is left unless `commit` was called."""
+        """Opens a new blob for writing piece by piece; nothing is left unless `commit` is called."""
         with _writing(self.path):
             (self.path / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self.path, prefix=".incoming-")
@@ -146,7 +155,7 @@ class Layout:
             writer.discard()
 
     def add_manifest(self, descriptor: Descriptor, name: str = "") -> None:
-        """Put an image into the index, under `name` if given; an older image of that name loses it."""
+        """Adds an image to the index, under `name` if given; an older image of that name loses it."""
         with _writing(self.path), self._locked():
             named = {REF: name} if name else {}
             new = Descriptor(
@@ -162,7 +171,7 @@ class Layout:
             _write_atomically(self.path / "index.json", msgspec.json.encode(index))
 
     def remove(self, name: str) -> bool:
-        """Take a name out of the index; its blobs stay. Says whether there was one."""
+        """Removes a name from the index, but not its blobs; returns whether there was one."""
         with _writing(self.path), self._locked():
             index = self.index()
             kept = tuple(item for item in index.manifests if item.annotations.get(REF) != name)
@@ -170,7 +179,7 @@ class Layout:
         return len(kept) != len(index.manifests)
 
     def _unnamed(self, digest: str) -> list[Descriptor]:
-        """A manifest that no index entry points at directly, such as one of a multi-architecture index."""
+        """Returns a manifest that no index entry refers to directly, such as one of a multi-architecture index."""
         path = self.blob(digest)
         if not path.is_file() or path.stat().st_size > images.MAX_DOCUMENT_BYTES:
             return []
@@ -189,7 +198,7 @@ REF = images.REF_NAME
 
 
 class BlobWriter:
-    """A blob on its way into a layout."""
+    """A blob that is being written to a layout."""
 
     __slots__ = ("_handle", "_hash", "_layout", "_path", "size")
 
@@ -201,7 +210,7 @@ class BlobWriter:
         self.size = 0
 
     def write(self, data: bytes) -> None:
-        """Append `data`; raises CannotWrite."""
+        """Appends `data`. Raises CannotWrite."""
         with _writing(self._path.parent):
             view = memoryview(data)
             while view:
@@ -211,26 +220,30 @@ class BlobWriter:
 
     @property
     def digest(self) -> str:
-        """The digest of what was written so far."""
+        """The digest of what has been written so far."""
         return "sha256:" + self._hash.hexdigest()
 
     def commit(self, expected: str = "") -> str:
-        """Make it a blob; raises BadImage where `expected` is another digest than that of the content."""
+        """Stores the blob and returns its digest.
+
+        Raises BadImage if `expected` is another digest than the content's.
+        """
         if expected and self.digest != expected:
             raise BadImage(f"blob {expected} has other content than its digest says ({self.digest})")
         with _writing(self._path.parent):
+            # mkstemp makes files that only their owner can read.
             os.fchmod(self._handle, 0o644)
             self._path.rename(self._layout.blob(self.digest))
         return self.digest
 
     def discard(self) -> None:
-        """Remove what was not committed."""
+        """Removes the file if it was not committed."""
         os.close(self._handle)
         self._path.unlink(missing_ok=True)
 
 
 class _Described(msgspec.Struct, frozen=True, rename="camel"):
-    """What tells a manifest from an index; what is in it stays as it came."""
+    """The members that distinguish a manifest from an index, with their content not decoded."""
 
     media_type: msgspec.Raw = msgspec.Raw(b"null")
     manifests: msgspec.Raw = msgspec.Raw(b"null")
@@ -238,7 +251,7 @@ class _Described(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def media_type_of(data: bytes) -> str:
-    """The media type that a manifest or index says of itself, or that its members give away; raises BadImage."""
+    """Returns the media type that a manifest or index declares, or that its members imply. Raises BadImage."""
     try:
         document = msgspec.json.decode(data, type=_Described)
     except msgspec.ValidationError as error:
@@ -256,6 +269,7 @@ def media_type_of(data: bytes) -> str:
 
 def _replaces(new: Descriptor, old: Descriptor) -> bool:
     name = old.annotations.get(REF, "")
+    # A name belongs to one image; one image may have several names.
     same_name = bool(name) and name == new.annotations.get(REF)
     return same_name or (old.digest == new.digest and (not name or name == new.annotations.get(REF, "")))
 

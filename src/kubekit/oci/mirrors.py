@@ -1,8 +1,8 @@
-"""Where else an image may be had: mirrors of a repository, asked before it.
+"""Mirrors of repositories, which are asked before the repository itself.
 
-A mirror cannot lie about a digest; about a tag it can, so those of tags are others, which an administrator names for
-it. Rules: ImageDigestMirrorSet of config.openshift.io/v1, its forerunner ImageContentSourcePolicy, ImageTagMirrorSet;
-containers-registries.conf(5) for wildcards.
+A mirror cannot serve another image for a digest, but it can for a tag. So mirrors of tags are separate ones, which an
+administrator configures as such. Rules: ImageDigestMirrorSet of config.openshift.io/v1, its predecessor
+ImageContentSourcePolicy, ImageTagMirrorSet; containers-registries.conf(5) for wildcards.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kubekit.lang import yaml as kyaml
 from kubekit.oci.errors import BadMirrors, OciError
 from kubekit.oci.reference import Reference, parse
 
-# Kind -> (field of its spec with the entries).
+# Kind -> the field of its spec with the entries.
 KINDS = {
     "ImageDigestMirrorSet": "imageDigestMirrors",
     "ImageContentSourcePolicy": "repositoryDigestMirrors",
@@ -27,7 +27,7 @@ NEVER_CONTACT = "NeverContactSource"
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """What to ask instead of `source`: a registry, a repository or part of its path, or `*.domain` for subdomains.
+    """The mirrors of `source`: a registry, a repository or part of its path, or `*.domain` for subdomains.
 
     `of_tags`: for images by tag, else for those by digest.
     """
@@ -38,7 +38,7 @@ class Mirror:
     of_tags: bool = False
 
     def rest(self, name: str) -> str | None:
-        """What of `name` (`registry/repository`) follows the source, None where it is not of this source."""
+        """Returns the part of `name` (`registry/repository`) after the source, None if it is not below the source."""
         if self.source.startswith("*."):
             host, slash, path = name.partition("/")
             return slash + path if host.endswith(self.source[1:]) else None
@@ -46,22 +46,23 @@ class Mirror:
 
 
 def sources(reference: Reference, mirrors: Iterable[Mirror]) -> tuple[Reference, ...]:
-    """Where to ask for `reference`, in order; raises BadMirrors where that is nowhere."""
+    """Returns the references to try for `reference`, in order. Raises BadMirrors if there are none."""
     name = f"{reference.host}/{reference.path}"
-    ours = [mirror for mirror in mirrors if mirror.of_tags is not bool(reference.digest)]
-    fitting = [(mirror, rest) for mirror in ours if (rest := mirror.rest(name)) is not None]
+    of_kind = [mirror for mirror in mirrors if mirror.of_tags is not bool(reference.digest)]
+    fitting = [(mirror, rest) for mirror in of_kind if (rest := mirror.rest(name)) is not None]
+    # The most specific source wins, as in containers-registries.conf(5).
     longest = max((len(mirror.source) for mirror, _ in fitting), default=0)
     best = [(mirror, rest) for mirror, rest in fitting if len(mirror.source) == longest]
-    found = [_at(location + rest, reference) for mirror, rest in best for location in mirror.mirrors]
+    candidates = [_at(location + rest, reference) for mirror, rest in best for location in mirror.mirrors]
     if not any(mirror.never_source for mirror, _ in best):
-        found.append(reference)
-    if not found:
+        candidates.append(reference)
+    if not candidates:
         raise BadMirrors(f"{reference}: {NEVER_CONTACT} is set for {best[0][0].source}, which has no mirrors")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(candidates))
 
 
 def read(data: bytes, name: str) -> tuple[Mirror, ...]:
-    """The mirrors in a file of mirror sets; raises BadMirrors naming `name`."""
+    """Returns the mirrors in a file of mirror sets. Raises BadMirrors, which names `name`."""
     try:
         documents = [document for document in kyaml.load_all(data, name=name) if document is not None]
     except kyaml.YamlError as error:
@@ -72,7 +73,7 @@ def read(data: bytes, name: str) -> tuple[Mirror, ...]:
 
 
 def of_object(document: Any, name: str) -> tuple[Mirror, ...]:
-    """The mirrors of one object; raises BadMirrors naming `name`."""
+    """Returns the mirrors of one object. Raises BadMirrors, which names `name`."""
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind not in KINDS:
         raise BadMirrors(f"{name}: expected {' or '.join(KINDS)}, found {kind or 'no object'}")
@@ -102,6 +103,7 @@ def _trimmed(mirrors: Sequence[str]) -> tuple[str, ...]:
 
 
 def _at(location: str, reference: Reference) -> Reference:
+    """Returns `reference` in the mirror at `location`. Raises BadMirrors if that is not a repository."""
     try:
         return parse(
             f"{location}@{reference.digest}" if reference.digest else f"{location}:{reference.tag or 'latest'}"

@@ -1,7 +1,7 @@
-"""Where an image is or shall be, as one types it: a layout on disk (`oci:DIR[:TAG]`), a registry, or plain files.
+"""Image locations as a user types them: a layout on disk (`oci:DIR[:TAG]`), a registry, or plain files.
 
-In: the text. Out: the payload's files of what is there, or an image written there. Nothing that exists is replaced
-unless that was asked for, and what fails leaves every name as it was.
+In: the text. Out: the payload's files at that location, or an image written to it. Nothing that exists is replaced
+unless that was requested, and a failure leaves every name as it was.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Place = LayoutPlace | Reference
 
 
 def files_of(place: Place, folders: tuple[str, ...], access: Access) -> tuple[dict[str, bytes], str]:
-    """The files below `folders` of the image at `place`, and its digest; raises OciError."""
+    """Returns the files below `folders` of the image at `place`, and its digest. Raises OciError."""
     with tempfile.TemporaryDirectory() as scratch:
         image = copy_of(place, Path(scratch), access)
         return read_folders(image, folders), image.digest
 
 
 def copy_of(place: Place, scratch: Path, access: Access) -> Image:
-    """The image at `place`; what comes from a registry is pulled into `scratch`. Raises OciError."""
+    """Returns the image at `place`; an image in a registry is pulled into `scratch`. Raises OciError."""
     if isinstance(place, LayoutPlace):
         return open_image(Layout.open(place.folder), place.name)
     layout = Layout.create(scratch)
@@ -55,9 +55,9 @@ def copy_of(place: Place, scratch: Path, access: Access) -> Image:
 
 
 def files_in(folder: Path, folders: tuple[str, ...], *, limit: int = MAX_PAYLOAD_BYTES) -> dict[str, bytes]:
-    """The files below `folders` of a folder on disk; a link to a file counts as that file.
+    """Returns the files below `folders` of a folder on disk; a link to a file counts as that file.
 
-    Raises ImageNotFound where there are none, BadImage for a link to nothing, a device, or more than `limit` bytes.
+    Raises ImageNotFound if there are none, BadImage for a broken link, a device, or more than `limit` bytes.
     """
     if not folder.is_dir():
         raise ImageNotFound(f"{folder}: there is no such folder")
@@ -77,7 +77,7 @@ def files_in(folder: Path, folders: tuple[str, ...], *, limit: int = MAX_PAYLOAD
 
 
 def place_of(text: str) -> Place:
-    """The image that `text` names: `oci:DIR[:TAG]` or a pull spec; raises InvalidReference."""
+    """Returns the location that `text` names: `oci:DIR[:TAG]` or a pull spec. Raises InvalidReference."""
     if text.startswith(LAYOUT):
         folder, name = _split(text.removeprefix(LAYOUT))
         if not folder:
@@ -92,7 +92,7 @@ def place_of(text: str) -> Place:
 
 
 def destination_of(text: str, tag: str) -> Place:
-    """Where an image shall go, by default called `tag`; raises InvalidReference."""
+    """Returns the location to which an image is to be written, by default called `tag`. Raises InvalidReference."""
     if not text.startswith((LAYOUT, REGISTRY)):
         raise InvalidReference(f"{text!r} is neither oci:DIR[:TAG] nor docker://HOST/REPO:TAG")
     place = place_of(text)
@@ -105,27 +105,28 @@ def destination_of(text: str, tag: str) -> Place:
 
 
 def put(source: Layout, digest: str, place: Place, access: Access, *, overwrite: bool = False) -> None:
-    """Copy the image `digest` of `source` to `place`; raises WouldReplace where that name is another image's."""
+    """Copies the image `digest` of `source` to `place`. Raises WouldReplace if that name belongs to another image."""
     if isinstance(place, LayoutPlace):
         _put_into_layout(source, digest, place, overwrite=overwrite)
         return
     client = RegistryClient(access)
     if not overwrite:
         try:
-            found = client.resolve(place)
+            existing = client.resolve(place)
+        # The name is free, so nothing would be replaced.
         except ImageNotFound:
-            found = digest
-        _check_same(str(place), found, digest)
+            existing = digest
+        _check_same(str(place), existing, digest)
     client.push(source, digest, place)
 
 
 def _put_into_layout(source: Layout, digest: str, place: LayoutPlace, *, overwrite: bool) -> None:
     _check_usable(place.folder)
-    there = place.folder.exists()
+    existed = place.folder.exists()
     try:
         _copy_into(source, digest, place, overwrite=overwrite)
     except BaseException:
-        if not there:
+        if not existed:
             shutil.rmtree(place.folder, ignore_errors=True)
         raise
 
@@ -144,7 +145,7 @@ def _copy_into(source: Layout, digest: str, place: LayoutPlace, *, overwrite: bo
 
 
 def _check_usable(folder: Path) -> None:
-    """Raise CannotWrite for a folder that holds something else than a layout."""
+    """Raises CannotWrite if the folder holds something other than a layout."""
     try:
         occupied = folder.exists() and not (folder / "oci-layout").is_file() and any(folder.iterdir())
     except OSError as error:

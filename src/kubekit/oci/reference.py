@@ -1,7 +1,7 @@
-"""Image references: `registry/repository:tag@digest`, as written and as a registry wants them.
+"""Image references, `registry/repository:tag@digest`, as written and as a registry needs them.
 
-The grammar is that of the container distribution project; `docker.io` is only filled in where a request is made, since
-two pullspecs count as the same update when their text is the same.
+The grammar is that of the container distribution project. `docker.io` is filled in only when a request is made, because
+two pull specs count as the same update if their text is the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kubekit.oci.errors import InvalidReference
 
 DOCKER_HUB = "docker.io"
 
-# cvo-behaviour 8.2: what a digest in a pullspec may look like.
+# The form of a digest in a pull spec (cvo-behaviour 8.2).
 _DIGEST = re.compile(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+\Z")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
 _COMPONENT = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*\Z")
@@ -28,7 +28,7 @@ _REPOSITORY_MAX = 255
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A pullspec in its parts; `registry` is empty where none is written."""
+    """A pull spec in its parts; `registry` is empty if none is written."""
 
     registry: str
     repository: str
@@ -42,23 +42,23 @@ class Reference:
 
     @property
     def host(self) -> str:
-        """The registry to ask; Docker Hub where none is written."""
+        """The registry to ask; Docker Hub if none is written."""
         return self.registry or DOCKER_HUB
 
     @property
     def path(self) -> str:
-        """The repository as the registry knows it: Docker Hub's own images live under `library/`."""
+        """The repository as the registry knows it: Docker Hub's own images are below `library/`."""
         if self.host == DOCKER_HUB and "/" not in self.repository:
             return f"library/{self.repository}"
         return self.repository
 
     def at(self, digest: str) -> Reference:
-        """The same repository by digest, without a tag."""
+        """Returns the same repository by digest, without a tag."""
         return replace(self, tag="", digest=digest)
 
 
 def parse(text: str) -> Reference:
-    """The reference that `text` is; raises InvalidReference."""
+    """Returns the reference in `text`. Raises InvalidReference."""
     rest, at, digest = text.partition("@")
     if at and not is_digest(digest):
         raise InvalidReference(f"{text!r}: invalid reference format: {digest!r} is no digest such as sha256:<64 hex>")
@@ -72,13 +72,13 @@ def parse(text: str) -> Reference:
 
 
 def digest_of(pullspec: str) -> str:
-    """The digest that `pullspec` pins, empty when it is by tag or has two `@` (cvo-behaviour 1.5)."""
+    """Returns the digest that `pullspec` pins, empty if it is by tag or has two `@` (cvo-behaviour 1.5)."""
     parts = pullspec.split("@")
     return parts[1] if len(parts) == 2 and is_digest(parts[1]) else ""
 
 
 def is_digest(text: str) -> bool:
-    """Whether `text` has a digest's form; for the algorithms that we can check, also its length."""
+    """Returns whether `text` has a digest's form; for sha256 and sha512, also its length."""
     if _DIGEST.match(text) is None:
         return False
     algorithm, _, value = text.partition(":")
@@ -87,17 +87,18 @@ def is_digest(text: str) -> bool:
 
 
 def is_tag(text: str) -> bool:
-    """Whether `text` can name an image in a registry."""
+    """Returns whether `text` can name an image in a registry."""
     return _TAG.match(text) is not None
 
 
 def sha256(data: bytes) -> str:
-    """The digest of `data`."""
+    """Returns the sha256 digest of `data`, as `sha256:<hex>`."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def _split_registry(text: str) -> tuple[str, str]:
     first, slash, rest = text.partition("/")
+    # As in Docker: the first part is a registry only if it looks like a host name.
     if slash and (any(char in first for char in ".:") or first == "localhost" or first != first.lower()):
         return first, rest
     return "", text

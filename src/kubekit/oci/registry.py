@@ -1,7 +1,7 @@
-"""Images from and to registries: pulled into a layout, pushed out of one, or one file read out of an image's layers.
+"""Reads images from and writes them to registries: pulls into a layout, pushes from one, reads files of layers.
 
-What arrives is hashed before anything looks at it, is never larger than it claims, and gets its name last. A broken
-download goes on where it stopped. Mirrors are asked first, for digests alone. Decision record 0007 says why not oras.
+Received data is hashed before anything parses it, is never larger than it claims, and gets its name last. A broken
+download resumes where it stopped. Mirrors are asked first, for digests only. Decision record 0007 says why not oras.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from kubekit.oci.tarstream import MAX_IMAGE_BYTES, BrokenLayer, Budget, Hidden, 
 from kubekit.oci.transport import Interrupted, Question, Transport, broken, pause_s
 
 MAX_FILE_BYTES = 1024 * 1024
-"""Largest file that is read out of an image without pulling it: a release's metadata have some 20 KB."""
+"""Maximum size of a file that is read from an image without pulling it: a release's metadata have some 20 KB."""
 
 MAX_SEARCHED_BYTES = 16 * 1024 * 1024 * 1024
-"""Most that an image that is only searched may have: a driver toolkit's compiler and headers upon a distribution."""
+"""Maximum size of a searched image, such as a driver toolkit: compiler and headers on a distribution's image."""
 
 MAX_SEARCHED_ENTRIES = 1_000_000
-"""Most files, folders and links of an image that is searched."""
+"""Maximum number of files, folders and links of a searched image."""
 
 _ACCEPT = ", ".join(sorted(images.MANIFESTS | images.INDEXES))
 _PIECE = 256 * 1024
@@ -41,29 +41,32 @@ T = TypeVar("T")
 
 
 class RegistryClient:
-    """Asks registries as `access` says. Blocks; an event loop calls it in a thread. Every method raises OciError."""
+    """Sends requests to registries with the settings in `access`. Every method blocks, and raises OciError.
+
+    An event loop calls the methods in a thread.
+    """
 
     def __init__(self, access: Access | None = None) -> None:
         self._access = access or Access()
         self._transport = Transport(self._access)
         self.received_bytes = 0
-        """How much of blobs arrived so far, as they are sent."""
+        """Bytes of blobs received so far, as they were sent."""
 
     def resolve(self, reference: Reference) -> str:
-        """The digest that `reference` stands for now: its own, or that of its tag."""
+        """Returns the digest that `reference` stands for now: its own, or that of its tag."""
         return reference.digest or self._from_any(reference, lambda source: sha256(self._manifest(source)))
 
     def pull(self, reference: Reference, layout: Layout, *, architecture: str = "amd64") -> str:
-        """Bring the image and all its blobs into `layout`, which knows it by digest then; gives the digest.
+        """Copies the image and all its blobs into `layout`, which then has it by digest; returns the digest.
 
-        What is there already is not fetched again. Of several architectures one is fetched.
+        Blobs that the layout has already are not fetched again. Of several architectures one is fetched.
         """
         return self._from_any(reference, lambda source: self._pull(source, layout, architecture))
 
     def read_file(self, reference: Reference, path: str, *, architecture: str = "amd64") -> bytes:
-        """One file of the image, without keeping any of it; raises ImageNotFound where the image has no such file.
+        """Returns one file of the image without storing the image. Raises ImageNotFound if the image has no such file.
 
-        The upper layers are read first, so a release's own files are found without fetching what it is built upon.
+        The upper layers are read first, so that a release's own files are found without fetching its base image.
         """
         return self._from_any(reference, lambda source: self._read_file(source, path, architecture))
 
@@ -75,22 +78,22 @@ class RegistryClient:
         *,
         architecture: str = "amd64",
     ) -> dict[str, bytes]:
-        """The regular files below `folders` as path to bytes, as `pick` makes them, without keeping any of the image.
+        """Returns the regular files below `folders` as path -> bytes, reduced by `pick`, without storing the image.
 
-        Every layer arrives once and is read as it arrives: what a lower one has counts, unless an upper one hides it.
+        Every layer is read once, as it arrives: a lower layer's file counts unless an upper one hides it.
         """
         return self._from_any(reference, lambda source: self._read_folders(source, folders, pick, architecture))
 
     def search(self, reference: Reference, sought: Sought, *, architecture: str = "amd64") -> Searched:
-        """Look for files in the image, the uppermost layer first, and no further than until they were found.
+        """Searches the image for files, the uppermost layer first, and stops once they are found.
 
-        What was read whole is what its digest says; of a layer that was left early that cannot be known. An error about
-        a layer, not the manifest, has its digest in `layer`. Without an `architecture` any will do.
+        A layer that was read to its end matches its digest; for one that was left early that is not known. An error
+        about a layer, as opposed to the manifest, has its digest in `layer`. Without an `architecture` any will do.
         """
         return self._from_any(reference, lambda source: self._search(source, sought, architecture))
 
     def push(self, layout: Layout, digest: str, target: Reference) -> None:
-        """Copy an image out of `layout` to `target`; blobs first, so that the name never points at half of it."""
+        """Copies an image from `layout` to `target`; blobs first, so that the name never refers to a partial image."""
         data = layout.read(digest)
         media_type = media_type_of(data)
         if media_type not in images.MANIFESTS:
@@ -102,11 +105,15 @@ class RegistryClient:
         path = f"manifests/{target.tag or digest}"
         with self._transport.ask(self._writing(target, "PUT", path, headers, data)) as answer:
             stored = answer.headers.get("Docker-Content-Digest") or digest
+        # A registry that rewrites manifests would break every reference by digest.
         if stored != digest:
             raise BadImage(f"{target}: the registry stored another image ({stored}) than it was sent ({digest})")
 
     def _from_any(self, reference: Reference, fetch: Callable[[Reference], T]) -> T:
-        """What the first place that has it gives; the error is that of the last place, with what its mirrors said."""
+        """Returns the result of the first source that has the image.
+
+        Raises the error of the last source, with the errors of its mirrors added.
+        """
         problems: list[str] = []
         *first, last = mirrors.sources(reference, self._access.mirrors)
         for source in first:
@@ -118,31 +125,34 @@ class RegistryClient:
             return fetch(last)
         except OciError as error:
             if problems:
-                told = type(error)("; ".join([error.message, *(f"mirror: {problem}" for problem in problems)]))
-                told.layer = error.layer
-                raise told from error
+                combined = type(error)("; ".join([error.message, *(f"mirror: {problem}" for problem in problems)]))
+                combined.layer = error.layer
+                raise combined from error
             raise
 
     def _pull(self, reference: Reference, layout: Layout, architecture: str) -> str:
-        asked, image = self._image(reference, architecture)
+        named, image = self._image(reference, architecture)
         manifest = images.decode(Manifest, image, str(reference))
         _check_sizes(manifest, reference)
         for blob in (manifest.config, *manifest.layers):
             self._fetch(reference, blob, layout)
-        for document in dict.fromkeys((image, asked)):
+        for document in dict.fromkeys((image, named)):
             layout.add_blob(document)
-        digest = sha256(asked)
-        layout.add_manifest(Descriptor(media_type=media_type_of(asked), digest=digest, size=len(asked)))
+        digest = sha256(named)
+        layout.add_manifest(Descriptor(media_type=media_type_of(named), digest=digest, size=len(named)))
         return digest
 
     def _image(self, reference: Reference, architecture: str) -> tuple[bytes, bytes]:
-        """What `reference` names, and the manifest of the image for `architecture`: the same unless it is an index."""
-        asked = self._manifest(reference)
-        if media_type_of(asked) not in images.INDEXES:
-            return asked, asked
-        index = images.decode(images.Index, asked, str(reference))
+        """Returns the document that `reference` names, and the manifest for `architecture`.
+
+        They are the same unless the document is an index.
+        """
+        named = self._manifest(reference)
+        if media_type_of(named) not in images.INDEXES:
+            return named, named
+        index = images.decode(images.Index, named, str(reference))
         chosen = for_architecture(index, architecture, str(reference))
-        return asked, self._manifest(reference.at(chosen.digest))
+        return named, self._manifest(reference.at(chosen.digest))
 
     def _manifest(self, reference: Reference) -> bytes:
         name = reference.digest or reference.tag or "latest"
@@ -152,6 +162,7 @@ class RegistryClient:
                 data = answer.read(images.MAX_DOCUMENT_BYTES + 1)
             except (OSError, http.client.HTTPException) as error:
                 raise Unreachable(f"{what}: {reference.host} broke off: {error}") from error
+            # http.client's `length` is the part of Content-Length that has not been received.
             if answer.length and len(data) <= images.MAX_DOCUMENT_BYTES:
                 raise Unreachable(f"{what}: {reference.host} broke off after {len(data)} bytes")
         if len(data) > images.MAX_DOCUMENT_BYTES:
@@ -162,6 +173,7 @@ class RegistryClient:
 
     def _fetch(self, reference: Reference, blob: Descriptor, layout: Layout) -> None:
         path = layout.blob(blob.digest)
+        # Blobs were verified when they were written, and are hashed again when they are read.
         if path.is_file() and path.stat().st_size == blob.size:
             return
         with layout.incoming() as writer:
@@ -175,10 +187,10 @@ class RegistryClient:
         _check_sizes(manifest, reference)
         budget = Budget.of(str(reference))
         for blob in reversed(manifest.layers):
-            found = find_in_layer(self._verified(reference, blob), blob, path, limit=MAX_FILE_BYTES, budget=budget)
-            if isinstance(found, bytes):
-                return found
-            if found is Hidden.YES:
+            content = find_in_layer(self._verified(reference, blob), blob, path, limit=MAX_FILE_BYTES, budget=budget)
+            if isinstance(content, bytes):
+                return content
+            if content is Hidden.YES:
                 break
         raise FileNotFound(f"{reference}: the image has no file {path}")
 
@@ -200,9 +212,10 @@ class RegistryClient:
         manifest = images.decode(Manifest, data, str(reference))
         _check_sizes(manifest, reference, MAX_SEARCHED_BYTES)
         before = self.received_bytes
+        # Larger limits than for unpacking: a searched image takes no memory and no disk.
         budget = Budget.of(str(reference), MAX_SEARCHED_BYTES, MAX_SEARCHED_ENTRIES)
         search = Search(str(reference), sought)
-        # A layer that is there twice brings the same both times, and the upper one counts.
+        # A layer that occurs twice has the same content, so only the upper one is read.
         layers = {blob.digest: blob for blob in reversed(manifest.layers)} if not search.complete else {}
         read = 0
         for blob in layers.values():
@@ -230,7 +243,7 @@ class RegistryClient:
         return False
 
     def _verified(self, reference: Reference, blob: Descriptor) -> Generator[bytes, None, None]:
-        """The pieces of a blob; raises BadImage at their end where they are not what the digest says."""
+        """Yields the pieces of a blob. Raises BadImage at their end if they do not match the digest."""
         if not blob.digest.startswith("sha256:") or not is_digest(blob.digest):
             raise BadImage(f"{reference}: {blob.digest!r} is no sha256 digest")
         hashed = hashlib.sha256()
@@ -241,7 +254,7 @@ class RegistryClient:
             raise BadImage(f"{reference}: blob {blob.digest} has other content than its digest says")
 
     def _pieces(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
-        """A blob's bytes as they come, exactly as many as it claims; goes on where a broken connection stopped."""
+        """Yields a blob's bytes as they arrive, exactly as many as it claims; resumes after a broken connection."""
         what = f"{reference}: blob {blob.digest}"
         received = 0
         for attempt in range(1, self._access.attempts + 1):
@@ -260,10 +273,12 @@ class RegistryClient:
                     raise Unreachable(f"{what}: {reference.host} broke off: {error}") from error
 
     def _attempt(self, reference: Reference, blob: Descriptor, received: int, what: str) -> Iterator[bytes]:
-        """The bytes from `received` on; of a registry that knows no ranges, the first ones are skipped."""
+        """Yields the bytes from `received` on; if the registry does not support ranges, the first ones are skipped."""
+        # A download of gigabytes is resumed rather than started again.
         headers = {"Range": f"bytes={received}-"} if received else {}
         question = Question(reference, "GET", f"blobs/{blob.digest}", what, headers, size=blob.size - received)
         with self._transport.ask(question) as answer:
+            # 206 Partial Content: the registry supports ranges (RFC 9110, 15.3.7).
             skip = 0 if answer.status == 206 else received
             while piece := self._piece(answer, question):
                 yield piece[skip:]
@@ -284,7 +299,7 @@ class RegistryClient:
             location = started.headers.get("Location", "")
         if not location:
             raise BadImage(f"{target}: the registry does not say where to upload to")
-        # Checked before it goes out: a registry keeps what it was given.
+        # The blob is checked before it is sent, because the registry keeps what it gets.
         with layout.open_blob(blob.digest):
             joint = "&" if "?" in location else "?"
             headers = {"Content-Type": "application/octet-stream"}
@@ -321,7 +336,7 @@ class _Arriving:
 
     @contextlib.contextmanager
     def open_blob(self, digest: str) -> Iterator[Pieces]:
-        """A layer's bytes as they arrive; raises BadImage at their end where they are not what the digest says."""
+        """Opens a layer's bytes as they arrive. Raises BadImage at their end if they do not match the digest."""
         stream = Pieces(self._pieces(self._layers[digest]))
         try:
             yield stream
@@ -333,7 +348,7 @@ class _Arriving:
 
 @dataclass(frozen=True, slots=True)
 class _Remote:
-    """An image whose layers arrive; `digest` is what messages call it."""
+    """An image whose layers are read from a registry; `digest` is its name in messages."""
 
     layout: _Arriving
     digest: str
@@ -342,7 +357,7 @@ class _Remote:
 
 
 def _check_sizes(manifest: Manifest, reference: Reference, most_bytes: int | None = None) -> None:
-    """Raise BadImage for an image that claims to be larger than any that is read, by default any that is unpacked."""
+    """Raises BeyondLimits if the image claims too many layers or bytes, by default more than can be unpacked."""
     if len(manifest.layers) > MAX_LAYERS:
         raise BeyondLimits(f"{reference}: has {len(manifest.layers)} layers; the limit is {MAX_LAYERS}")
     sizes = [blob.size for blob in (manifest.config, *manifest.layers)]

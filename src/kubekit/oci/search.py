@@ -1,9 +1,9 @@
-"""Files looked for in an image whose layers arrive, the uppermost first; nothing is kept, and it ends early.
+"""Searches an image for files while its layers arrive, the uppermost first.
 
-What upper layers say counts: a lower one only adds what they neither have nor hide. So a file that was seen and is not
-hidden is there for good, and nothing further need be fetched. Links are followed as the image has them, to a file or to
-a folder; a link may come after what it leads to, so what has a wanted name is remembered wherever it is. What is
-remembered has a limit.
+Nothing is stored, and the search ends early. Upper layers take precedence: a lower layer adds only what they neither
+have nor hide. So a file that was seen and is not hidden is final, and nothing further need be fetched. Links are
+followed to a file or a folder, as in the image. A link may come after its target, so files of wanted names are
+remembered wherever they are. The memory for this is limited.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from kubekit.oci.tar import Entry
 from kubekit.oci.tarstream import hidden_by
 
 MAX_REMEMBERED_BYTES = 8 * 1024 * 1024
-"""Most bytes of names that a search keeps; a distribution's folders and links have less than one mebibyte."""
+"""Maximum size of the names that a search stores; a distribution's folders and links have less than 1 MiB."""
 
 MAX_HOPS = 40
-"""Most links that one path may lead through, as in Linux."""
+"""Maximum number of links that are followed for one path, as in Linux."""
 
 MAX_LINKS = 512
-"""Most links on the way to the folder that is searched, and in it."""
+"""Maximum number of links on the paths to the searched folder, and in it."""
 
 _EACH = 120  # bytes that a name costs besides its characters, about
 
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What is looked for: files below `folder`, at any depth, by what `key` makes of their names.
+    """The files to search for: those below `folder`, at any depth, whose names `key` maps to one of `wanted`.
 
-    `key` gives an empty text for a file that is of no interest.
+    `key` returns an empty text for a file that is of no interest.
     """
 
     folder: str
@@ -42,9 +42,9 @@ class Sought:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What became of it: where each was found, and where files of wanted names are elsewhere.
+    """The result of a search: the path of each file found, and files of wanted names that are elsewhere.
 
-    `layers` of `of` layers were read, the last one perhaps in part; `fetched` are bytes of them as they were sent.
+    `layers` of `of` layers were read, the last one perhaps in part; `fetched` are the bytes of them as they were sent.
     """
 
     found: Mapping[str, str] = field(default_factory=dict)
@@ -55,22 +55,22 @@ class Searched:
 
 
 class Search:
-    """One search; `layer` is called for each layer from the uppermost down, until it says that all was found."""
+    """A search; `layer` is called for each layer from the uppermost down, until it returns True."""
 
     def __init__(self, image: str, sought: Sought) -> None:
         self._image = image
         self._sought = sought
         self._folder = posixpath.normpath(f"/{sought.folder}").lstrip("/")
         self._left = MAX_REMEMBERED_BYTES
-        # Of what was read so far: folders, links and where they lead, files of wanted names, others where it matters.
+        # Read so far: folders, links with their targets, files of wanted names, and other relevant paths.
         self._folders: set[str] = set()
         self._links: dict[str, str] = {}
         self._files: dict[str, str] = {}
         self._others: set[str] = set()
-        # What the layers that were read hide of those below.
+        # Paths that the layers read so far hide in the layers below.
         self._gone: set[str] = set()
         self._opaque: set[str] = set()
-        # The folder under all its names, and on which paths a link would give it another one.
+        # All names of the folder, and the paths at which a link would add another one.
         self._roots: tuple[str, ...] = ()
         self._ways: set[str] = set()
         self._awaited: dict[str, tuple[str, str]] = {}
@@ -80,21 +80,21 @@ class Search:
 
     @property
     def found(self) -> Mapping[str, str]:
-        """Where each was found that was."""
+        """The path of each file that was found."""
         return dict(self._found)
 
     @property
     def complete(self) -> bool:
-        """Whether all was found."""
+        """Reports whether all files were found."""
         return self._sought.wanted <= self._found.keys()
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
-        """Files of wanted names that were not found where they belong."""
+        """The files of wanted names that were not found in the folder."""
         return tuple(sorted(path for path, key in self._files.items() if key not in self._found))
 
     def layer(self, entries: Iterable[tuple[str, Entry]]) -> bool:
-        """Take a layer's entries, up to that which completes the search; says whether one does. Raises BeyondLimits."""
+        """Reads a layer's entries until the search is complete; returns whether it is. Raises BeyondLimits."""
         above = _Above(
             frozenset(self._gone),
             frozenset(self._opaque),
@@ -113,6 +113,7 @@ class Search:
         return False
 
     def _take(self, path: str, entry: Entry) -> None:
+        """Records an entry that is visible in the image: a folder, a link, or a file that may be wanted."""
         folders = (path, *_parents(path)) if entry.isdir() else _parents(path)
         for folder in folders:
             if folder in self._folders:
@@ -135,6 +136,7 @@ class Search:
             self._others.add(path)
 
     def _file(self, path: str, key: str) -> None:
+        """Records a file of a wanted name as found, if it is in the folder or a link in the folder leads to it."""
         if self._is_inside(path):
             self._found.setdefault(key, path)
         elif path in self._awaited:
@@ -157,7 +159,7 @@ class Search:
         return any(_below(path, root) for root in self._roots)
 
     def _follow(self) -> None:
-        """Find out anew under which names the folder is known, and which files its links lead to."""
+        """Recomputes the names under which the folder is known, and the files to which its links lead."""
         self._ways = set()
         roots = dict.fromkeys((self._folder, self._resolved(self._folder)))
         waiting = list(roots)
@@ -175,7 +177,7 @@ class Search:
         self._roots = tuple(roots)
 
     def _resolved(self, path: str) -> str:
-        """Where `path` really is, its links followed; as it is where they lead in a circle."""
+        """Returns the real location of `path` with its links followed, or the last path after MAX_HOPS links."""
         for _ in range(MAX_HOPS):
             way = (*reversed(_parents(path)), path)
             self._ways.update(way)
@@ -186,6 +188,7 @@ class Search:
         return path
 
     def _charge(self, *names: str) -> None:
+        """Subtracts the memory for `names` from the limit. Raises BeyondLimits if it is used up."""
         self._left -= sum(len(name) + _EACH for name in names)
         if self._left < 0:
             raise BeyondLimits(
@@ -195,7 +198,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class _Above:
-    """The layers above the one that is read: what they hide, their folders, and what they have that is none."""
+    """The layers above the current one: what they hide, their folders, and their paths that are not folders."""
 
     gone: frozenset[str]
     opaque: frozenset[str]
@@ -203,7 +206,7 @@ class _Above:
     others: frozenset[str]
 
     def shows(self, path: str, entry: Entry) -> bool:
-        """Whether an entry of this layer is seen in the image."""
+        """Returns whether an entry of the current layer is visible in the image."""
         if path in self.gone or path in self.others or (path in self.folders and not entry.isdir()):
             return False
         return not any(
@@ -212,16 +215,17 @@ class _Above:
 
 
 def _parents(path: str) -> list[str]:
-    """The folders that `path` is in, the nearest first."""
-    found = []
+    """Returns the folders that contain `path`, the nearest first."""
+    folders = []
     while (at := path.rfind("/")) > 0:
         path = path[:at]
-        found.append(path)
-    return found
+        folders.append(path)
+    return folders
 
 
 def _target(path: str, link: str) -> str:
-    """Where a link leads, from the root; one that leaves the root stays in it, as in a container."""
+    """Returns the path that a link leads to, from the root; it stays in the root, as in a container."""
+    # Normalised from "/", so that `..` cannot leave the root.
     return posixpath.normpath(posixpath.join("/", posixpath.dirname(path), link)).lstrip("/")
 
 

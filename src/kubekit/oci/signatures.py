@@ -1,7 +1,7 @@
-"""Is this release the one that was signed? OpenPGP messages around a JSON claim, checked against every keyring.
+"""Verifies the signatures of a release: OpenPGP messages around a JSON claim, checked against every keyring.
 
-Pure over bytes: `verify_signatures` gets the signatures that a store had. The claim is the container-signature format:
-an inline-signed message whose body names the image's digest. Rules: cvo-behaviour 8.2.
+Pure over bytes: `verify_signatures` gets the signatures from a store. The claim has the container-signature format: an
+inline-signed message whose body names the image's digest. Rules: cvo-behaviour 8.2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEY_PREFIX = "verifier-public-key-"
 STORE_PREFIX = "store-"
 
 MAX_SIGNATURE_BYTES = 50 * 1024
-"""Largest signature that is looked at: a real one has some 600 bytes, and OpenPGP messages can be compressed."""
+"""Maximum size of a signature: a real one has some 600 bytes, and OpenPGP messages can be compressed."""
 
 _TYPE = "atomic container signature"
 
@@ -52,7 +52,7 @@ class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A digest that every keyring vouches for; `signatures` are the messages that convinced them."""
+    """A digest that every keyring has verified; `signatures` are the messages that they accepted."""
 
     digest: str
     keyrings: tuple[str, ...]
@@ -61,7 +61,10 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """What a release says about verifying others: keyrings, and base URLs of stores. `warnings` names odd keys."""
+    """A release's settings for verifying others: keyrings, and base URLs of stores.
+
+    `warnings` names unexpected keys.
+    """
 
     keyrings: tuple[Keyring, ...]
     stores: tuple[str, ...]
@@ -69,7 +72,10 @@ class Verifier:
 
 
 def verifier_from_config_map(config_map: Mapping[str, Any]) -> Verifier:
-    """The verifier that a release's verification ConfigMap describes; raises Unverified without a key or a store."""
+    """Returns the verifier that a release's verification ConfigMap describes.
+
+    Raises Unverified without a key or a store.
+    """
     values: dict[str, bytes] = {key: str(value).encode() for key, value in (config_map.get("data") or {}).items()}
     for key, value in (config_map.get("binaryData") or {}).items():
         try:
@@ -83,12 +89,16 @@ def verifier_from_config_map(config_map: Mapping[str, Any]) -> Verifier:
     if not keyrings or not stores:
         missing = f"{KEY_PREFIX}*" if not keyrings else f"{STORE_PREFIX}*"
         raise Unverified(f"verification ConfigMap has no {missing}: verification is not possible")
+    # The CVO ignores unknown keys; a typo in one would go unnoticed without a warning.
     odd = [key for key in sorted(values) if not key.startswith((KEY_PREFIX, STORE_PREFIX))]
     return Verifier(keyrings, stores, tuple(f"unexpected key {key}" for key in odd))
 
 
 def digest_to_verify(pullspec: str) -> str:
-    """The digest that `pullspec` pins; raises Unverified for a tag, which can point anywhere tomorrow."""
+    """Returns the digest that `pullspec` pins.
+
+    Raises Unverified for a tag, which can refer to another image tomorrow.
+    """
     digest = digest_of(pullspec)
     if not digest:
         raise Unverified(f"release images that are not accessed via digest cannot be verified: {pullspec}")
@@ -96,9 +106,9 @@ def digest_to_verify(pullspec: str) -> str:
 
 
 def _check(signature: bytes, name: str, keys: Usable, digest: str) -> str:
-    """Why `signature` does not vouch for `digest` by one of `keys`, or nothing where it does.
+    """Returns why `signature` does not verify `digest` with one of `keys`, or an empty string if it does.
 
-    An expired signature is refused by the OpenPGP library, which reads the real clock for that.
+    The OpenPGP library rejects an expired signature, for which it reads the system clock.
     """
     ended = f" ({'; '.join(keys.dead)})" if keys.dead else ""
     try:
@@ -106,16 +116,17 @@ def _check(signature: bytes, name: str, keys: Usable, digest: str) -> str:
     except Exception as error:  # noqa: BLE001  (whatever goes wrong: it is not verified)
         return f"keyring {name}: {said(error)}{ended}"
     body = bytes(message.bytes or b"")
+    # A message may parse without a valid signature.
     if not message.valid_sigs:
         return f"keyring {name}: no valid signature{ended}"
     return check_claim(body, digest)
 
 
 def check_claim(body: bytes, digest: str) -> str:
-    """Why the signed JSON does not speak of `digest`, or nothing where it does."""
+    """Returns why the signed JSON does not name `digest`, or an empty string if it does."""
     try:
         claim = msgspec.json.decode(body, type=_Claim)
-        # Readers differ in which of two members counts, so what is said twice is not said.
+        # Rejects duplicate members, because JSON readers differ in which of them counts.
         json.loads(body, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         return f"the signed claim cannot be read: {error}"
@@ -130,18 +141,18 @@ def check_claim(body: bytes, digest: str) -> str:
 
 
 def _unique(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) < len(members):
+    unique_members = dict(members)
+    if len(unique_members) < len(members):
         names = [name for name, _ in members]
         raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)!r} twice")
-    return found
+    return unique_members
 
 
 class Verification:
-    """Feeds signatures to keyrings until every keyring has accepted one by a key that counts at `now`."""
+    """Checks signatures against keyrings until every keyring has accepted one by a key that counts at `now`."""
 
     def __init__(self, digest: str, keyrings: Iterable[Keyring], *, now: datetime) -> None:
-        """Raises Unverified where `digest` is none, there is no keyring to ask, or one that cannot be read."""
+        """Raises Unverified if `digest` is not a digest, or there is no keyring, or one cannot be read."""
         if not is_digest(digest):
             raise Unverified(f"{digest!r} is no digest, and only digests can be verified")
         self.digest = digest
@@ -153,7 +164,7 @@ class Verification:
         self._usable = {keyring.name: usable(keyring, now) for keyring in self._keyrings}
 
     def add(self, signature: bytes, source: str) -> bool:
-        """Try one more signature; says whether every keyring is satisfied now."""
+        """Checks one more signature; returns whether every keyring is satisfied now."""
         if len(signature) > MAX_SIGNATURE_BYTES:
             self.note(f"{source}: is larger than {MAX_SIGNATURE_BYTES} bytes")
             return self.done
@@ -168,16 +179,16 @@ class Verification:
         return self.done
 
     def note(self, detail: str) -> None:
-        """Remember what a store answered instead of a signature."""
+        """Records what a store answered instead of a signature."""
         self._details.append(detail)
 
     @property
     def done(self) -> bool:
-        """Whether every keyring has accepted a signature."""
+        """Reports whether every keyring has accepted a signature."""
         return len(self._accepted) == len(self._keyrings)
 
     def result(self) -> Verified:
-        """The verdict; raises Unverified with what each store and keyring answered."""
+        """Returns the verified digest. Raises Unverified with the answers of all stores and keyrings."""
         if self.done:
             names = tuple(keyring.name for keyring in self._keyrings)
             return Verified(self.digest, names, tuple(dict.fromkeys(self._accepted.values())))
@@ -188,7 +199,7 @@ class Verification:
 def verify_signatures(
     digest: str, keyrings: Iterable[Keyring], signatures: Iterable[bytes], *, now: datetime
 ) -> Verified:
-    """`digest` verified by `signatures` at `now`; raises Unverified."""
+    """Returns `digest` verified by `signatures` at `now`. Raises Unverified."""
     verification = Verification(digest, keyrings, now=now)
     for number, signature in enumerate(signatures, start=1):
         if verification.add(signature, f"signature-{number}"):
@@ -197,7 +208,7 @@ def verify_signatures(
 
 
 def claim(digest: str, docker_reference: str) -> bytes:
-    """The JSON that a signature wraps."""
+    """Returns the JSON that a signature wraps. Raises BadImage if `digest` is not a digest."""
     if not is_digest(digest):
         raise BadImage(f"{digest!r} is no digest")
     return msgspec.json.encode(
@@ -214,7 +225,7 @@ def claim(digest: str, docker_reference: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """An OpenPGP key pair; `secret` never belongs into a message, an event or a log."""
+    """An OpenPGP key pair; `secret` must never appear in a message, an event or a log."""
 
     secret: bytes
 
@@ -223,11 +234,11 @@ class SigningKey:
 
     @property
     def public(self) -> bytes:
-        """The armored public key, as a keyring of one."""
+        """The armored public key, which is a keyring with one key."""
         return str(_key(self.secret).extract_certificate()).encode()
 
     def sign(self, digest: str, docker_reference: str) -> bytes:
-        """A signature for the image `digest`; raises BadImage where the key cannot sign."""
+        """Returns a signature for the image `digest`. Raises BadImage if the key cannot sign."""
         try:
             signed = pysequoia.sign(_key(self.secret).signer(), claim(digest, docker_reference), armor=False)
         except RuntimeError as error:
@@ -236,7 +247,7 @@ class SigningKey:
 
 
 def generate_key(user_id: str = "releases <releases@sandbox.invalid>") -> SigningKey:
-    """A new signing key."""
+    """Returns a new signing key."""
     return SigningKey(str(pysequoia.Tsk.generate(user_id=user_id)).encode())
 
 

@@ -1,4 +1,4 @@
-"""A folder of signatures, laid out as a signature store's web server has it: `<algorithm>=<hash>/signature-<n>`."""
+"""Writes a folder of signatures in the layout of a signature store's web server: `<algorithm>=<hash>/signature-<n>`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from kubekit.oci.errors import CannotWrite
 
 MAX_SIGNATURES = 9
-"""Signatures of a digest that are ever asked for (cvo-behaviour 8.2); numbering starts at 1, a gap ends it."""
+"""Maximum number of signatures that are read for a digest (cvo-behaviour 8.2), numbered from 1 without a gap."""
 
 
 def add_signature(store: Path, digest: str, signature: bytes) -> Path:
-    """Add `signature` under the first free number and give its path; raises CannotWrite, also when there are nine.
+    """Writes `signature` under the first free number and returns its path. Raises CannotWrite, also if there are nine.
 
-    A reader sees all of it or nothing, and two writers never take the same number.
+    A reader sees all of it or nothing, and two writers never use the same number.
     """
     folder = store / digest.replace(":", "=", 1)
     try:
@@ -24,6 +24,7 @@ def add_signature(store: Path, digest: str, signature: bytes) -> Path:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(signature)
+                # mkstemp makes files that only their owner can read; a web server has to read this one.
                 os.fchmod(file.fileno(), 0o644)
             return _linked(Path(name), folder, digest)
         finally:
@@ -36,6 +37,7 @@ def _linked(complete: Path, folder: Path, digest: str) -> Path:
     for number in range(1, MAX_SIGNATURES + 1):
         path = folder / f"signature-{number}"
         try:
+            # A hard link fails if the name exists, so that two writers cannot take the same number.
             path.hardlink_to(complete)
         except FileExistsError:
             continue

@@ -1,7 +1,7 @@
-"""A tar archive as a stream, read by hand: every header has a limit before a byte of it is kept.
+"""Reads a tar archive as a stream, with a limit for every header before any of it is stored.
 
-What container tools write is read: ustar, GNU long names, pax (POSIX.1-2008, "pax Interchange Format"; GNU tar manual,
-"Basic Tar Format"). Sparse files, and global headers that name or size every file, are refused: no image has them, and
+It reads what container tools write: ustar, GNU long names, pax (POSIX.1-2008, "pax Interchange Format"; GNU tar manual,
+"Basic Tar Format"). Sparse files, and global headers that name or size every file, are rejected: no image has them, and
 readers differ. Decision record 0029 says why this is not `tarfile`.
 """
 
@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 MAX_HEADER_BYTES = 128 * 1024
-"""Most that a long name or a pax header may hold: two extended attributes of the size that Linux allows."""
+"""Maximum size of a long name or pax header: two extended attributes of the size that Linux allows."""
 
 MAX_NAME_BYTES = 4096
-"""Longest path of a file or of what a link leads to: Linux' PATH_MAX."""
+"""Maximum length of a path and of a link's target, in bytes: Linux' PATH_MAX."""
 
 MAX_HEADERS_IN_A_ROW = 8
-"""Most extended headers before one entry; writers use a pax header, or one for the name and one for the link."""
+"""Maximum number of extended headers before an entry; writers use one pax header, or one for name and link each."""
 
 REGULAR, HARD_LINK, LINK, CHARACTERS, BLOCKS, FOLDER, PIPE = b"0", b"1", b"2", b"3", b"4", b"5", b"6"
 
@@ -29,7 +29,7 @@ _LONG_NAME, _LONG_LINK = b"L", b"K"
 _PAX = (b"x", b"X")
 _GLOBAL = b"g"
 _SPARSE = b"S"
-# Written before POSIX, and "contiguous": both are files.
+# The type of a file before POSIX, and "contiguous": both are regular files.
 _FILES = (REGULAR, b"\0", b"7")
 _WITHOUT_DATA = (HARD_LINK, LINK, CHARACTERS, BLOCKS, FOLDER, PIPE)
 _DECIMAL = re.compile(rb"[0-9]{1,19}\Z")
@@ -38,18 +38,18 @@ _OF_ONE_ENTRY = ("path", "linkpath", "size")
 
 
 class BadTar(ValueError):
-    """The bytes are no archive, or one beyond the limits."""
+    """The bytes are not an archive, or exceed the limits."""
 
 
 class Source(Protocol):
-    """Where an archive comes from."""
+    """The source of an archive."""
 
     def read(self, size: int) -> bytes:
-        """`size` bytes, fewer only at the end."""
+        """Returns `size` bytes, fewer only at the end."""
 
 
 class Entry(NamedTuple):
-    """A file, folder, link or device; `linkname` is where a link leads."""
+    """A file, folder, link or device; `linkname` is the target of a link."""
 
     name: str
     kind: bytes
@@ -58,28 +58,28 @@ class Entry(NamedTuple):
     linkname: str
 
     def isreg(self) -> bool:
-        """A regular file."""
+        """Returns whether it is a regular file."""
         return self.kind == REGULAR
 
     def isdir(self) -> bool:
-        """A folder."""
+        """Returns whether it is a folder."""
         return self.kind == FOLDER
 
     def issym(self) -> bool:
-        """A symbolic link."""
+        """Returns whether it is a symbolic link."""
         return self.kind == LINK
 
     def islnk(self) -> bool:
-        """A hard link."""
+        """Returns whether it is a hard link."""
         return self.kind == HARD_LINK
 
     def isdev(self) -> bool:
-        """A device or pipe."""
+        """Returns whether it is a device or pipe."""
         return self.kind in (CHARACTERS, BLOCKS, PIPE)
 
 
 class Archive:
-    """The entries of `source` in order; the content of the one at hand may be read until the next is asked for."""
+    """The entries of `source` in order; an entry's content can be read until the next entry is requested."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -88,12 +88,12 @@ class Archive:
         self._at_start = True
 
     def __iter__(self) -> Iterator[Entry]:
-        """Raises BadTar."""
+        """Yields the entries. Raises BadTar."""
         while (entry := self._next()) is not None:
             yield entry
 
     def pieces(self) -> Iterator[bytes]:
-        """What is left of the content of the entry at hand; raises BadTar where the archive ends in it."""
+        """Yields the rest of the current entry's content. Raises BadTar if the archive ends in it."""
         while self._left:
             piece = self._source.read(min(self._left, _PIECE))
             if not piece:
@@ -102,20 +102,20 @@ class Archive:
             yield piece
 
     def _next(self) -> Entry | None:
-        said: dict[str, bytes] = {}
+        extended: dict[str, bytes] = {}
         for _ in range(MAX_HEADERS_IN_A_ROW + 1):
             block = self._block()
             if block is None:
                 return None
             kind, size = block[156:157], _number(block[124:136])
             if kind in (_LONG_NAME, _LONG_LINK):
-                said["path" if kind == _LONG_NAME else "linkpath"] = self._extended(size).split(b"\0", 1)[0]
+                extended["path" if kind == _LONG_NAME else "linkpath"] = self._extended(size).split(b"\0", 1)[0]
             elif kind in _PAX:
-                said |= _records(self._extended(size))
+                extended |= _records(self._extended(size))
             elif kind == _GLOBAL:
                 _check_global(_records(self._extended(size)))
             else:
-                return self._entry(block, kind, size, said)
+                return self._entry(block, kind, size, extended)
         raise BadTar(f"more than {MAX_HEADERS_IN_A_ROW} extended headers belong to one entry")
 
     def _entry(self, block: bytes, kind: bytes, size: int, said: dict[str, bytes]) -> Entry:
@@ -127,15 +127,16 @@ class Archive:
             if _DECIMAL.match(said["size"]) is None:
                 raise BadTar(f"a file's size is {said['size'][:40]!r}")
             size = int(said["size"])
+        # Before POSIX, a folder was a file whose name ends in a slash.
         if kind == b"\0" and name.endswith("/"):
             kind = FOLDER
         self._expect(0 if kind in _WITHOUT_DATA else size)
-        # The permission bits alone are of interest; a mode that is none is as good as any.
+        # Only the permission bits are used, so an invalid mode is replaced by a default.
         mode = _number(block[100:108], or_else=0o644)
         return Entry(name, REGULAR if kind in _FILES else kind, self._left, mode & 0o7777, link)
 
     def _block(self) -> bytes | None:
-        """The next header, None at the end of the archive."""
+        """Returns the next header, None at the end of the archive."""
         if self._left or self._padding:
             for _ in self.pieces():
                 pass
@@ -158,12 +159,13 @@ class Archive:
         return b"".join(self.pieces())
 
     def _expect(self, size: int) -> None:
+        """Sets how many bytes of content follow, with the padding to a whole block."""
         self._left, self._padding = size, -size % _BLOCK
 
 
 def _name(block: bytes) -> bytes:
     name = _until_nul(block[0:100])
-    # GNU tar has times where POSIX has the first part of a long name.
+    # In GNU tar's format this field has times; in POSIX it is the first part of a long name.
     prefix = _until_nul(block[345:500]) if block[257:263] == b"ustar\0" else b""
     return prefix + b"/" + name if prefix else name
 
@@ -182,6 +184,7 @@ def _number(field: bytes, *, or_else: int | None = None) -> int:
     plain = field.strip(b" \0")
     if not plain.strip(b"01234567"):
         return int(plain or b"0", 8)
+    # Base-256, which GNU tar uses for numbers that do not fit in octal digits.
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
     if or_else is None:
@@ -200,20 +203,20 @@ def _check_sum(block: bytes) -> None:
 
 
 def _records(data: bytes) -> dict[str, bytes]:
-    """The records `LENGTH KEY=VALUE\\n` of a pax header."""
-    found: dict[str, bytes] = {}
-    at = 0
-    while at < len(data):
-        length = _LENGTH.match(data, at)
+    """Returns the records `LENGTH KEY=VALUE\\n` of a pax header."""
+    records: dict[str, bytes] = {}
+    position = 0
+    while position < len(data):
+        length = _LENGTH.match(data, position)
         if length is None:
             raise BadTar("a pax header is malformed")
-        end = at + int(length[1])
+        end = position + int(length[1])
         key, sign, value = data[length.end() : end - 1].partition(b"=")
         if not sign or data[end - 1 : end] != b"\n":
             raise BadTar("a pax header is malformed")
-        found[key.decode("utf-8", "replace")] = value
-        at = end
-    return found
+        records[key.decode("utf-8", "replace")] = value
+        position = end
+    return records
 
 
 def _check_global(records: dict[str, bytes]) -> None:

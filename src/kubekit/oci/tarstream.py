@@ -1,10 +1,11 @@
-"""A layer as a stream: unpacked piece by piece, hashed, and bounded, so that a small blob cannot grow without end.
+"""Reads a layer as a stream: unpacked piece by piece, hashed, and limited in size.
 
-Also the search for one file in a layer that is still arriving. What a name or a whiteout means is here, so that reading
-and unpacking agree on it (OCI image-spec, "Whiteouts": they hide what lower layers have, never what their own has).
+So a small blob cannot expand without end. The module also finds one file in a layer that is still arriving. The meaning
+of names and whiteouts is defined here, so that reading and unpacking agree on it (OCI image-spec, "Whiteouts": they
+hide paths of lower layers, never of their own).
 
-The limits are sized for a release upon a distribution's base image: a few layers, tens of thousands of entries, a
-gigabyte unpacked, three to ten times what is packed. Whatever an image claims, reading it takes less than 100 MiB.
+The limits fit a release on a distribution's base image: a few layers, tens of thousands of entries, a gigabyte
+unpacked, three to ten times the packed size. Whatever an image claims, reading it takes less than 100 MiB of memory.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ from kubekit.oci.images import Descriptor
 from kubekit.oci.tar import Archive, BadTar, Entry
 
 MAX_IMAGE_BYTES = 4 * 1024 * 1024 * 1024
-"""Most that an image may unpack to."""
+"""Maximum unpacked size of an image."""
 
 MAX_ENTRIES = 100_000
-"""Most files, folders and links of an image."""
+"""Maximum number of files, folders and links of an image."""
 
 MAX_RATIO = 200
-"""Most that a layer may grow by unpacking, beyond `MAX_SMALL_BYTES`; deflate allows 1,032."""
+"""Maximum ratio of a layer's unpacked to its packed size, beyond `MAX_SMALL_BYTES`; deflate allows 1,032."""
 
 MAX_SMALL_BYTES = 64 * 1024 * 1024
-"""What a layer may unpack to however small it is packed."""
+"""Unpacked size that every layer may have, however small its packed size is."""
 
 MAX_WINDOW_BYTES = 8 * 1024 * 1024
-"""Most that a zstd layer may have us keep to go back to; every reader must have as much (RFC 8878, 3.1.1.1.2)."""
+"""Maximum window of a zstd layer; RFC 8878, 3.1.1.1.2 recommends that every decoder supports as much."""
 
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
-# What would hide the folder itself, or the one above it, which for the root is not the image's.
+# Whiteouts of the folder itself or its parent, which for the root is outside the image.
 _NAMELESS = frozenset({WHITEOUT, f"{WHITEOUT}.", f"{WHITEOUT}.."})
 _PIECE = 256 * 1024
 
 
 class Hidden(Enum):
-    """Whether what a layer does not have may still be in a lower one."""
+    """An answer about a path that a layer does not have: whether a lower layer may still have it."""
 
     YES = "this layer hides it"
     NO = "this layer says nothing about it"
@@ -55,7 +56,7 @@ class Hidden(Enum):
 
 @dataclass(slots=True)
 class Budget:
-    """What is left of an image's limits; one for all of its layers."""
+    """The rest of an image's limits, shared by all of its layers."""
 
     image: str
     bytes: int
@@ -65,34 +66,34 @@ class Budget:
 
     @classmethod
     def of(cls, image: str, most_bytes: int | None = None, most_entries: int | None = None) -> Budget:
-        """All of it: of other limits than those of an image that is unpacked, where they are given."""
+        """Returns a full budget, by default with the limits of an image that is unpacked."""
         size = MAX_IMAGE_BYTES if most_bytes is None else most_bytes
         count = MAX_ENTRIES if most_entries is None else most_entries
         return cls(image, size, count, size, count)
 
     def take(self, size: int) -> None:
-        """Count bytes that were unpacked; raises BadImage."""
+        """Counts unpacked bytes. Raises BeyondLimits."""
         self.bytes -= size
         if self.bytes < 0:
             raise BeyondLimits(f"image {self.image}: unpacks to more than {self.most_bytes} bytes")
 
     def count(self) -> None:
-        """Count an entry; raises BadImage."""
+        """Counts an entry. Raises BeyondLimits."""
         self.entries -= 1
         if self.entries < 0:
             raise BeyondLimits(f"image {self.image}: has more than {self.most_entries} entries")
 
 
 class Readable(Protocol):
-    """A packed layer."""
+    """The stream of a packed layer."""
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes."""
+        """Returns the next bytes."""
 
 
 @contextlib.contextmanager
 def opened(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[tuple[Archive, Unpacked]]:
-    """A layer's archive and what it unpacks to; raises BadImage for another type, and for broken data."""
+    """Opens a layer's archive and unpacked bytes. Raises BadImage for an unknown type, and for broken data."""
     if layer.media_type not in images.LAYERS:
         raise BeyondLimits(f"image {budget.image}: cannot read a layer of type {layer.media_type}")
     unpacked = Unpacked(_plain(stream, images.LAYERS[layer.media_type]), layer, budget)
@@ -109,11 +110,11 @@ def _plain(stream: Readable, compression: str) -> Readable:
 
 
 class _BadZstd(ValueError):
-    """The bytes are no zstd frames, or want more memory than we give."""
+    """The bytes are not zstd frames, or need more memory than allowed."""
 
 
 class _Zstd:
-    """What zstd frames unpack to, one after the other."""
+    """The unpacked content of zstd frames, one after the other."""
 
     def __init__(self, stream: Readable) -> None:
         import zstandard  # few images need it
@@ -123,7 +124,7 @@ class _Zstd:
         self._reader = unpacker.stream_reader(cast("BinaryIO", stream), read_across_frames=True)
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end."""
+        """Returns at most `size` bytes, none at the end."""
         try:
             return self._reader.read(size)
         except self._wrong as error:
@@ -131,15 +132,16 @@ class _Zstd:
 
 
 class BrokenLayer(BadImage):
-    """The layer cannot be read as what it is said to be."""
+    """The layer cannot be read as the type that it claims."""
 
 
 class Unpacked:
-    """A layer's bytes, hashed and counted as they are read."""
+    """A layer's unpacked bytes, hashed and counted as they are read."""
 
     def __init__(self, stream: Readable, layer: Descriptor, budget: Budget) -> None:
         self._stream = stream
         self._budget = budget
+        # Bounds decompression bombs, without rejecting small layers of very compressible files.
         self._most = max(MAX_SMALL_BYTES, MAX_RATIO * layer.size)
         self._left = self._most
         self._hash = hashlib.sha256()
@@ -147,13 +149,13 @@ class Unpacked:
         self._at = 0
 
     def read(self, size: int) -> bytes:
-        """`size` bytes, fewer only at the end; raises BadImage beyond the limits."""
-        there = len(self._buffer) - self._at
-        if size <= there:
+        """Returns `size` bytes, fewer only at the end. Raises BadImage beyond the limits."""
+        buffered = len(self._buffer) - self._at
+        if size <= buffered:
             self._at += size
             return self._buffer[self._at - size : self._at]
         pieces = [self._buffer[self._at :]]
-        missing = size - there
+        missing = size - buffered
         while True:
             self._buffer, self._at = self._next(), 0
             if missing <= len(self._buffer) or not self._buffer:
@@ -164,7 +166,7 @@ class Unpacked:
             missing -= len(self._buffer)
 
     def rest(self) -> str:
-        """The digest of all of it."""
+        """Reads to the end and returns the digest of all bytes."""
         while self._next():
             pass
         return "sha256:" + self._hash.hexdigest()
@@ -183,7 +185,10 @@ class Unpacked:
 
 
 def entries(archive: Archive, budget: Budget) -> Iterator[tuple[str, Entry]]:
-    """The path of each entry and the entry, without the root; raises BadImage for too many, or one that leaves it."""
+    """Yields the path of each entry and the entry, without the root.
+
+    Raises BadImage for too many, or one that leaves it.
+    """
     for entry in archive:
         budget.count()
         if path := inner_path(entry.name, budget.image):
@@ -193,14 +198,18 @@ def entries(archive: Archive, budget: Budget) -> Iterator[tuple[str, Entry]]:
 
 
 def inner_path(name: str, image: str) -> str:
-    """The path from the root, empty for the root itself; raises BadImage where it leaves the root."""
+    """Returns the path from the root, empty for the root itself. Raises BadImage if it leaves the root."""
+    # `..` could write outside the root, and a NUL ends a path in system calls.
     if "\0" in name or ".." in name.split("/"):
         raise BadImage(f"image {image}: {name!r} leaves the image's root")
     return posixpath.normpath("/" + name).lstrip("/")
 
 
 def hidden_by(path: str) -> tuple[str, bool] | None:
-    """What the whiteout `path` hides and whether that itself stays (an opaque folder); None where it is no whiteout."""
+    """Returns the path that the whiteout `path` hides, and whether that itself stays (an opaque folder).
+
+    Returns None if `path` is not a whiteout.
+    """
     folder, _, name = path.rpartition("/")
     if not name.startswith(WHITEOUT):
         return None
@@ -210,25 +219,26 @@ def hidden_by(path: str) -> tuple[str, bool] | None:
 def find_in_layer(
     pieces: Iterable[bytes], layer: Descriptor, path: str, *, limit: int, budget: Budget
 ) -> bytes | Hidden:
-    """The file `path` of a layer that arrives in `pieces`, or whether lower layers may still have it.
+    """Returns the file `path` of a layer that arrives in `pieces`, or whether lower layers may still have it.
 
-    All pieces are taken, so that whoever hashes them sees the whole. Raises BadImage, also for a link of that name.
+    All pieces are consumed, so that a caller that hashes them sees the whole layer. Raises BadImage, also for a link of
+    that name.
     """
     source = Pieces(iter(pieces))
-    found: bytes | Hidden = Hidden.NO
+    result: bytes | Hidden = Hidden.NO
     try:
         with opened(source, layer, budget) as (archive, unpacked):
             for name, entry in entries(archive, budget):
                 if name == path:
-                    found = _content(archive, entry, limit, budget.image)
-                elif found is Hidden.NO and _hides(name, entry, path):
-                    found = Hidden.YES
+                    result = _content(archive, entry, limit, budget.image)
+                elif result is Hidden.NO and _hides(name, entry, path):
+                    result = Hidden.YES
             unpacked.rest()
     except BrokenLayer:
         source.drain()  # where the bytes are not even those of the digest, that is the better answer
         raise
     source.drain()
-    return found
+    return result
 
 
 def _hides(name: str, entry: Entry, path: str) -> bool:
@@ -236,7 +246,7 @@ def _hides(name: str, entry: Entry, path: str) -> bool:
     if whiteout is not None:
         gone, stays = whiteout
         return path.startswith(f"{gone}/" if gone else "") or (not stays and path == gone)
-    # A file or link where the path has a folder.
+    # A file or link hides the paths below a folder of the same name.
     return path.startswith(f"{name}/") and not entry.isdir()
 
 
@@ -249,14 +259,14 @@ def _content(archive: Archive, entry: Entry, limit: int, image: str) -> bytes:
 
 
 class Pieces:
-    """Bytes that arrive in pieces, as a file."""
+    """A file-like object over bytes that arrive in pieces."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._left = b""
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end."""
+        """Returns at most `size` bytes, none at the end."""
         while not self._left:
             piece = next(self._pieces, None)
             if piece is None:
@@ -266,6 +276,6 @@ class Pieces:
         return data
 
     def drain(self) -> None:
-        """Take what is left, such as what follows the end of a compressed stream."""
+        """Consumes the rest, such as bytes after the end of a compressed stream."""
         for _ in self._pieces:
             pass

@@ -1,8 +1,8 @@
-"""One HTTP conversation with a registry: TLS, proxies, redirects, who we are, other attempts, errors with a way out.
+"""HTTP requests to a registry: TLS, proxies, redirects, authentication, retries, and errors that name the remedy.
 
-A request in, an open answer out, or an OciError. Credentials go to the host that they are for and to the token service
-that it names, never along a redirect and never unencrypted to another machine unless that host was listed as plain.
-Protocol: OCI distribution-spec 1.1; tokens: the distribution project's token specification.
+In: a request. Out: an open answer, or an OciError. Credentials are sent to their host and to the token service that it
+names, never along a redirect, and unencrypted to another machine only if that host was listed as plain. Protocol: OCI
+distribution-spec 1.1; tokens: the distribution project's token specification.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from kubekit.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, 
 from kubekit.oci.reference import DOCKER_HUB, Reference
 
 AGAIN = frozenset({429, 500, 502, 503, 504})
-"""Answers that another attempt may better."""
+"""Statuses after which a retry may succeed."""
 
 FIRST_PAUSE_S = 1.0
 MAX_PAUSE_S = 60.0
 _MAX_ANSWER = 1 << 20
+# Docker Hub serves the registry API under another name than its images have.
 _HUB_HOST = "registry-1.docker.io"
 _CHALLENGE = re.compile(r"(\w+)\s+((?:[\w-]+=(?:\"[^\"]*\"|[^\",\s]+)\s*,?\s*)+)")
 _PARAMETER = re.compile(r'([\w-]+)=(?:"([^"]*)"|([^",\s]+))')
@@ -41,10 +42,11 @@ _PARAMETER = re.compile(r'([\w-]+)=(?:"([^"]*)"|([^",\s]+))')
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of the registry of `reference`. `path` is below the repository, or a whole URL that it gave.
+    """A request to the registry of `reference`.
 
-    `scope` is what a token must allow: `pull` or `pull,push`. `what` is for messages. A path as body is streamed.
-    `size` is how many bytes will come or go: they have their time.
+    `path` is below the repository, or a whole URL that the registry returned. `scope` is what a token must allow:
+    `pull` or `pull,push`. `what` is for messages. A path as body is streamed. `size` is the number of bytes to be
+    transferred, for which the time limit is extended.
     """
 
     reference: Reference
@@ -58,12 +60,15 @@ class Question:
 
     @property
     def noun(self) -> str:
-        """What it is that the registry may not have."""
+        """The kind of object that the registry may not have, for messages."""
         return "manifest" if self.path.startswith("manifests/") else "blob"
 
 
 class Transport:
-    """Asks registries as `access` says. Remembers tokens; not for several threads at once."""
+    """Sends requests to registries with the settings in `access`.
+
+    Caches tokens; not for use by several threads at once.
+    """
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -72,7 +77,7 @@ class Transport:
 
     @contextlib.contextmanager
     def ask(self, question: Question) -> Iterator[http.client.HTTPResponse]:
-        """The answer, with a status below 400; raises OciError."""
+        """Opens the answer, whose status is below 300. Raises OciError."""
         with contextlib.closing(self._authorized(question)) as answer:
             yield answer
 
@@ -82,14 +87,19 @@ class Transport:
         return f"{scheme}://{host}/v2/{reference.path}/"
 
     def _url(self, question: Question) -> SplitResult:
-        """Where to ask; raises Unauthorized for a place that may not be asked, BadImage for what is none."""
+        """Returns the URL to request.
+
+        Raises Unauthorized for a URL that is not allowed, BadImage for an invalid one.
+        """
         return self.allowed(self._base(question.reference), question.path, question)
 
     def _authorized(self, question: Question) -> http.client.HTTPResponse:
+        """Returns a successful answer; after a 401 it gets an authorization and sends the request once more."""
         key = (question.reference.host, question.reference.path, question.scope)
-        ours = self._is_registrys(question)
-        answer = self._patient(question, self._authorizations.get(key, "") if ours else "")
-        if answer.status == 401 and ours:
+        on_registry = self._is_registrys(question)
+        answer = self._patient(question, self._authorizations.get(key, "") if on_registry else "")
+        # The registry's challenge names the token service and the scope (distribution project, token specification).
+        if answer.status == 401 and on_registry:
             with contextlib.closing(answer):
                 challenges = answer.headers.get_all("WWW-Authenticate") or []
             self._authorizations[key] = self._authorization(question, challenges)
@@ -100,11 +110,11 @@ class Transport:
         return answer
 
     def _is_registrys(self, question: Question) -> bool:
-        """Whether the URL is on the registry itself: a place that it points to for an upload gets no credentials."""
+        """Returns whether the URL is on the registry itself: another host, named for an upload, gets no credentials."""
         return self._url(question).netloc == urlsplit(self._base(question.reference)).netloc
 
     def _patient(self, question: Question, authorization: str) -> http.client.HTTPResponse:
-        """The answer to a question, asked again while the registry says that it is overloaded or broken."""
+        """Returns the answer, after retries while the registry reports that it is overloaded or broken."""
         for attempt in range(1, self._access.attempts + 1):
             last = attempt == self._access.attempts
             try:
@@ -122,13 +132,13 @@ class Transport:
         raise AssertionError("the last attempt returns or raises")
 
     def _once(self, question: Question, authorization: str) -> http.client.HTTPResponse:
-        """One attempt; raises Unreachable where another is of no use, else Interrupted."""
+        """Makes one attempt. Raises Unreachable if another one does not help, else Interrupted."""
         url = self._url(question).geturl()
         body, length = _open(question.body)
         headers = {"User-Agent": kubekit.product, **length, **question.headers}
         request = urllib.request.Request(url, data=body, headers=headers, method=question.method)  # noqa: S310 -- checked
         if authorization:
-            # Not along a redirect: blobs often lie in a store of another owner, which must not learn it.
+            # Not sent along a redirect: blobs are often in another owner's storage, which must not see the credentials.
             request.add_unredirected_header("Authorization", authorization)
         with contextlib.ExitStack() as stack:
             if isinstance(body, io.IOBase):
@@ -153,7 +163,7 @@ class Transport:
 
     def _opener(self, host: str, question: Question, deadline: Deadline) -> urllib.request.OpenerDirector:
         opener = urllib.request.OpenerDirector()
-        # This machine and listed hosts are reached directly; for others the environment's proxies count.
+        # This machine and listed hosts are reached directly, all others through the environment's proxies.
         proxies = urllib.request.ProxyHandler({} if self._access.is_plain(host) else None)
         named = urlsplit(self._base(question.reference)).netloc
         plain = _Plain(named, deadline)
@@ -173,7 +183,10 @@ class Transport:
         return self._tls[checked]
 
     def allowed(self, base: str, url: str, question: Question) -> SplitResult:
-        """`url`, seen from `base`; raises Unauthorized for another scheme, and plain HTTP where that was not said."""
+        """Returns `url` resolved against `base`.
+
+        Raises Unauthorized for another scheme, or plain HTTP to a host not listed for it.
+        """
         try:
             parts = urlsplit(urljoin(base, url))
         except ValueError as error:
@@ -186,7 +199,7 @@ class Transport:
         )
 
     def _authorization(self, question: Question, challenges: list[str]) -> str:
-        """The Authorization header that answers the registry's challenges: a token, else user and password."""
+        """Returns the Authorization header that answers the registry's challenges: a token, else user and password."""
         login = self._access.credentials.login(question.reference)
         offered = {
             scheme.lower(): _parameters(rest) for text in challenges for scheme, rest in _CHALLENGE.findall(text)
@@ -212,14 +225,14 @@ class Transport:
                 **wanted,
             }
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
-            asked = Question(
+            token_request = Question(
                 question.reference, "POST", challenge["realm"], question.what, headers, urlencode(form).encode()
             )
         else:
             joint = "&" if "?" in challenge["realm"] else "?"
             query = urlencode({key: value for key, value in wanted.items() if value})
-            asked = Question(question.reference, "GET", f"{challenge['realm']}{joint}{query}", question.what)
-        with contextlib.closing(self._patient(asked, login.basic if login else "")) as answer:
+            token_request = Question(question.reference, "GET", f"{challenge['realm']}{joint}{query}", question.what)
+        with contextlib.closing(self._patient(token_request, login.basic if login else "")) as answer:
             if answer.status in AGAIN:
                 raise Unreachable(
                     f"{question.what}: the token service of {question.reference.host} said {answer.status}"
@@ -233,22 +246,24 @@ class Transport:
             return _token_in(data, question)
 
     def _refused(self, question: Question, status: int, said: str) -> OciError:
+        """Returns the error for an answer with that status and message."""
         if status == 404:
             return ImageNotFound(f"{question.what}: {question.noun} unknown")
         if status in {401, 403}:
+            # The remedy differs: without a login one is needed, with a login it lacks the permission.
             known = self._access.credentials.login(question.reference) is not None
             return Unauthorized(_wrong_login(question, said) if known else _no_login(question))
-        told = f" ({said})" if said else ""
+        quote = f" ({said})" if said else ""
         error = Unreachable if status in AGAIN else BadImage
-        return error(f"{question.what}: registry {question.reference.host} answered {status}{told}")
+        return error(f"{question.what}: registry {question.reference.host} answered {status}{quote}")
 
 
 class Interrupted(Exception):
-    """The connection broke: another attempt may do."""
+    """The connection broke: another attempt may succeed."""
 
 
 class _Plain(urllib.request.HTTPHandler):
-    """Opens plain connections, to `named` wherever that is, to other places only where a registry may lead."""
+    """Opens plain connections: to `named` at any address, to other hosts only where a registry may lead."""
 
     def __init__(self, named: str, deadline: Deadline) -> None:
         super().__init__()
@@ -256,13 +271,13 @@ class _Plain(urllib.request.HTTPHandler):
         self._deadline = deadline
 
     def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        """The answer."""
+        """Returns the answer to a request."""
         reach = _reach(request, self._named, proxied=request.has_proxy())
         return self.do_open(factory(Connection, self._deadline, reach), request)
 
 
 class _Secure(urllib.request.HTTPSHandler):
-    """The same by TLS."""
+    """Opens TLS connections, with the same restrictions."""
 
     def __init__(self, named: str, deadline: Deadline, context: ssl.SSLContext) -> None:
         super().__init__(context=context)
@@ -271,13 +286,14 @@ class _Secure(urllib.request.HTTPSHandler):
         self._tls = context
 
     def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        """The answer."""
+        """Returns the answer to a request."""
         reach = _reach(request, self._named, proxied=request.host != urlsplit(request.full_url).netloc)
-        made = factory(SecureConnection, self._deadline, reach)
-        return self.do_open(made, request, context=self._tls)
+        make_connection = factory(SecureConnection, self._deadline, reach)
+        return self.do_open(make_connection, request, context=self._tls)
 
 
 def _checking(ca_file: str) -> ssl.SSLContext:
+    """Returns a context that verifies certificates, also with the authorities in `ca_file`."""
     context = ssl.create_default_context()
     if ca_file:
         try:
@@ -289,7 +305,7 @@ def _checking(ca_file: str) -> ssl.SSLContext:
 
 
 def _believing() -> ssl.SSLContext:
-    """For a registry of which somebody said that its certificate is not to be looked at."""
+    """Returns a context for a registry whose certificate is, by configuration, not verified."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -297,9 +313,9 @@ def _believing() -> ssl.SSLContext:
 
 
 def _reach(request: urllib.request.Request, named: str, *, proxied: bool) -> Reach:
-    """Whom a request may reach; raises ForbiddenAddress where its URL says that it may not.
+    """Returns which hosts a request may reach. Raises ForbiddenAddress if its URL has a forbidden address.
 
-    A proxy is the administrator's, and resolves names itself: behind one only addresses that are written count.
+    A proxy is the administrator's, and resolves names itself: with one, only addresses in the URL are checked.
     """
     parts = urlsplit(request.full_url)
     first = parts.netloc == named and not hasattr(request, "redirect_dict")
@@ -309,17 +325,18 @@ def _reach(request: urllib.request.Request, named: str, *, proxied: bool) -> Rea
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects of reads, to places that could have been asked at once; a write's is handed out as it is."""
+    """Follows redirects of reads to URLs that are allowed; a redirect of a write is returned as it is."""
 
     def __init__(self, transport: Transport, question: Question) -> None:
         self._transport = transport
         self._question = question
 
     def http_response(self, request: urllib.request.Request, response: Any) -> Any:
-        """The answer, or that of the place that it leads to."""
+        """Returns the answer, or that of the redirect's target."""
         location = response.headers.get("Location", "")
         if location and response.status in {301, 302, 303, 307, 308} and request.get_method() in {"GET", "HEAD"}:
             self._transport.allowed(request.full_url, location, self._question)
+            # urllib's own redirect handling, which limits the number of redirects.
             return self.http_error_302(request, response, response.status, response.reason, response.headers)
         return response
 
@@ -327,19 +344,20 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def pause_s(attempt: int, retry_after: str | None = None, date: str | None = None) -> float:
-    """Seconds before the attempt after `attempt`: what the registry asks for up to a minute, else 1, 2, 4 and so on.
+    """Returns the seconds to wait after `attempt`: as the registry asks, up to a minute, else 1, 2, 4 and so on.
 
-    A date in Retry-After is read against the answer's own Date, so no clock is needed.
+    A date in Retry-After is compared with the answer's own Date, so that no clock is needed.
     """
     fallback = FIRST_PAUSE_S * 2.0 ** (attempt - 1)
     try:
-        asked = float(retry_after or "nan")
+        requested_s = float(retry_after or "nan")
     except ValueError:
         try:
-            asked = (parsedate_to_datetime(retry_after or "") - parsedate_to_datetime(date or "")).total_seconds()
+            requested_s = (parsedate_to_datetime(retry_after or "") - parsedate_to_datetime(date or "")).total_seconds()
         except (ValueError, TypeError):
             return fallback
-    return min(max(asked, 0.0), MAX_PAUSE_S) if asked == asked else fallback
+    # NaN, which means no Retry-After, is the only number that differs from itself.
+    return min(max(requested_s, 0.0), MAX_PAUSE_S) if requested_s == requested_s else fallback
 
 
 def _open(body: bytes | Path | None) -> tuple[bytes | BinaryIO | None, dict[str, str]]:
@@ -349,7 +367,7 @@ def _open(body: bytes | Path | None) -> tuple[bytes | BinaryIO | None, dict[str,
 
 
 def broken(question: Question, host: str, reason: Any) -> Exception:
-    """The error that ends the attempts, or Interrupted for one that may pass."""
+    """Returns the error that ends the attempts, or Interrupted for one that may pass."""
     if isinstance(reason, ssl.SSLCertVerificationError):
         why = f"the certificate of {host} is not trusted ({reason.verify_message}); name its certificate authority"
     elif isinstance(reason, ssl.SSLError):
@@ -371,16 +389,16 @@ def _no_login(question: Question) -> str:
 
 
 def _wrong_login(question: Question, said: str) -> str:
-    told = f" ({said})" if said else ""
-    doing = "pushing to" if "push" in question.scope else "reading"
+    quote = f" ({said})" if said else ""
+    action = "pushing to" if "push" in question.scope else "reading"
     host = question.reference.host
     return (
-        f"{question.what}: registry {host} refused {doing} {question.reference.path} with the credentials given{told}"
+        f"{question.what}: registry {host} refused {action} {question.reference.path} with the credentials given{quote}"
     )
 
 
 def _said(answer: http.client.HTTPResponse) -> str:
-    """The registry's own words in an error's body (distribution-spec, error codes), empty where it has none."""
+    """Returns the registry's message in an error's body (distribution-spec, error codes), empty if there is none."""
     try:
         errors = json.loads(answer.read(_MAX_ANSWER)).get("errors") or []
         texts = [str(error.get("message") or error.get("code") or "") for error in errors]

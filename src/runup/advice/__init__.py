@@ -1,1 +1,1 @@
-"""Update advice: which releases a cluster can go to, which risks stand in the way, and which were accepted."""
+"""Update advice: the releases a cluster can update to, the risks that block an update, and those that were accepted."""

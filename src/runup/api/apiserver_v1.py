@@ -1,4 +1,4 @@
-"""`apiserver.openshift.io/v1`: who asks for which API."""
+"""`apiserver.openshift.io/v1`: counts of API requests by client."""
 
 import msgspec
 
@@ -6,14 +6,14 @@ from kubekit.api.meta_v1 import Condition, Object, Wire
 
 
 class PerVerbAPIRequestCount(Wire, frozen=True):
-    """How often a verb was used."""
+    """The number of requests with one verb."""
 
     verb: str = ""
     request_count: int = 0
 
 
 class PerUserAPIRequestCount(Wire, frozen=True):
-    """What one client asked for; `user_agent` and `username` say who it was."""
+    """The number of requests of one client, identified by `user_agent` and `username`."""
 
     username: str = ""
     user_agent: str = ""
@@ -22,13 +22,13 @@ class PerUserAPIRequestCount(Wire, frozen=True):
 
 
 class PerNodeAPIRequestLog(Wire, frozen=True):
-    """What one API server was asked."""
+    """The requests to one API server."""
 
     by_user: tuple[PerUserAPIRequestCount, ...] = ()
 
 
 class PerResourceAPIRequestLog(Wire, frozen=True):
-    """What was asked within an hour."""
+    """The requests within an hour."""
 
     by_node: tuple[PerNodeAPIRequestLog, ...] = ()
 
@@ -43,6 +43,6 @@ class APIRequestCountStatus(Wire, frozen=True):
 
 
 class APIRequestCount(Object, frozen=True):
-    """How often a resource, named `resource.version.group`, was asked for in the last day."""
+    """The requests for a resource, named `resource.version.group`, in the last day."""
 
     status: APIRequestCountStatus = APIRequestCountStatus()

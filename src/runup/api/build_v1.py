@@ -1,4 +1,4 @@
-"""`build.openshift.io/v1`: the part of a Build that says what became of it."""
+"""`build.openshift.io/v1`: the part of a Build with its result."""
 
 from datetime import datetime
 
@@ -6,7 +6,7 @@ from kubekit.api.meta_v1 import Object, Wire
 
 
 class BuildStatus(Wire, frozen=True):
-    """`phase` is New, Pending, Running, Complete, Failed, Error or Cancelled."""
+    """`status` of a Build; `phase` is New, Pending, Running, Complete, Failed, Error or Cancelled."""
 
     phase: str = ""
     reason: str = ""
@@ -16,6 +16,6 @@ class BuildStatus(Wire, frozen=True):
 
 
 class Build(Object, frozen=True):
-    """An image that is built on the cluster."""
+    """An image build on the cluster."""
 
     status: BuildStatus = BuildStatus()

@@ -19,7 +19,7 @@ class AcceptRisk(Wire, frozen=True):
 
 
 class Update(Wire, frozen=True):
-    """`spec.desiredUpdate`: what the administrator asks for. `mode` is empty (update) or `Preflight` (check only)."""
+    """`spec.desiredUpdate`: the requested update. `mode` is empty (update) or `Preflight` (check only)."""
 
     architecture: str = ""
     version: str = ""
@@ -30,7 +30,7 @@ class Update(Wire, frozen=True):
 
 
 class ComponentOverride(Wire, frozen=True):
-    """A manifest that the operator is told to leave alone."""
+    """A manifest that the operator is configured not to manage."""
 
     kind: str = ""
     group: str = ""
@@ -40,22 +40,23 @@ class ComponentOverride(Wire, frozen=True):
 
 
 class CapabilitiesSpec(Wire, frozen=True):
-    """Which optional parts of a release the cluster wants."""
+    """The optional parts of a release that the cluster requests."""
 
     baseline_capability_set: str = ""
     additional_enabled_capabilities: tuple[str, ...] = ()
 
 
 class NameReference(Wire, frozen=True):
-    """A ConfigMap by name; in which namespace, whoever refers to it says."""
+    """A ConfigMap by name; its namespace depends on the field that refers to it."""
 
     name: str = ""
 
 
 class SignatureStore(Wire, frozen=True):
-    """Where signatures are looked up instead of the release's own stores.
+    """A store in which signatures are looked up instead of the release's own stores.
 
-    `ca` is a ConfigMap of `openshift-config` whose `ca.crt` has the only authorities that count for it.
+    `ca` is a ConfigMap of `openshift-config` whose `ca.crt` has the only certificate authorities that are trusted for
+    it.
     """
 
     url: str
@@ -91,14 +92,14 @@ class PromQL(Wire, frozen=True):
 
 
 class MatchingRule(Wire, frozen=True):
-    """When a risk applies: `Always`, or as a query says."""
+    """A rule that decides whether a risk applies: `Always`, or the result of a query."""
 
     type: str
     promql: PromQL | None = None
 
 
 class ConditionalUpdateRisk(Wire, frozen=True):
-    """A risk of an update. `conditions` holds exactly one `Applies` where the API carries it."""
+    """A risk of an update. `conditions` holds exactly one `Applies` if the API has that field."""
 
     name: str
     message: str
@@ -108,7 +109,7 @@ class ConditionalUpdateRisk(Wire, frozen=True):
 
 
 class ConditionalUpdate(Wire, frozen=True):
-    """A release whose update carries risks; its condition `Recommended` says what they come to for this cluster."""
+    """A release whose update carries risks; its condition `Recommended` is their combined verdict for this cluster."""
 
     release: Release
     risks: tuple[ConditionalUpdateRisk, ...] = ()
@@ -117,7 +118,7 @@ class ConditionalUpdate(Wire, frozen=True):
 
 
 class UpdateHistory(Wire, frozen=True):
-    """One entry of the cluster's past, newest first; `completion_time` is null for the newest while it is Partial."""
+    """An entry of the update history, newest first; `completion_time` is null for the newest while it is Partial."""
 
     state: Literal["Completed", "Partial"]
     started_time: datetime
@@ -129,14 +130,14 @@ class UpdateHistory(Wire, frozen=True):
 
 
 class CapabilitiesStatus(Wire, frozen=True):
-    """Which capabilities are on, and which this release knows; both sorted."""
+    """The enabled capabilities, and those that this release knows; both sorted."""
 
     enabled_capabilities: tuple[str, ...] = ()
     known_capabilities: tuple[str, ...] = ()
 
 
 class ClusterVersionStatus(Wire, frozen=True):
-    """`status` of ClusterVersion. `available_updates` is None where the API says null: not known yet."""
+    """`status` of ClusterVersion. `available_updates` is None if the API has null: not known yet."""
 
     desired: Release = Release()
     history: tuple[UpdateHistory, ...] = ()
@@ -150,21 +151,21 @@ class ClusterVersionStatus(Wire, frozen=True):
 
 
 class ClusterVersion(Object, frozen=True):
-    """The singleton `version`: which release the cluster runs, and which it should."""
+    """The singleton `version`: the release that the cluster runs, and the one that it should run."""
 
     spec: ClusterVersionSpec = ClusterVersionSpec()
     status: ClusterVersionStatus = ClusterVersionStatus()
 
 
 class OperandVersion(Wire, frozen=True):
-    """A version that a ClusterOperator reports; the name `operator` is its own."""
+    """A version that a ClusterOperator reports; the name `operator` is that of the operator itself."""
 
     name: str = ""
     version: str = ""
 
 
 class ObjectReference(Wire, frozen=True):
-    """An object that a ClusterOperator concerns itself with."""
+    """An object that a ClusterOperator manages or uses."""
 
     group: str = ""
     resource: str = ""
@@ -187,13 +188,13 @@ class ClusterOperator(Object, frozen=True):
 
 
 class FeatureGateAttributes(Wire, frozen=True):
-    """A gate by name."""
+    """A feature gate by name."""
 
     name: str = ""
 
 
 class FeatureGateDetails(Wire, frozen=True):
-    """Which gates a version of the cluster has on and off."""
+    """The feature gates that a version of the cluster has enabled and disabled."""
 
     version: str = ""
     enabled: tuple[FeatureGateAttributes, ...] = ()
@@ -201,7 +202,7 @@ class FeatureGateDetails(Wire, frozen=True):
 
 
 class CustomFeatureGates(Wire, frozen=True):
-    """The gates that an administrator chose for the set CustomNoUpgrade."""
+    """The feature gates that an administrator chose for the set CustomNoUpgrade."""
 
     enabled: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
@@ -215,13 +216,13 @@ class FeatureGateSpec(Wire, frozen=True):
 
 
 class FeatureGateStatus(Wire, frozen=True):
-    """`status` of FeatureGate, one entry a version."""
+    """`status` of FeatureGate, with one entry per version."""
 
     feature_gates: tuple[FeatureGateDetails, ...] = ()
 
 
 class FeatureGate(Object, frozen=True):
-    """The singleton `cluster`: feature set and gates."""
+    """The singleton `cluster`: feature set and feature gates."""
 
     spec: FeatureGateSpec = FeatureGateSpec()
     status: FeatureGateStatus = FeatureGateStatus()
@@ -242,7 +243,7 @@ class NetworkSpec(Wire, frozen=True):
 
 
 class NetworkStatus(Wire, frozen=True):
-    """`status` of Network: what is in force."""
+    """`status` of Network: the configuration in force."""
 
     network_type: str = ""
     cluster_network: tuple[ClusterNetworkEntry, ...] = ()
@@ -266,7 +267,7 @@ class InfrastructureStatus(Wire, frozen=True):
 
 
 class Infrastructure(Object, frozen=True):
-    """The singleton `cluster`: where the cluster runs and how redundant it is."""
+    """The singleton `cluster`: the platform of the cluster and its topology."""
 
     status: InfrastructureStatus = InfrastructureStatus()
 
@@ -278,7 +279,7 @@ class ConfigNodeSpec(Wire, frozen=True):
 
 
 class ConfigNode(Object, frozen=True):
-    """The singleton `cluster`: what holds for every node."""
+    """The singleton `cluster`: the configuration of every node."""
 
     spec: ConfigNodeSpec = ConfigNodeSpec()
 
@@ -298,6 +299,6 @@ class ProxySpec(Wire, frozen=True):
 
 
 class Proxy(Object, frozen=True):
-    """The singleton `cluster`: how the cluster reaches the world."""
+    """The singleton `cluster`: the proxy for connections from the cluster to the outside."""
 
     spec: ProxySpec = ProxySpec()

@@ -1,6 +1,6 @@
-"""The kinds of OpenShift, OLM and KMM: rows of `kubekit.api.scheme` for the types of this package.
+"""The kinds of OpenShift, OLM and KMM: adds rows for the types of this package to `kubekit.api.scheme`.
 
-Whoever reads the whole table imports it from here: it has these rows then, whatever else was imported before.
+Code that reads the whole table imports it from here, so that it has these rows whatever was imported before.
 """
 
 from kubekit.api.scheme import RESOURCES as RESOURCES
@@ -25,6 +25,7 @@ def _operator(kind: str, plural: str) -> Resource:
 
 
 def _kmm(version: str, kind: str, plural: str) -> Resource:
+    # Module is namespaced, the preflight kinds are cluster-scoped.
     return Resource("kmm.sigs.x-k8s.io", version, kind, plural, namespaced=kind == "Module")
 
 

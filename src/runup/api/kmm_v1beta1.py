@@ -1,9 +1,9 @@
 """`kmm.sigs.x-k8s.io/v1beta1`: Module, and the two preflight kinds whose status is a map.
 
 The names are those of Kernel Module Management 1.0 to 2.3; `kernelVersion` and `dtkImage` of PreflightValidationOCP are
-those of 2.4. What we added to the statuses is optional: `conditions`, `observedGeneration`, `kernels`. Enumerations are
-plain text here: what a value may be is said by the definitions alone. Only what decides whether a module will load is
-read; firmware, device plugins and the loader's pods are not.
+those of 2.4. The fields that runup added to the statuses are optional: `conditions`, `observedGeneration`, `kernels`.
+Enumerations are plain text here: only the definitions restrict their values. Only the fields that decide whether a
+module will load are read; firmware, device plugins and the loader's pods are not.
 """
 
 from datetime import datetime
@@ -18,13 +18,13 @@ DIR_NAME = "/opt"
 
 
 class LocalObjectReference(Wire, frozen=True):
-    """An object of the Module's own namespace."""
+    """An object in the Module's own namespace."""
 
     name: str = ""
 
 
 class TLSOptions(Wire, frozen=True):
-    """How a registry is spoken to: `insecure` is plain HTTP, `insecure_skip_tls_verify` looks at no certificate."""
+    """The connection to a registry: `insecure` is plain HTTP, `insecure_skip_tls_verify` verifies no certificate."""
 
     insecure: bool = False
     insecure_skip_tls_verify: bool = msgspec.field(default=False, name="insecureSkipTLSVerify")
@@ -38,7 +38,7 @@ class BuildArg(Wire, frozen=True):
 
 
 class Build(Wire, frozen=True):
-    """How the image is built. The ConfigMap has the Dockerfile under the key `dockerfile`.
+    """The build of an image. The ConfigMap has the Dockerfile under the key `dockerfile`.
 
     `dockerfile_config_map` is empty in a mapping that only adds to the container's build.
     """
@@ -51,7 +51,7 @@ class Build(Wire, frozen=True):
 
 
 class Sign(Wire, frozen=True):
-    """How files of the image are signed; the keys lie in Secrets, under `key` and `cert`."""
+    """The signing of an image's files; the keys are in Secrets, under `key` and `cert`."""
 
     unsigned_image: str = ""
     unsigned_image_registry_tls: TLSOptions = msgspec.field(default=TLSOptions(), name="unsignedImageRegistryTLS")
@@ -61,7 +61,7 @@ class Sign(Wire, frozen=True):
 
 
 class KernelMapping(Wire, frozen=True):
-    """Which image is for which kernels: exactly one of `literal` and `regexp`; None is the container's own."""
+    """The image for some kernels: exactly one of `literal` and `regexp` is set; None is the container's own."""
 
     literal: str = ""
     regexp: str = ""
@@ -74,14 +74,14 @@ class KernelMapping(Wire, frozen=True):
 
 
 class ModprobeArgs(Wire, frozen=True):
-    """Arguments of modprobe."""
+    """The arguments of modprobe."""
 
     load: tuple[str, ...] = ()
     unload: tuple[str, ...] = ()
 
 
 class Modprobe(Wire, frozen=True):
-    """What is loaded. Without `module_name` the `raw_args` are all that modprobe gets."""
+    """The module to load. Without `module_name`, modprobe gets only `raw_args`."""
 
     module_name: str = ""
     dir_name: str = DIR_NAME
@@ -93,7 +93,7 @@ class Modprobe(Wire, frozen=True):
 
 
 class ModuleLoaderContainer(Wire, frozen=True):
-    """The image with the module, for every kernel; what is here holds for each mapping that does not say otherwise."""
+    """The image with the module, for every kernel; its fields are the defaults of all mappings."""
 
     modprobe: Modprobe = Modprobe()
     container_image: str = ""
@@ -108,7 +108,7 @@ class ModuleLoaderContainer(Wire, frozen=True):
 
 
 class ModuleLoader(Wire, frozen=True):
-    """How the module gets onto a node."""
+    """The loader that brings the module onto a node."""
 
     container: ModuleLoaderContainer = ModuleLoaderContainer()
     service_account_name: str = ""
@@ -151,7 +151,7 @@ class PreflightValidationOCPSpec(Wire, frozen=True):
 
 
 class ValidatedKernel(Wire, frozen=True):
-    """A kernel that Modules are validated for, and where it is from; `architecture` as images name it (`amd64`)."""
+    """A kernel for which Modules are validated, and its source; `architecture` as in image names (`amd64`)."""
 
     architecture: str = ""
     kernel_version: str = ""
@@ -159,10 +159,10 @@ class ValidatedKernel(Wire, frozen=True):
 
 
 class CRStatus(Wire, frozen=True, kw_only=True):
-    """What a validation found of one Module.
+    """The validation result of one Module.
 
     `verification_status` is True or False, `verification_stage` Image, Build, Sign, Requeued or Done.
-    `observed_generation` is the Module's when it was looked at.
+    `observed_generation` is that of the Module when it was validated.
     """
 
     verification_status: str = ""
@@ -182,14 +182,14 @@ class PreflightValidationStatus(Wire, frozen=True):
 
 
 class PreflightValidation(Object, frozen=True):
-    """Asks whether every Module will load on a kernel."""
+    """A request to validate that every Module will load on a kernel."""
 
     spec: PreflightValidationSpec = PreflightValidationSpec()
     status: PreflightValidationStatus = PreflightValidationStatus()
 
 
 class PreflightValidationOCP(Object, frozen=True):
-    """Asks whether every Module will load on the kernel of a release."""
+    """A request to validate that every Module will load on the kernel of a release."""
 
     spec: PreflightValidationOCPSpec = PreflightValidationOCPSpec()
     status: PreflightValidationStatus = PreflightValidationStatus()

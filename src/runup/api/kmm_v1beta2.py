@@ -1,6 +1,6 @@
-"""`kmm.sigs.x-k8s.io/v1beta2`, the version that is stored: the two preflight kinds, whose status is a list.
+"""`kmm.sigs.x-k8s.io/v1beta2`, the stored version: the two preflight kinds, whose status is a list.
 
-The specs are those of v1beta1; Module exists in v1beta1 alone.
+The specs are those of v1beta1; Module exists in v1beta1 only.
 """
 
 from kubekit.api.meta_v1 import Condition, Object, Wire
@@ -8,7 +8,7 @@ from runup.api.kmm_v1beta1 import CRStatus, PreflightValidationOCPSpec, Prefligh
 
 
 class ModuleStatus(CRStatus, frozen=True, kw_only=True):
-    """What a validation found of one Module; `namespace` and `name` are the key of the list."""
+    """The validation result of one Module; `namespace` and `name` are the key of the list."""
 
     namespace: str
     name: str
@@ -17,8 +17,8 @@ class ModuleStatus(CRStatus, frozen=True, kw_only=True):
 class PreflightValidationStatus(Wire, frozen=True):
     """`status` of either kind.
 
-    `conditions` are about the validation itself: a release image that could not be read is said there.
-    `observed_generation` is that of the spec that the rest is about.
+    `conditions` are about the validation itself, for example a release image that could not be read.
+    `observed_generation` is that of the spec on which the rest is based.
     """
 
     modules: tuple[ModuleStatus, ...] = ()
@@ -28,14 +28,14 @@ class PreflightValidationStatus(Wire, frozen=True):
 
 
 class PreflightValidation(Object, frozen=True):
-    """Asks whether every Module will load on a kernel."""
+    """A request to validate that every Module will load on a kernel."""
 
     spec: PreflightValidationSpec = PreflightValidationSpec()
     status: PreflightValidationStatus = PreflightValidationStatus()
 
 
 class PreflightValidationOCP(Object, frozen=True):
-    """Asks whether every Module will load on the kernel of a release."""
+    """A request to validate that every Module will load on the kernel of a release."""
 
     spec: PreflightValidationOCPSpec = PreflightValidationOCPSpec()
     status: PreflightValidationStatus = PreflightValidationStatus()

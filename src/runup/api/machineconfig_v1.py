@@ -34,7 +34,7 @@ class MachineConfigPoolStatus(Wire, frozen=True):
 
 
 class MachineConfigPool(Object, frozen=True):
-    """Nodes that share a configuration and are updated together."""
+    """A pool of nodes that share a configuration and are updated together."""
 
     spec: MachineConfigPoolSpec = MachineConfigPoolSpec()
     status: MachineConfigPoolStatus = MachineConfigPoolStatus()
@@ -51,6 +51,6 @@ class KubeletConfigSpec(Wire, frozen=True):
 
 
 class KubeletConfig(Object, frozen=True):
-    """Settings of the kubelets of some pools."""
+    """Settings of the kubelets in some pools."""
 
     spec: KubeletConfigSpec = KubeletConfigSpec()

@@ -1,4 +1,4 @@
-"""`operators.coreos.com/v1alpha1` and `olm.operatorframework.io/v1`: operators that administrators installed."""
+"""`operators.coreos.com/v1alpha1` and `olm.operatorframework.io/v1`: the operators that administrators install."""
 
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ class CRDDescriptions(Wire, frozen=True):
 
 
 class NativeAPI(Wire, frozen=True):
-    """An API that is not a custom one and that an operator says that it needs."""
+    """An API that is not a custom resource and that an operator requires."""
 
     group: str = ""
     version: str = ""
@@ -41,7 +41,7 @@ class ClusterServiceVersionSpec(Wire, frozen=True):
 
 
 class ClusterServiceVersionStatus(Wire, frozen=True):
-    """`status` of a ClusterServiceVersion; `phase` is Succeeded while all is well."""
+    """`status` of a ClusterServiceVersion; `phase` is Succeeded if the operator runs."""
 
     phase: str = ""
     reason: str = ""
@@ -50,7 +50,7 @@ class ClusterServiceVersionStatus(Wire, frozen=True):
 
 
 class ClusterServiceVersion(Object, frozen=True):
-    """One version of an operator, as OLM installed it."""
+    """A version of an operator, as OLM installed it."""
 
     spec: ClusterServiceVersionSpec = ClusterServiceVersionSpec()
     status: ClusterServiceVersionStatus = ClusterServiceVersionStatus()
@@ -76,7 +76,7 @@ class SubscriptionStatus(Wire, frozen=True):
 
 
 class Subscription(Object, frozen=True):
-    """Which package an administrator wants, out of which catalog and channel."""
+    """The package that an administrator wants, with its catalog and channel."""
 
     spec: SubscriptionSpec = SubscriptionSpec()
     status: SubscriptionStatus = SubscriptionStatus()
@@ -91,7 +91,7 @@ class InstallPlanSpec(Wire, frozen=True):
 
 
 class BundleLookup(Wire, frozen=True):
-    """A bundle that a plan brings; `properties` is JSON: `{"properties": [{"type": ..., "value": ...}]}`."""
+    """A bundle that a plan installs; `properties` is JSON: `{"properties": [{"type": ..., "value": ...}]}`."""
 
     identifier: str = ""
     replaces: str = ""
@@ -107,14 +107,14 @@ class InstallPlanStatus(Wire, frozen=True):
 
 
 class InstallPlan(Object, frozen=True):
-    """What OLM is going to install, or has."""
+    """The operators that OLM is going to install, or has installed."""
 
     spec: InstallPlanSpec = InstallPlanSpec()
     status: InstallPlanStatus = InstallPlanStatus()
 
 
 class HeadDescription(Wire, frozen=True):
-    """What a catalog says of the newest version in a channel."""
+    """A catalog's description of the newest version in a channel."""
 
     annotations: dict[str, str] = {}
 
@@ -137,16 +137,17 @@ class PackageManifestStatus(Wire, frozen=True):
 
 
 class PackageManifest(Object, frozen=True):
-    """A package as a catalog on the cluster has it (packages.operators.coreos.com/v1): a namesake for each catalog.
+    """A package in a catalog on the cluster (packages.operators.coreos.com/v1); each catalog has its own.
 
-    It can be listed and got, and not be watched (operator-lifecycle-manager, pkg/package-server/storage).
+    Those of several catalogs may share a name. It can be listed and read, but not watched (operator-lifecycle-manager,
+    pkg/package-server/storage).
     """
 
     status: PackageManifestStatus = PackageManifestStatus()
 
 
 class ConnectionState(Wire, frozen=True):
-    """How OLM reaches a catalog: READY, CONNECTING, TRANSIENT_FAILURE, ..."""
+    """The state of OLM's connection to a catalog: READY, CONNECTING, TRANSIENT_FAILURE, ..."""
 
     last_observed_state: str = ""
 
@@ -159,7 +160,7 @@ class CatalogSourceStatus(Wire, frozen=True):
 
 
 class CatalogSourceSpec(Wire, frozen=True):
-    """`spec` of a CatalogSource; a catalog that is served elsewhere has no image."""
+    """`spec` of a CatalogSource; a catalog that is not served from an image has none."""
 
     image: str = ""
 
@@ -178,7 +179,7 @@ class ClusterExtensionStatus(Wire, frozen=True):
 
 
 class ClusterExtension(Object, frozen=True):
-    """An operator that the newer OLM installed."""
+    """An operator that OLM v1 installed."""
 
     status: ClusterExtensionStatus = ClusterExtensionStatus()
 

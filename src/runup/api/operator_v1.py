@@ -1,4 +1,4 @@
-"""`operator.openshift.io/v1`: what operators are told and say in more detail than their ClusterOperator has."""
+"""`operator.openshift.io/v1`: configuration and detailed status of operators, beyond their ClusterOperator."""
 
 from typing import Any
 
@@ -24,17 +24,17 @@ class CloudCredentialSpec(Wire, frozen=True):
 
 
 class CloudCredential(Object, frozen=True):
-    """The singleton `cluster`: how components get accounts at the cloud."""
+    """The singleton `cluster`: the way in which components get credentials for the cloud."""
 
     spec: CloudCredentialSpec = CloudCredentialSpec()
 
 
 class CredentialsRequest(Object, frozen=True):
-    """An account at the cloud that a component asks for."""
+    """A component's request for credentials for the cloud."""
 
 
 class OperatorSpec(Wire, frozen=True):
-    """What every operator's configuration has; the overrides are any JSON."""
+    """The configuration that every operator has; the overrides are any JSON."""
 
     management_state: str = ""
     unsupported_config_overrides: Any = None
@@ -65,13 +65,13 @@ class EtcdBackupStatus(Wire, frozen=True):
 
 
 class EtcdBackup(Object, frozen=True):
-    """A backup of etcd that was asked for."""
+    """A requested backup of etcd."""
 
     status: EtcdBackupStatus = EtcdBackupStatus()
 
 
 class ImageRegistryStorage(Wire, frozen=True):
-    """Where the registry keeps its images; `empty_dir` goes with its pod."""
+    """The storage of the registry's images; `empty_dir` is deleted with its pod."""
 
     empty_dir: dict[str, Any] | None = None
 

@@ -1,6 +1,6 @@
-"""Any object, as far as whoever applies a release needs to know it: identity, who owns which field, how far it is.
+"""Any object, reduced to what applying a release needs: identity, field ownership, progress.
 
-Nothing else of it is decoded, so that a kind with secrets in it costs and shows nothing.
+Nothing else is decoded, so that no data of a kind such as Secret is kept in memory or shown.
 """
 
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 
 
 class ManagedFields(Wire, frozen=True):
-    """Which fields a manager set; `operation` is `Apply` or `Update`."""
+    """The fields that a manager set; `operation` is `Apply` or `Update`."""
 
     manager: str = ""
     operation: str = ""
@@ -22,13 +22,13 @@ class ManagedFields(Wire, frozen=True):
 
 
 class OwnedMeta(ObjectMeta, frozen=True):
-    """Metadata with what says who owns which field."""
+    """Metadata with the managers of the fields."""
 
     managed_fields: tuple[ManagedFields, ...] = ()
 
 
 class Owned(Object, frozen=True):
-    """Metadata alone. `owned` is what is kept of the fields that we applied, as JSON."""
+    """An object reduced to metadata. `owned` are the fields that the operator applied, as JSON."""
 
     metadata_alone: ClassVar[bool] = True
     metadata: OwnedMeta = OwnedMeta()
@@ -36,13 +36,13 @@ class Owned(Object, frozen=True):
 
 
 class WorkloadSpec(Wire, frozen=True):
-    """Whether a Job is removed once it is done."""
+    """The setting that decides whether a finished Job is deleted."""
 
     ttl_seconds_after_finished: int | None = None
 
 
 class WorkloadStatus(Wire, frozen=True):
-    """Whether a workload or a definition is as it should be."""
+    """The status that tells whether a workload or a definition is ready."""
 
     conditions: tuple[Condition, ...] = ()
     observed_generation: int = 0
@@ -53,7 +53,7 @@ class WorkloadStatus(Wire, frozen=True):
 
 
 class OwnedWorkload(Owned, frozen=True):
-    """A workload or a definition: with the part that says how far it is. `status` is None where it was not read."""
+    """A workload or a definition, with its progress. `status` is None if it was not read."""
 
     metadata_alone: ClassVar[bool] = False
     spec: WorkloadSpec = WorkloadSpec()
@@ -61,30 +61,32 @@ class OwnedWorkload(Owned, frozen=True):
 
 
 class Configuration(Object, frozen=True):
-    """A small singleton of which a value or two is read, wherever it is."""
+    """A small singleton of which one or two values are read, wherever they are."""
 
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}
 
 
 def fields_of(metadata: OwnedMeta, manager: str) -> bytes:
-    """The fields that `manager` applied, as JSON; empty where there are none."""
+    """Returns the fields that `manager` applied, as JSON; empty if there are none."""
     for entry in metadata.managed_fields:
+        # Only entries of server-side apply name fields that a later apply can remove; those of a subresource are apart:
+        # https://kubernetes.io/docs/reference/using-api/server-side-apply/
         if (entry.manager, entry.operation, entry.subresource) == (manager, "Apply", ""):
             return codec.encode(entry.fields_v1)
     return b""
 
 
 def without_others(obj: Owned, manager: str, label: str) -> Owned:
-    """`obj` with what `manager` applied in `owned`, and nothing else but the one label: what is kept in memory."""
-    found = obj.metadata
+    """Returns `obj` reduced to the part kept in memory: identity, one label, and the fields that `manager` applied."""
+    metadata = obj.metadata
     kept = OwnedMeta(
-        name=found.name,
-        namespace=found.namespace,
-        uid=found.uid,
-        resource_version=found.resource_version,
-        generation=found.generation,
-        deletion_timestamp=found.deletion_timestamp,
-        labels={label: found.labels[label]} if label in found.labels else {},
+        name=metadata.name,
+        namespace=metadata.namespace,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+        generation=metadata.generation,
+        deletion_timestamp=metadata.deletion_timestamp,
+        labels={label: metadata.labels[label]} if label in metadata.labels else {},
     )
-    return replace(obj, metadata=kept, owned=fields_of(found, manager))
+    return replace(obj, metadata=kept, owned=fields_of(metadata, manager))

@@ -1,4 +1,4 @@
-"""Volumes and how they are attached, certificates asked for, and other kinds of which checks read little."""
+"""Volumes and their attachments, certificate requests, and other kinds of which checks read only a few fields."""
 
 from datetime import datetime
 from typing import Any
@@ -9,20 +9,20 @@ from kubekit.api.meta_v1 import LooseCondition, Object, ObjectMeta, Wire
 
 
 class PersistentVolume(Object, frozen=True):
-    """A volume; which plug-in it is of is the key of `spec` that names one, so all of `spec` is a map."""
+    """A volume; the key of `spec` names its plug-in, so that all of `spec` is a map."""
 
     spec: dict[str, Any] = {}
 
 
 class VolumeError(Wire, frozen=True):
-    """What went wrong, and when."""
+    """An error of a volume, and its time."""
 
     time: datetime | None = None
     message: str = ""
 
 
 class VolumeAttachmentSource(Wire, frozen=True):
-    """Which volume is attached."""
+    """The volume that is attached."""
 
     persistent_volume_name: str = ""
 
@@ -44,7 +44,7 @@ class VolumeAttachmentStatus(Wire, frozen=True):
 
 
 class VolumeAttachment(Object, frozen=True):
-    """A volume on its way to a node, or from it."""
+    """The attachment of a volume to a node, or its detachment."""
 
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()
@@ -75,7 +75,7 @@ class ConditionsStatus(Wire, frozen=True):
 
 
 class StorageVersionMigration(Object, frozen=True):
-    """Objects being rewritten in another version."""
+    """A migration of stored objects to another version."""
 
     status: ConditionsStatus = ConditionsStatus()
 
@@ -88,7 +88,7 @@ class CSRSpec(Wire, frozen=True):
 
 
 class CertificateSigningRequest(Object, frozen=True):
-    """Somebody asks for a certificate; without a condition nobody has answered."""
+    """A request for a certificate; without a condition it is pending."""
 
     spec: CSRSpec = CSRSpec()
     status: ConditionsStatus = ConditionsStatus()
@@ -102,7 +102,7 @@ class ServiceSpec(Wire, frozen=True):
 
 
 class Service(Object, frozen=True):
-    """A name for pods."""
+    """A stable name and address for a set of pods."""
 
     spec: ServiceSpec = ServiceSpec()
 
@@ -115,13 +115,13 @@ class NamespaceStatus(Wire, frozen=True):
 
 
 class StatusNamespace(Object, frozen=True):
-    """A Namespace with how far it is from being gone."""
+    """A Namespace with the progress of its deletion."""
 
     status: NamespaceStatus = NamespaceStatus()
 
 
 class ManagedFieldsEntry(Wire, frozen=True):
-    """Who wrote fields of an object, in which version of its API, and when last."""
+    """The manager of some fields, with the version of the API that it used and the time of its last write."""
 
     manager: str = ""
     api_version: str = ""
@@ -130,19 +130,19 @@ class ManagedFieldsEntry(Wire, frozen=True):
 
 
 class ManagedMeta(ObjectMeta, frozen=True):
-    """Metadata with its managers; which fields they own is not read."""
+    """Metadata with its managers; the fields that they own are not read."""
 
     managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 
 
 class Managed(Object, frozen=True):
-    """An object of any kind, as far as it says who wrote it."""
+    """An object of any kind, reduced to its managers."""
 
     metadata: ManagedMeta = ManagedMeta()
 
 
 class MachineStatus(Wire, frozen=True):
-    """`status` of a Machine; `phase` is Running while all is well."""
+    """`status` of a Machine; `phase` is Running while the machine is healthy."""
 
     phase: str = ""
     error_reason: str = ""
@@ -150,7 +150,7 @@ class MachineStatus(Wire, frozen=True):
 
 
 class Machine(Object, frozen=True):
-    """A machine that the machine API made."""
+    """A machine of the machine API."""
 
     status: MachineStatus = MachineStatus()
 
@@ -185,7 +185,7 @@ class KMMSpec(Wire, frozen=True):
 
 
 class KMMStatusEntry(Wire, frozen=True):
-    """What a validation found of a module; `verification_status` is True/False, Success/Failure or InProgress."""
+    """The validation result of a module; `verification_status` is True/False, Success/Failure or InProgress."""
 
     name: str = ""
     namespace: str = ""
@@ -195,21 +195,21 @@ class KMMStatusEntry(Wire, frozen=True):
 
 
 class KMMStatus(Wire, frozen=True):
-    """Both shapes: a map (v1beta1) and a list (v1beta2)."""
+    """The status of a validation in both shapes: a map (v1beta1) and a list (v1beta2)."""
 
     cr_statuses: dict[str, KMMStatusEntry] = msgspec.field(default={}, name="crStatuses")
     modules: tuple[KMMStatusEntry, ...] = ()
 
 
 class PreflightValidation(Object, frozen=True):
-    """Whether kernel modules exist for a kernel."""
+    """A validation that kernel modules exist for a kernel."""
 
     spec: KMMSpec = KMMSpec()
     status: KMMStatus = KMMStatus()
 
 
 class PreflightValidationOCP(Object, frozen=True):
-    """Whether kernel modules exist for the kernel of a release."""
+    """A validation that kernel modules exist for the kernel of a release."""
 
     spec: KMMSpec = KMMSpec()
     status: KMMStatus = KMMStatus()

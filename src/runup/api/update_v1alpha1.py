@@ -1,9 +1,8 @@
-"""`update.openshift.io/v1alpha1`: UpdateStatus, the singleton `cluster` that says how the update goes.
+"""`update.openshift.io/v1alpha1`: UpdateStatus, the singleton `cluster` with the progress of the update.
 
 Fields and limits follow the last singleton draft of the API (openshift/api#2012) with the union beside the `uid`, as
-the enhancement has it; what was added is named in docs/decisions/0021. Enumerations are plain text here: a client must
-read what a newer controller writes, so what a value may be is said by the CRD alone. A field without a default is
-required.
+the enhancement has it; docs/decisions/0021 names the additions. Enumerations are plain text here, because a client must
+be able to read the values of a newer controller: only the CRD restricts them. A field without a default is required.
 """
 
 from datetime import datetime
@@ -25,7 +24,7 @@ class ResourceRef(Wire, frozen=True, kw_only=True):
 
 
 class VersionMetadata(Wire, frozen=True):
-    """A remark on a version: `Installation`, `Partial` or `Architecture`; an empty value means that it holds."""
+    """A property of a version: `Installation`, `Partial` or `Architecture`; an empty value means that it is set."""
 
     key: str
     value: str = ""
@@ -39,14 +38,14 @@ class Version(Wire, frozen=True):
 
 
 class Versions(Wire, frozen=True):
-    """Where the control plane comes from and where it goes."""
+    """The versions from which and to which the control plane is updated."""
 
     previous: Version
     target: Version
 
 
 class AwaitedOperator(Wire, frozen=True):
-    """An operator that the update waits for by name; `since` as the operator says, else as first observed."""
+    """An operator that the update waits for; `since` is the operator's time, else that of the first observation."""
 
     name: str
     since: datetime | None = None
@@ -83,7 +82,7 @@ class OperatorProgress(Wire, frozen=True):
 
 
 class ClusterOperatorInsight(Wire, frozen=True):
-    """One operator: conditions `Updating` (Updated, Progressing, Pending, CannotDetermine) and `Healthy`."""
+    """An operator: conditions `Updating` (Updated, Progressing, Pending, CannotDetermine) and `Healthy`."""
 
     name: str
     resource: ResourceRef
@@ -92,14 +91,14 @@ class ClusterOperatorInsight(Wire, frozen=True):
 
 
 class PoolSummary(Wire, frozen=True):
-    """How many nodes of a pool are so: Total, Available, Progressing, Outdated, Draining, Excluded, Degraded."""
+    """A number of nodes of a pool by state: Total, Available, Progressing, Outdated, Draining, Excluded, Degraded."""
 
     type: str
     count: int
 
 
 class MachineConfigPoolInsight(Wire, frozen=True):
-    """One pool of nodes; `completion` is in percent of its nodes, 100 only when every node is done."""
+    """A pool of nodes; `completion` is in percent of its nodes, 100 only when every node is done."""
 
     name: str
     resource: ResourceRef
@@ -111,7 +110,7 @@ class MachineConfigPoolInsight(Wire, frozen=True):
 
 
 class NodeInsight(Wire, frozen=True):
-    """One node. `est_to_complete` is a duration such as `10m0s`: absent when unknown, `0s` when nothing is to come."""
+    """A node. `est_to_complete` is a duration such as `10m0s`: absent if unknown, `0s` if nothing remains."""
 
     name: str
     resource: ResourceRef
@@ -124,14 +123,14 @@ class NodeInsight(Wire, frozen=True):
 
 
 class HealthScope(Wire, frozen=True):
-    """What a health insight concerns: `type` is ControlPlane, WorkerPool or Cluster."""
+    """The scope of a health insight: `type` is ControlPlane, WorkerPool or Cluster."""
 
     type: str
     resources: tuple[ResourceRef, ...] = ()
 
 
 class HealthImpact(Wire, frozen=True):
-    """How bad (`level`: Unknown, Info, Warning, Error, Critical), for what (`type`), in one line and at length."""
+    """The impact: its `level` (Unknown, Info, Warning, Error, Critical), its `type`, a summary and a description."""
 
     level: str
     type: str
@@ -140,14 +139,14 @@ class HealthImpact(Wire, frozen=True):
 
 
 class HealthRemediation(Wire, frozen=True):
-    """Where to read on; absent for an alert without a runbook."""
+    """A reference to further information; absent for an alert without a runbook."""
 
     reference: str = ""
     estimated_finish: datetime | None = None
 
 
 class HealthInsight(Wire, frozen=True):
-    """Something that needs attention. `started_at` is absent when nobody knows; `first_observed_at` is always there.
+    """A problem that needs attention. `started_at` is absent if unknown; `first_observed_at` is always set.
 
     `check` names the rule that found it, in CamelCase, and never changes with the text.
     """
@@ -174,14 +173,14 @@ class Insight(Wire, frozen=True):
 
 
 class Informer(Wire, frozen=True):
-    """Who reports, and what."""
+    """A reporter, and its insights."""
 
     name: str
     insights: tuple[Insight, ...] = ()
 
 
 class Omitted(Wire, frozen=True):
-    """How many insights were left out to keep the object small."""
+    """The number of insights that were left out to keep the object small."""
 
     nodes: int = 0
     health: int = 0
@@ -198,7 +197,7 @@ class ControlPlane(Wire, frozen=True):
 
 
 class WorkerPool(Wire, frozen=True):
-    """A pool of worker nodes: condition `Updating` says whether it is on its way to the target."""
+    """A pool of worker nodes: condition `Updating` says whether it is being updated to the target."""
 
     name: str
     resource: ResourceRef

@@ -1,1 +1,1 @@
-"""A preflight from the target release: its workload, its process, its report, and the risks that come of it."""
+"""Preflight checks of an update from the target release: workload, target process, report, and resulting risks."""

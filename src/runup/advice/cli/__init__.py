@@ -1,1 +1,1 @@
-"""`runup upgrade recommend`, `channel`, `accept`, and `runup graph`."""
+"""The commands `runup upgrade recommend`, `channel`, `accept`, and `runup graph`."""

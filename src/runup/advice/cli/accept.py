@@ -1,7 +1,7 @@
-"""`runup upgrade accept RISK[,RISK-...]`: which risks the administrator takes, by name. `plan` is pure.
+"""The command `runup upgrade accept RISK[,RISK-...]`: accepts risks by name. `plan` is pure.
 
-Texts on stdout are oc's. Beyond oc: a name that no update carries gets a warning on stderr, with the nearest known one,
-and why, who and until when are recorded beside the API's names (`records`).
+Texts on stdout are oc's. Beyond oc, a name that no update carries gets a warning on stderr with the most similar known
+name, and the reason, user and end of an acceptance are recorded beside the API's names (`records`).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from runup.api.config_v1 import ClusterVersion
     from runup.cli.telling import Teller
 
-# A little wider than what a report may name: others name risks, too.
+# A little wider than a report's names, because the update service and the cluster name risks as well.
 _NAME = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAX_NAME = 256
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What is asked for; `remove` only without `replace`."""
+    """The requested change; `remove` only without `replace`."""
 
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
@@ -40,20 +40,20 @@ class Change(msgspec.Struct, frozen=True):
     clear: bool = False
 
     def applied(self, existing: Sequence[str]) -> tuple[str, ...]:
-        """The list afterwards: what stays in its order, what is new sorted at the end."""
+        """Returns the list afterwards: kept names in their order, new names sorted at the end."""
         if self.clear:
             return ()
         kept = () if self.replace else tuple(name for name in existing if name not in self.remove)
         return (*kept, *(name for name in sorted(set(self.add)) if name not in kept))
 
     def left(self, existing: Sequence[str]) -> tuple[str, ...]:
-        """What is accepted no more: what was in the list and is not afterwards, and what was to be in it no more."""
+        """Returns the names that are no longer accepted: removed from the list, or requested to be removed."""
         after = self.applied(existing)
         return tuple(name for name in dict.fromkeys((*existing, *self.remove)) if name not in after)
 
 
 def plan(args: Sequence[str], *, replace: bool, clear: bool) -> Change:
-    """The change that the command line asks for; raises ValueError with oc's text."""
+    """Returns the change that the command line asks for. Raises ValueError with oc's message."""
     if clear and replace:
         raise ValueError("--clear and --replace are mutually exclusive")
     if clear:
@@ -78,7 +78,7 @@ def plan(args: Sequence[str], *, replace: bool, clear: bool) -> Change:
 
 
 def check_names(change: Change, existing: Sequence[str], known: Sequence[str]) -> None:
-    """Raise CommandError for a new name that no risk can have: it would be accepted for ever, and nothing with it."""
+    """Raises CommandError for a new name that no risk can have: it would stay accepted for ever without effect."""
     for name in change.add:
         if name in known or name in existing or (_NAME.fullmatch(name) and len(name) <= _MAX_NAME):
             continue
@@ -91,7 +91,7 @@ def check_names(change: Change, existing: Sequence[str], known: Sequence[str]) -
 
 
 def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str]) -> Iterator[str]:
-    """A warning for each new name that no update of this cluster carries now."""
+    """Yields a warning for each new name that no update of this cluster carries now."""
     for name in sorted(set(change.add) - set(known) - set(existing)):
         from difflib import get_close_matches
 
@@ -143,14 +143,14 @@ def accept(
 
 
 class Why(Value):
-    """What was typed about the acceptance; empty where nothing was."""
+    """The reason and end of an acceptance as typed; empty if not given."""
 
     reason: str = ""
     until: str = ""
 
 
 def _suffixed(argument: str) -> str:
-    """`-A,B` as `A-,B`: a risk's name starts with a capital letter, so a leading minus can mean only this."""
+    """Returns `-A,B` as `A-,B`: risk names start with a capital letter, so a leading minus can only mean removal."""
     items = [item.strip() for item in argument.split(",")]
     return ",".join(f"{item[1:]}-" if item.startswith("-") else item for item in items)
 
@@ -163,7 +163,10 @@ def _carry_out(change: Change, ctx: click.Context, told: Why, output: str | None
 
 
 def carry_out(change: Change, client: SyncClient, told: Why, teller: Teller) -> None:
-    """Record, accept, tell; raises CommandError. Whoever accepts at the same moment loses nothing by it."""
+    """Records the reason, accepts the risks and prints the result. Keeps concurrent changes of others.
+
+    Raises CommandError if a request fails.
+    """
     from kubekit.kube.errors import KubeError
     from runup.advice.cli import records
     from runup.cli import cluster as clusters
@@ -173,7 +176,7 @@ def carry_out(change: Change, client: SyncClient, told: Why, teller: Teller) -> 
     known = known_risk_names(cluster)
     check_names(change, _accepted(cluster), known)
     teller.extend(("err", line) for line in unknown_names(change, _accepted(cluster), known))
-    # A record goes before its name and after it: a name without it would count for ever, a record alone for nothing.
+    # A record is written before its name and removed after it: a name without its record would never expire.
     recorded = records.keep(client, change.add, told.reason, told.until)
     try:
         # Strict: a server without the field would drop it and answer as if the risks were accepted.
@@ -200,7 +203,7 @@ def _accepted(cluster: ClusterVersion) -> tuple[str, ...]:
 
 
 def _patch(change: Change, cluster: ClusterVersion) -> dict[str, Any] | None:
-    """The merge patch that makes the list what is asked for; None where it is that already."""
+    """Returns the merge patch that makes the list as requested; None if it already is."""
     existing = _accepted(cluster)
     after = change.applied(existing)
     if after == existing:

@@ -1,4 +1,7 @@
-"""`runup upgrade channel [CHANNEL]`: which channel's updates the cluster is offered. `plan` is pure; texts are oc's."""
+"""The command `runup upgrade channel [CHANNEL]`, which shows, sets or clears the channel. Texts are oc's.
+
+`plan` is pure.
+"""
 
 from __future__ import annotations
 
@@ -21,27 +24,27 @@ _CLEARED = "cluster will no longer request available update recommendations."
 
 
 class Plan(Value):
-    """What is said before the patch, and the patch; None where there is nothing to change."""
+    """The messages before the patch, and the patch; None if there is nothing to change."""
 
     said: tuple[Output, ...]
     patch: JSON | None
 
 
 def plan(facts: Facts, new: str, *, explicit: bool) -> Plan:
-    """What it takes to bring the cluster into channel `new` (empty: none); raises CommandError."""
-    now = facts.channel
-    if new == now:
-        if not now:
+    """Returns the messages and the patch that set the channel to `new` (empty: none). Raises CommandError."""
+    current = facts.channel
+    if new == current:
+        if not current:
             return Plan((out("info: Cluster channel is already clear (no change)\n"),), None)
-        return Plan((out(f"info: Cluster is already in {now} (no change)\n"),), None)
-    said = _checked(facts, new, explicit=explicit)
+        return Plan((out(f"info: Cluster is already in {current} (no change)\n"),), None)
+    messages = _checked(facts, new, explicit=explicit)
     if not new:
-        said = (*said, err(f'warning: Clearing channel "{now}"; {_CLEARED}\n'))
-    return Plan(said, {"spec": {"channel": new}})
+        messages = (*messages, err(f'warning: Clearing channel "{current}"; {_CLEARED}\n'))
+    return Plan(messages, {"spec": {"channel": new}})
 
 
 def _checked(facts: Facts, new: str, *, explicit: bool) -> tuple[Output, ...]:
-    now, known = facts.channel, ", ".join(facts.channels)
+    current, known = facts.channel, ", ".join(facts.channels)
     way_out = "you must pass --allow-explicit-channel to continue\n"
     if not facts.channels:
         if not new:
@@ -50,8 +53,10 @@ def _checked(facts: Facts, new: str, *, explicit: bool) -> tuple[Output, ...]:
         return (
             err(f'warning: {unknown}; unable to validate "{new}". Setting the update channel to "{new}" anyway.\n'),
         )
-    if not new and now in facts.channels and not explicit:
-        text = f'You are requesting to clear the update channel. The current channel "{now}" is one of the available'
+    if not new and current in facts.channels and not explicit:
+        text = (
+            f'You are requesting to clear the update channel. The current channel "{current}" is one of the available'
+        )
         raise CommandError(f"{text} channels, {way_out}")
     if not new or new in facts.channels:
         return ()
@@ -95,8 +100,8 @@ def _show(dump: str, output: str | None) -> None:
 
     facts = read(files.dump(dump).cluster)
     if output:
-        told = {"channel": facts.channel, "channels": list(facts.channels), "version": facts.desired.version}
-        sys.stdout.write(machine(told, output))
+        fields = {"channel": facts.channel, "channels": list(facts.channels), "version": facts.desired.version}
+        sys.stdout.write(machine(fields, output))
     else:
         sys.stdout.write(channel_line(facts) if facts.channel else "Channel: none, so no updates are offered\n")
 

@@ -1,7 +1,7 @@
-"""Why, by whom and until when a risk is accepted, kept in a ConfigMap of ours beside the API's list of names.
+"""Reads and writes the ConfigMap that records why, by whom and until when each risk is accepted.
 
-`plan` is pure. A record that is not asked for is none: `accept NAME` as oc has it writes nothing here, except where it
-renews what had ended or drops what is accepted no more.
+`plan` is pure. `accept NAME`, as oc has it, writes no record, except to renew one that has ended or to remove those of
+names that are no longer accepted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Data = dict[str, str | None]
 
 
 def parse_until(text: str, now: datetime) -> datetime:
-    """The end of an acceptance; raises CommandError for what is no time, or is over already."""
+    """Returns the end of an acceptance. Raises CommandError if `text` is not a time, or the time is past."""
     try:
         end = _end(text, now)
     except (ValueError, OverflowError) as error:
@@ -48,40 +48,40 @@ def _end(text: str, now: datetime) -> datetime:
     if match := _SPAN.fullmatch(text):
         return now + int(match[1]) * _UNITS[match[2]]
     if _DATE.fullmatch(text):
-        # A day counts to its end.
+        # A date means the end of that day.
         return datetime.fromisoformat(text).replace(tzinfo=UTC) + timedelta(days=1)
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
         raise ValueError("no zone")
-    return found.astimezone(UTC)
+    return moment.astimezone(UTC)
 
 
 def plan(found: Mapping[str, str], add: Iterable[str], new: Acceptance, now: datetime) -> Data:
-    """What is to be written beside the names that are added, of which `new` is what is known.
+    """Returns the changes to the records for the names that are added; `new` has the reason, user and end.
 
-    Without reason and end a name gets a record only in the place of one that has ended: else accepting it again would
+    A name without reason and end gets a record only to replace one that has ended: otherwise accepting it again would
     change nothing.
     """
     records = acceptance.read(found)
-    told = bool(new.reason or new.until)
-    due = (name for name in add if told or (name in records and records[name].ended(now)))
+    has_details = bool(new.reason or new.until)
+    due = (name for name in add if has_details or (name in records and records[name].ended(now)))
     return {acceptance.key_of(name): acceptance.encoded(new._replace(name=name)) for name in due}
 
 
 def going(found: Mapping[str, str], left: Iterable[str]) -> Data:
-    """What is to be taken away with the names that are accepted no more, and with no others.
+    """Returns the removal of the records of those names that are no longer accepted, and of no others.
 
-    A record without its name may be that of somebody who accepts it just now, and writes the name next.
+    A record without its name may belong to somebody who is accepting the risk just now, and writes the name next.
     """
-    # One by one: what cannot be read is called by its key, and goes with it.
+    # One by one: an unreadable record is named by its key, and removed under that name.
     names = {key: next(iter(acceptance.read({key: text}))) for key, text in found.items()}
     return {key: None for key, name in names.items() if name in set(left)}
 
 
 def forget(client: SyncClient, left: Iterable[str]) -> bool:
-    """Take away the records of the names that are accepted no more; says whether there were any.
+    """Removes the records of names that are no longer accepted; returns whether there were any.
 
-    One that stays accepts nothing: that it does is a warning.
+    If that fails, it only warns, because a record without its name accepts nothing.
     """
     left = set(left)
     document = clusters.read_record(client, acceptance.NAME) if left else None
@@ -96,7 +96,10 @@ def forget(client: SyncClient, left: Iterable[str]) -> bool:
 
 
 def keep(client: SyncClient, add: Iterable[str], reason: str, until: str) -> bool:
-    """Write what there is to write; says whether anything was. Raises CommandError where a record is due and fails."""
+    """Writes the due records; returns whether there were any.
+
+    Raises CommandError if --until or --reason is invalid, or a needed record cannot be written.
+    """
     reason = reason.strip()
     if len(reason) > acceptance.MAX_REASON:
         raise CommandError(f"--reason is longer than {acceptance.MAX_REASON} characters; give the gist and a link")
@@ -105,13 +108,14 @@ def keep(client: SyncClient, add: Iterable[str], reason: str, until: str) -> boo
     end = parse_until(until, now) if until else None
     if document is None and not reason and end is None:
         return False
-    who = _who(client) if reason or end or document else ""
-    change = plan(texts(document, "data"), tuple(add), Acceptance("", reason, who, now, end), now)
+    # The name is needed only for a record that is written.
+    user = _who(client) if reason or end or document else ""
+    change = plan(texts(document, "data"), tuple(add), Acceptance("", reason, user, now, end), now)
     return bool(change) and _write(client, change, needed=end is not None or document is not None)
 
 
 def _who(client: SyncClient) -> str:
-    """The user's name as the server knows it; older servers do not tell."""
+    """Returns the user's name as the server knows it, empty for older servers without SelfSubjectReview."""
     try:
         answer = client.send(calls.create(_REVIEWS, {"kind": _REVIEWS.kind, "apiVersion": _REVIEWS.api_version}))
     except KubeError:
@@ -120,11 +124,16 @@ def _who(client: SyncClient) -> str:
 
 
 def _write(client: SyncClient, change: Data, *, needed: bool) -> bool:
-    """Whether it was written. A mere reason is let go with a warning where there is no place for it."""
+    """Writes the change and returns whether that succeeded.
+
+    Without a namespace for the ConfigMap, a reason that is not `needed` is dropped with a warning. Raises CommandError
+    for other failures.
+    """
     namespace = clusters.namespace()
     try:
         _send(client, change)
     except KubeError as error:
+        # A cluster without the operator has no namespace for the record; the acceptance itself is oc's and works.
         if isinstance(error, NotFound) and not needed:
             sys.stderr.write(f"warning: why could not be recorded: there is no namespace {namespace}\n")
             return False
@@ -134,7 +143,7 @@ def _write(client: SyncClient, change: Data, *, needed: bool) -> bool:
 
 
 def _send(client: SyncClient, change: Data) -> None:
-    # The operator watches what has the labels: one that somebody made by hand may have none.
+    # The operator watches objects with these labels, which a hand-made ConfigMap may lack.
     body = {"metadata": {"labels": acceptance.LABELS}, "data": change}
     try:
         client.send(calls.merge_patch(resource_of(ConfigMap), acceptance.NAME, body, namespace=clusters.namespace()))
@@ -147,7 +156,7 @@ def _create(client: SyncClient, data: Mapping[str, str]) -> None:
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
     try:
         client.send(calls.create(resource_of(ConfigMap), body))
-    except AlreadyExists:  # somebody else accepted their first at the same moment
+    except AlreadyExists:  # another user created the ConfigMap at the same moment
         patch = calls.merge_patch(
             resource_of(ConfigMap), acceptance.NAME, {"data": dict(data)}, namespace=clusters.namespace()
         )

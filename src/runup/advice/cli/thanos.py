@@ -1,4 +1,4 @@
-"""The alerts of a live cluster, asked as oc asks: by the route of its Thanos, with the user's token."""
+"""Reads the alerts of a live cluster as oc does: from the route of its Thanos, with the user's token."""
 
 from __future__ import annotations
 
@@ -24,15 +24,19 @@ _MAX_BYTES = 16 << 20
 
 
 def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
-    """The alerts of the cluster's Thanos, by its route and with the user's token, as oc asks for them."""
+    """Returns the alerts of the cluster's Thanos, or the reason why they cannot be read.
+
+    They are requested through its Route and with the user's token, as oc does.
+    """
     credential = client.config.auth.credential(now)
+    # Thanos' Route accepts bearer tokens only, so a client certificate is of no use there.
     if not credential.authorization.startswith("Bearer "):
         return Unreadable("no token is currently in use for this session")
     try:
         route = client.send(calls.get_raw(_ROUTE, _THANOS, _MONITORING))
     except KubeError as error:
         return Unreadable(f"failed to get alerts from Thanos: {error.message}")
-    # They take long, and most commands end before they come here.
+    # Imported here because these modules load slowly, and most commands do not come this far.
     import http.client
 
     from runup.updatestatus.decide.alerts import PATH, read_alerts
@@ -58,6 +62,7 @@ def _ask(client: SyncClient, host: str, authorization: str, now: datetime) -> by
     from runup.updatestatus.decide.alerts import PATH
 
     context = context_for(client.config, client.config.auth.credential(now)) or ssl.create_default_context()
+    # The Route's certificate is often signed by a public CA and not by that of the API server.
     context.load_default_certs()
     connection = http.client.HTTPSConnection(host, timeout=_ALERTS_TIMEOUT_S, context=context)
     try:

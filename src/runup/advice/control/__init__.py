@@ -1,1 +1,1 @@
-"""Asks the update service and Prometheus; what they said is observed."""
+"""Queries the update service and Prometheus, and holds their answers for the decisions."""

@@ -1,7 +1,7 @@
-"""Asks Prometheus (or Thanos) what matching rules and alerts need; `state` is what is known.
+"""Queries Prometheus (or Thanos) for matching rules and alerts; `state` holds the answers.
 
-The budget: eight queries at once, none longer than half a minute, each as often as `runup.advice.decide.promql` says
-and no oftener. So a hundred rules are known after seconds, and cost the monitoring less than a dashboard does.
+At most eight queries run at once, each for at most half a minute, and each as often as `runup.advice.decide.promql`
+says. So a hundred rules are evaluated within seconds, and cost the monitoring stack less than a dashboard does.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from runup.updatestatus.decide.alerts import read_alerts
 
 AT_ONCE = 8
 TIMEOUT_S = 30.0
-# It says what is wrong with a query in the body of a 400 or 422.
+# Prometheus describes an error of the query in the body of a 400 or 422.
 TOLD = (200, 400, 422)
-# How long answers that are there wait for those that are not, before anybody is told.
+# Seconds for which answers are collected before `on_change` is called.
 TELL_S = 1.0
 
 
 class Prometheus:
-    """`url` is without the path, empty where there is none; `auth` its credential, `ca_file` more authorities.
+    """The client of Prometheus. `url` is without the path, empty if there is none, `ca_file` adds a CA.
 
-    `hosted`: many clusters share it, and a query is asked for one of them. `alerts`: whether those are asked for, too.
+    `hosted`: many clusters share it, and a query must select one of them. `alerts`: whether alerts are read, too.
     """
 
     def __init__(
@@ -59,8 +59,9 @@ class Prometheus:
         self._task: asyncio.Task[None] | None = None
 
     def want(self, queries: Sequence[str], cluster_id: str = "") -> None:
-        """Keep the answers to `queries` and the alerts fresh; to be said again on every pass. Others are forgotten."""
+        """Keeps the answers to `queries` and the alerts fresh, and forgets others. To be called again on every pass."""
         self._wanted, self._cluster_id = tuple(queries), cluster_id
+        # Without this, the state would grow with every rule that changes.
         kept = {query: answer for query, answer in self.state.answers.items() if query in self._wanted}
         if len(kept) != len(self.state.answers):
             self.state = replace(self.state, answers=kept)
@@ -68,23 +69,24 @@ class Prometheus:
             self._task = asyncio.create_task(self._round(), name="prometheus")
 
     async def close(self) -> None:
-        """Give up what is being asked."""
+        """Cancels the queries in progress."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     def _due(self) -> list[str]:
-        """What is to be asked; empty text stands for the alerts."""
+        """Returns the queries to send now; an empty string stands for the alerts."""
         now = self._clock.now()
         answers = self.state.answers
         due = [query for query in self._wanted if query not in answers or answers[query].is_due(now)]
-        # The longest without an answer first.
+        # The query that has been without an answer for longest comes first.
         due.sort(key=lambda query: answers[query].at.timestamp() if query in answers else 0.0)
-        asked = self._alerts_at
-        alerts = asked is None or not 0 <= (now - asked).total_seconds() < promql.AGAIN[True].total_seconds()
+        last_asked = self._alerts_at
+        alerts = last_asked is None or not 0 <= (now - last_asked).total_seconds() < promql.AGAIN[True].total_seconds()
         return ["", *due] if alerts and self._with_alerts else due
 
     async def _round(self) -> None:
+        # Bounds the load on the monitoring stack, however many rules there are.
         slots = asyncio.Semaphore(AT_ONCE)
         waiting = {asyncio.create_task(self._one(query, slots)) for query in self._due()}
         try:
@@ -119,8 +121,8 @@ class Prometheus:
     async def _alerts(self) -> None:
         known = self.state.alerting
         try:
-            found = read_alerts(await self._server.get(ALERTS, within_s=TIMEOUT_S, statuses=TOLD))
-            known = Alerting(self._clock.now(), found)
+            alerts = read_alerts(await self._server.get(ALERTS, within_s=TIMEOUT_S, statuses=TOLD))
+            known = Alerting(self._clock.now(), alerts)
         except (*FAILURES, codec.DecodeError) as error:
             known = replace(known, error=self._server.why(ALERTS, error))
         self._alerts_at = self._clock.now()

@@ -1,6 +1,6 @@
-"""Asks the update service for a graph, one question at a time; `state` is what is known.
+"""Queries the update service for a graph, one query at a time; `state` holds what is known.
 
-An answer that is no graph, or none at all, keeps the last one: `runup.advice.decide` decides for how long it counts.
+A failed query keeps the last graph: `runup.advice.decide` decides for how long it counts.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from runup.advice.decide.graph import BadGraph, parse_graph
 from runup.advice.decide.service import Failure, Query, ServiceState, unable
 from runup.process import web
 
-# Upstream allows an hour; nobody waits that long for a few hundred kilobytes.
+# Upstream allows an hour, which is far too long for a few hundred kilobytes.
 TIMEOUT_S = 60.0
 MAX_BYTES = 64 << 20
 
 
 class UpdateService:
-    """`on_change` is called after each answer. `ca_file` adds a certificate authority for https."""
+    """The client of the update service. `on_change` is called after each answer, `ca_file` adds a CA for https."""
 
     def __init__(self, clock: Clock, on_change: Callable[[], None], *, ca_file: str = "") -> None:
         self.state = ServiceState()
@@ -34,17 +34,18 @@ class UpdateService:
         self._task: asyncio.Task[None] | None = None
 
     def ask(self, query: Query) -> None:
-        """Start asking `query`, unless that very question is being asked; another one under way is given up."""
+        """Starts `query`, unless the same query is in progress; another one in progress is cancelled."""
         if self.state.asking and self.state.query == query:
             return
         if self._task is not None:
             self._task.cancel()
+        # The answer to another query (channel, architecture, ID) does not count for this one.
         kept = self.state if self.state.query == query else ServiceState(query)
         self.state = replace(kept, query=query, asking=True)
         self._task = asyncio.create_task(self._ask(query), name="update-service")
 
     async def close(self) -> None:
-        """Give up the question under way."""
+        """Cancels the query in progress."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,1 +1,1 @@
-"""Update advice: which releases this cluster can go to, and which risks stand in the way."""
+"""Decides on update advice: the releases that this cluster can update to, and the risks that block an update."""

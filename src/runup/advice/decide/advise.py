@@ -1,7 +1,7 @@
-"""What the update service advises for this cluster now, whatever state the asking is in.
+"""Combines the update service's answer and the cluster's state into the current advice.
 
-A service that is away takes nothing back: until it answers again, what ClusterVersion says stays, so that a restart
-of the operator does not make updates vanish and come back.
+A service that does not answer removes nothing: until it answers again, the advice in ClusterVersion is kept, so that a
+restart of the operator does not make updates vanish and come back.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from runup.advice.decide.promql import NOTHING, Known
 from runup.advice.decide.service import Failure, Query, ServiceState
 from runup.api.config_v1 import ClusterVersionSpec, ClusterVersionStatus, ConditionalUpdate, Release
 
+# Failures after which the earlier advice in ClusterVersion is kept, because the service may recover.
 _KEEPS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid")
 
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """The candidates, every release reachable by whatever walk, RetrievedUpdates, and the question that is due.
+    """The candidates, all reachable releases, the condition RetrievedUpdates, and the query that is due.
 
-    `settled` is False while the first answer is still to come; `condition` is None then: what was found stays.
+    `settled` is False until the first answer; then `condition` is None and the existing condition is kept.
     """
 
     candidates: tuple[Candidate, ...] = ()
@@ -39,7 +40,7 @@ class Advised:
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """What every reading of advice needs."""
+    """The values that every way of reading the advice needs."""
 
     current: Release
     due: Query | None
@@ -58,9 +59,9 @@ def advise(
     now: datetime,
     known: Known = NOTHING,
 ) -> Advised:
-    """See the module. `configured_url` is the operator's flag, empty for none; `architecture` the operator's own.
+    """Returns the current advice. `configured_url` is the operator's flag, empty for none.
 
-    `known` is what Prometheus said.
+    `architecture` is the operator's own. `known` are the answers of Prometheus.
     """
     try:
         query = service.query_for(
@@ -75,9 +76,9 @@ def advise(
     failure = state.failure if state.query == query else None
     if failure is None:
         return Advised(candidates=_kept(status, _Pass(current, due, known, now)), due=due, settled=False)
-    keep = failure.reason in _KEEPS
+    keeps_earlier = failure.reason in _KEEPS
     return Advised(
-        candidates=_kept(status, _Pass(current, due, known, now)) if keep else (),
+        candidates=_kept(status, _Pass(current, due, known, now)) if keeps_earlier else (),
         condition=service.retrieved(failure),
         due=due,
     )
@@ -91,18 +92,21 @@ def _from_graph(
     on: _Pass,
 ) -> Advised:
     current, due = on.current, on.due
-    wanted = spec.desired_update.architecture if spec.desired_update else ""
+    requested_architecture = spec.desired_update.architecture if spec.desired_update else ""
     here = Version(current.version)
     try:
-        found = graphs.advice(
-            graph, current=here, channel=spec.channel, migrating=wanted == MULTI and current.architecture != MULTI
+        offered = graphs.advice(
+            graph,
+            current=here,
+            channel=spec.channel,
+            migrating=requested_architecture == MULTI and current.architecture != MULTI,
         )
     except BadGraph as error:
-        kept = () if error.reason == "VersionNotFound" else _kept(status, on)
+        earlier = () if error.reason == "VersionNotFound" else _kept(status, on)
         failure = Failure(error.reason, service.unable(error.message))
-        return Advised(kept, nodes=graph.releases, condition=service.retrieved(failure), due=due)
+        return Advised(earlier, nodes=graph.releases, condition=service.retrieved(failure), due=due)
     return Advised(
-        from_advice(found, on.known, on.now),
+        from_advice(offered, on.known, on.now),
         graphs.reachable(graph, here),
         graph.releases,
         service.retrieved(failure),
@@ -111,8 +115,9 @@ def _from_graph(
 
 
 def _kept(status: ClusterVersionStatus, on: _Pass) -> tuple[Candidate, ...]:
-    """The service's earlier advice as ClusterVersion has it, with what we added ourselves taken off again."""
+    """Returns the service's earlier advice as stored in ClusterVersion, without the risks that the operator added."""
     conditional = tuple(update for update in map(_service_part, status.conditional_updates) if update is not None)
+    # The CVO lists a release either as available or as conditional, never as both.
     guarded = {update.release.image for update in status.conditional_updates}
     plain = [release for release in status.available_updates or () if release.image not in guarded]
     plain.extend(update.release for update in conditional if not update.risks)
@@ -121,15 +126,16 @@ def _kept(status: ClusterVersionStatus, on: _Pass) -> tuple[Candidate, ...]:
 
 
 def _service_part(update: ConditionalUpdate) -> ConditionalUpdate | None:
-    """`update` with the service's risks only; None where the service never offered it."""
+    """Returns `update` with the service's risks only; None if the service never offered it."""
     if any(risk.name == origin.NOT_OFFERED for risk in update.risks):
         return None
-    theirs = tuple(
+    service_risks = tuple(
         graphs.known_rules(risk) for risk in update.risks if not origin.is_preflights(risk) and not risks.owns(risk)
     )
-    return ConditionalUpdate(release=update.release, risks=theirs)
+    return ConditionalUpdate(release=update.release, risks=service_risks)
 
 
 def _is_newer(release: Release, current: Release) -> bool:
     there, here = parse(release.version), parse(current.version)
+    # The same version with another image is an update as well, for example to the Multi architecture.
     return there is None or here is None or there > here or (there == here and release.image != current.image)

@@ -1,7 +1,7 @@
-"""Graph data and releases -> the graph that an update service answers with. Pure.
+"""Builds the graph that an update service answers with, from graph data and releases. Pure.
 
-Who may be updated by a release is told by the release itself (`previous` in its metadata). Where only channels are at
-hand it can be assumed: every earlier release of its minor version and of the one before, in a channel of its own.
+A release's own metadata (`previous`) says which releases it can update. If only channels are known, it is assumed to be
+every earlier release of its minor version and of the one before that shares a channel with it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from runup.api.config_v1 import ConditionalUpdateRisk
 
 JSON = dict[str, Any]
 Hop = tuple[str, str]
-# A node has to have an image; nobody can pull this one (RFC 2606).
+# A node must have an image; `.invalid` makes sure that nobody can pull this one (RFC 2606).
 _NO_IMAGE = "unknown.invalid/release:{}"
 
 
 class BadReleases(Terminal):
-    """The list of releases cannot be used; the message says which entry."""
+    """The list of releases cannot be used; the message names the entry."""
 
 
 class KnownRelease(Wire, frozen=True):
@@ -41,7 +41,10 @@ class KnownRelease(Wire, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The graph as JSON, what was taken away from it by which file, and what was odd. `assumed`: see the module."""
+    """The graph as JSON, the removed updates with the files that remove them, and warnings.
+
+    `assumed`: the updates were assumed, as the module describes.
+    """
 
     document: JSON
     removed: Mapping[Hop, tuple[str, ...]]
@@ -50,10 +53,10 @@ class Built:
 
 
 def read_releases(document: Any) -> tuple[KnownRelease, ...]:
-    """The entries of a JSON list; raises BadReleases."""
+    """Returns the entries of a JSON list. Raises BadReleases."""
     if not isinstance(document, list):
         raise BadReleases('a list of releases is wanted: [{"version": ..., "previous": [...]}]', reason="BadReleases")
-    found = []
+    releases = []
     for number, entry in enumerate(document, 1):
         try:
             release = codec.convert(KnownRelease, entry)
@@ -61,12 +64,12 @@ def read_releases(document: Any) -> tuple[KnownRelease, ...]:
             raise BadReleases(f"release {number}: {error}", reason="BadReleases") from error
         if parse(release.version) is None:
             raise BadReleases(f"release {number}: {release.version!r} is no semantic version", reason="BadReleases")
-        found.append(release)
-    return tuple(found)
+        releases.append(release)
+    return tuple(releases)
 
 
 def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture: str) -> Built:
-    """The graph of `architecture`; `releases` None makes it assume who updates whom."""
+    """Returns the graph of `architecture`; if `releases` is None, it assumes which releases update which."""
     channels = _channels(data, architecture)
     known = {release.version: release for release in releases or ()}
     versions = [v for v in (channels if releases is None else known) if parse(v) is not None]
@@ -76,16 +79,18 @@ def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture
     risks, removed = _judged(hops, data, architecture)
     number = {version: index for index, version in enumerate(ordered)}
     edges = [[number[a], number[b]] for a, b in hops if (a, b) not in risks and (a, b) not in removed]
-    left = {hop: found for hop, found in risks.items() if hop not in removed}
+    remaining_risks = {hop: hop_risks for hop, hop_risks in risks.items() if hop not in removed}
     nodes = [_node(known.get(v, KnownRelease(v)), channels.get(v, ()), architecture) for v in ordered]
-    document = {"version": 1, "nodes": nodes, "edges": edges, "conditionalEdges": _grouped(left)}
-    absent = sorted(set(channels) - set(number), key=Version)
-    notes = (f"{len(absent)} releases of channels are not among the releases, such as {absent[-1]}",) if absent else ()
+    document = {"version": 1, "nodes": nodes, "edges": edges, "conditionalEdges": _grouped(remaining_risks)}
+    missing = sorted(set(channels) - set(number), key=Version)
+    notes = (
+        (f"{len(missing)} releases of channels are not among the releases, such as {missing[-1]}",) if missing else ()
+    )
     return Built(document, removed, releases is None, notes)
 
 
 def of_channel(document: JSON, channel: str) -> JSON:
-    """The part of a graph whose releases are in `channel`, as a service answers it: an unknown one is empty."""
+    """Returns the part of a graph whose releases are in `channel`; empty for an unknown channel, as the service's."""
     kept = [i for i, node in enumerate(document["nodes"]) if channel in channels_of(node)]
     renumbered = {old: new for new, old in enumerate(kept)}
     versions = {document["nodes"][i]["version"] for i in kept}
@@ -103,21 +108,22 @@ def of_channel(document: JSON, channel: str) -> JSON:
 
 
 def channels_of(node: JSON) -> tuple[str, ...]:
-    """The channels that a node is in."""
+    """Returns the channels that a node is in."""
     return tuple(filter(None, node["metadata"].get(CHANNELS, "").split(",")))
 
 
 def _channels(data: GraphData, architecture: str) -> dict[str, tuple[str, ...]]:
-    """Which channels each version is in."""
-    found: dict[str, set[str]] = defaultdict(set)
+    """Returns the channels of each version."""
+    channels_by_version: dict[str, set[str]] = defaultdict(set)
     for channel, names in data.channels.items():
         for name in names:
             if version := plain(name, architecture):
-                found[version].add(channel)
-    return {version: tuple(sorted(channels)) for version, channels in found.items()}
+                channels_by_version[version].add(channel)
+    return {version: tuple(sorted(channels)) for version, channels in channels_by_version.items()}
 
 
 def _assumed(ordered: Sequence[str], channels: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Returns for each version the earlier ones that it is assumed to update, by minor version and channel."""
     by_minor: dict[tuple[int, int], list[str]] = defaultdict(list)
     before: dict[str, tuple[str, ...]] = {}
     for text in ordered:
@@ -132,7 +138,8 @@ def _assumed(ordered: Sequence[str], channels: Mapping[str, tuple[str, ...]]) ->
 def _hops(
     ordered: Sequence[str], before: Mapping[str, tuple[str, ...]], data: GraphData, architecture: str
 ) -> list[Hop]:
-    there = set(ordered)
+    """Returns the pairs (old, new) of versions, with the changes of `raw/metadata.json` applied."""
+    versions = set(ordered)
     added: dict[str, set[str]] = defaultdict(set)
     removed: dict[str, set[str]] = defaultdict(set)
     for name, change in data.previous.items():
@@ -142,14 +149,14 @@ def _hops(
     return [
         (old, new)
         for new in ordered
-        for old in sorted(((set(before[new]) | added[new]) - removed[new] - {new}) & there, key=Version)
+        for old in sorted(((set(before[new]) | added[new]) - removed[new] - {new}) & versions, key=Version)
     ]
 
 
 def _judged(
     hops: Iterable[Hop], data: GraphData, architecture: str
 ) -> tuple[dict[Hop, tuple[ConditionalUpdateRisk, ...]], dict[Hop, tuple[str, ...]]]:
-    """The risks of hops, and the files that take hops away."""
+    """Returns the risks of updates, and the files that remove updates."""
     blocks: dict[str, list[BlockedEdge]] = defaultdict(list)
     for block in data.blocked:
         if version := plain(block.to, architecture):
@@ -158,33 +165,38 @@ def _judged(
     removed: dict[Hop, tuple[str, ...]] = {}
     for old, new in hops:
         name = f"{old}+{architecture}"
-        meant = [block for block in blocks.get(new, ()) if block.origin.search(name)]
-        if files := tuple(block.file for block in meant if block.risk is None):
+        matching = [block for block in blocks.get(new, ()) if block.origin.search(name)]
+        # A blocked edge without a risk removes the update, whatever risks others would add.
+        if files := tuple(block.file for block in matching if block.risk is None):
             removed[old, new] = files
-        elif meant:
-            risks[old, new] = tuple(_by_name(block.risk for block in meant if block.risk is not None))
+        elif matching:
+            risks[old, new] = tuple(_by_name(block.risk for block in matching if block.risk is not None))
     return risks, removed
 
 
 def _by_name(risks: Iterable[ConditionalUpdateRisk]) -> Iterator[ConditionalUpdateRisk]:
-    """Sorted, each once."""
-    seen: dict[str, ConditionalUpdateRisk] = {}
+    """Returns the risks sorted by name, each once."""
+    first_by_name: dict[str, ConditionalUpdateRisk] = {}
     for risk in risks:
-        seen.setdefault(risk.name, risk)
-    return iter(seen[name] for name in sorted(seen))
+        first_by_name.setdefault(risk.name, risk)
+    return iter(first_by_name[name] for name in sorted(first_by_name))
 
 
 def _grouped(risks: Mapping[Hop, tuple[ConditionalUpdateRisk, ...]]) -> list[JSON]:
-    """Hops that share their risks in one group, in the order in which they come."""
+    """Returns groups of updates that share their risks, in the order of their first update."""
     groups: dict[tuple[ConditionalUpdateRisk, ...], list[JSON]] = {}
-    for (old, new), found in risks.items():
-        groups.setdefault(found, []).append({"from": old, "to": new})
-    return [{"edges": edges, "risks": [codec.to_dict(risk) for risk in found]} for found, edges in groups.items()]
+    for (old, new), shared_risks in risks.items():
+        groups.setdefault(shared_risks, []).append({"from": old, "to": new})
+    return [
+        {"edges": edges, "risks": [codec.to_dict(risk) for risk in shared_risks]}
+        for shared_risks, edges in groups.items()
+    ]
 
 
 def _node(release: KnownRelease, channels: Sequence[str], architecture: str) -> JSON:
     metadata = {CHANNELS: ",".join(channels)} if channels else {}
     metadata |= {"url": release.url} if release.url else {}
+    # Only multi-architecture releases carry the key, as in the public graph.
     metadata |= {ARCHITECTURE: architecture} if architecture == "multi" else {}
     return {
         "version": release.version,

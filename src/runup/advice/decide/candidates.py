@@ -1,6 +1,6 @@
-"""The releases that an update could go to, risks judged: the value that advice, preflight and acceptance share.
+"""The releases to which the cluster could update, with evaluated risks: shared by advice, preflight and acceptance.
 
-A candidate without risks is an available update; with risks it is a conditional one. Nothing else tells them apart.
+A candidate without risks is an available update, one with risks is a conditional update.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from runup.advice.decide.promql import Known
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, Release
 
 ALWAYS = (MatchingRule(type="Always"),)
-# What the API takes (cvo-behaviour 10.3).
+# The API's limit (cvo-behaviour 10.3).
 MAX_RISKS_AN_UPDATE = 200
 _WORST = {"False": 0, "Unknown": 1, "True": 2}
 
 
 class JudgedRisk(msgspec.Struct, frozen=True):
-    """A risk, and whether it applies here. `from_preflight` marks what a preflight found or stands for one.
+    """A risk, and whether it applies here. `from_preflight`: a preflight found it, or it stands for such risks.
 
-    `holds_up` is False where the risk only informs: no update waits for it (decisions D21, D24). `stands_for`: how many
-    risks this one is, where it stands for those that there was no room for; 0: not known.
+    `holds_up` is False if the risk only informs: no update waits for it (decisions D21, D24). `stands_for`: the number
+    of risks that this one represents, if it replaces those for which there was no room; 0: not known.
     """
 
     risk: ConditionalUpdateRisk
@@ -44,7 +44,7 @@ class JudgedRisk(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A release and the risks of going there."""
+    """A release and the risks of updating to it."""
 
     release: Release
     risks: tuple[JudgedRisk, ...] = ()
@@ -53,7 +53,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 def from_advice(advice: Advice, known: Known, now: datetime) -> tuple[Candidate, ...]:
-    """The service's offers, newest first, rules evaluated."""
+    """Returns the service's offers, newest first, with their rules evaluated."""
     plain = [Candidate(release) for release in advice.updates]
     conditional = [
         Candidate(update.release, tuple(JudgedRisk(risk, rules.applies(risk, known, now)) for risk in update.risks))
@@ -63,12 +63,15 @@ def from_advice(advice: Advice, known: Known, now: datetime) -> tuple[Candidate,
 
 
 def ordered(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """Newest version first; what has no semantic version comes last."""
+    """Returns the candidates with the newest version first; those without a semantic version come last."""
     return tuple(sorted(candidates, key=_version_order, reverse=True))
 
 
 def add_risks(candidate: Candidate, risks: Iterable[JudgedRisk]) -> Candidate:
-    """`candidate` with `risks` too, sorted by name; a name that is there already is joined, the worse verdict wins."""
+    """Returns `candidate` with `risks` added, sorted by name.
+
+    Risks of the same name are joined, and the worse verdict wins.
+    """
     by_name = {risk.name: risk for risk in candidate.risks}
     for risk in risks:
         by_name[risk.name] = join(by_name[risk.name], risk) if risk.name in by_name else risk
@@ -76,7 +79,7 @@ def add_risks(candidate: Candidate, risks: Iterable[JudgedRisk]) -> Candidate:
 
 
 def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
-    """One risk out of two of the same name: messages line by line, the worse of the two verdicts."""
+    """Returns one risk for two of the same name: their messages line by line, and the worse of the two verdicts."""
     lines = dict.fromkeys([*first.risk.message.split("\n"), *second.risk.message.split("\n")])
     worse = second if _WORST[second.applies.status] > _WORST[first.applies.status] else first
     risk = ConditionalUpdateRisk(
@@ -94,23 +97,24 @@ def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
 
 
 def holding(candidate: Candidate) -> Candidate:
-    """`candidate` with the risks that an update to it waits for."""
+    """Returns `candidate` with only the risks that an update to it waits for."""
     return replace(candidate, risks=tuple(risk for risk in candidate.risks if risk.holds_up))
 
 
 def leaves_minor(candidate: Candidate, current: str) -> bool:
-    """Whether going there leaves the minor version upwards; a version that cannot be read counts as leaving it."""
+    """Returns whether the update leaves the minor version upwards; an unreadable version counts as leaving it."""
     here, there = parse(current), parse(candidate.release.version)
+    # An unreadable version is treated like the riskier case.
     return here is None or there is None or is_minor_or_major(here, there)
 
 
 def by_name(candidates: Iterable[Candidate]) -> tuple[JudgedRisk, ...]:
-    """Every risk once, by name: the same name for two targets is one entry with a line for each."""
-    found: dict[str, JudgedRisk] = {}
+    """Returns every risk once, by name: the same name for two targets is one entry with a line for each."""
+    joined: dict[str, JudgedRisk] = {}
     for candidate in candidates:
         for risk in candidate.risks:
-            found[risk.name] = join(found[risk.name], risk) if risk.name in found else risk
-    return tuple(found[name] for name in sorted(found))
+            joined[risk.name] = join(joined[risk.name], risk) if risk.name in joined else risk
+    return tuple(joined[name] for name in sorted(joined))
 
 
 def _version_order(candidate: Candidate) -> tuple[bool, Version]:

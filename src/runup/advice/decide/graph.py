@@ -1,7 +1,7 @@
-"""The update service's graph: bytes in, releases that this cluster can go to out.
+"""The update service's graph: bytes in, releases that this cluster can update to out.
 
-The service is trusted to be reachable, not to be right: a rule that we do not know drops the update that it guards
-(fail closed), since an update without its condition would look safer than it is.
+The service may send rules that this version does not know. Such a rule removes the update that it guards (fail closed),
+because an update without its condition would look safer than it is.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class GraphNode(Wire, frozen=True):
 
 
 class ConditionalEdge(Wire, frozen=True):
-    """One hop, by version."""
+    """An update, by version."""
 
     from_: str = msgspec.field(default="", name="from")
     to: str = ""
 
 
 class ConditionalEdges(Wire, frozen=True):
-    """Hops that share risks."""
+    """Updates that share risks."""
 
     edges: tuple[ConditionalEdge, ...] = ()
     risks: tuple[ConditionalUpdateRisk, ...] = ()
@@ -54,29 +54,29 @@ class GraphDocument(Wire, frozen=True):
 
 
 class Graph(msgspec.Struct, frozen=True, dict=True):
-    """A graph as answered, with what is derived from it once."""
+    """A graph as answered, with the values that are derived from it once."""
 
     document: GraphDocument
 
     @cached_property
     def releases(self) -> tuple[Release, ...]:
-        """Every node as a release."""
+        """The nodes as releases."""
         return tuple(_release(node) for node in self.document.nodes)
 
 
 class Advice(msgspec.Struct, frozen=True):
-    """What the service offers from one release, newest first: updates without risks, and those that carry some."""
+    """The updates offered from one release, newest first: those without risks, and those that carry some."""
 
     updates: tuple[Release, ...] = ()
     conditional: tuple[ConditionalUpdate, ...] = ()
 
 
 class BadGraph(Terminal):
-    """The answer is no graph that we can use; reasons ResponseInvalid and VersionNotFound."""
+    """The answer is not a usable graph; the reasons are ResponseInvalid and VersionNotFound."""
 
 
 def parse_graph(data: bytes) -> Graph:
-    """The graph in `data`; raises BadGraph."""
+    """Returns the graph in `data`. Raises BadGraph if it cannot be used."""
     try:
         document = codec.decode(GraphDocument, data)
     except codec.DecodeError as error:
@@ -92,15 +92,16 @@ def parse_graph(data: bytes) -> Graph:
 
 
 def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = False) -> Advice:
-    """What `graph` offers from `current`; `migrating` to the Multi architecture it offers that release alone.
+    """Returns the updates that `graph` offers from `current`; with `migrating` (to Multi) only the current version.
 
-    Raises BadGraph with reason VersionNotFound where `current` is no node.
+    Raises BadGraph with reason VersionNotFound if `current` is not a node.
     """
     here = _current_index(graph, current, channel)
     if migrating:
         return Advice(updates=(graph.releases[here],))
     plain = tuple(graph.releases[to] for origin, to in graph.document.edges if origin == here)
     conditional = _conditional(graph, current)
+    # A release that is offered with and without risks counts as one with risks.
     guarded = {update.release.image for update in conditional}
     return Advice(
         updates=newest_first(release for release in plain if release.image not in guarded),
@@ -109,7 +110,7 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
 
 
 def reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
-    """Every release that some walk from `current` ends in, whatever the risks on the way; `current` is none of them."""
+    """Returns every release that some path from `current` reaches, regardless of risks; `current` is not included."""
     by_version = {node.version: index for index, node in enumerate(graph.document.nodes)}
     hops: dict[int, set[int]] = {}
     for origin, to in graph.document.edges:
@@ -120,21 +121,21 @@ def reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
             if ends[0] is not None and ends[1] is not None:
                 hops.setdefault(ends[0], set()).add(ends[1])
     start = {index for index, node in enumerate(graph.document.nodes) if parse(node.version) == current}
-    seen, todo = set(start), list(start)
-    while todo:
-        new = hops.get(todo.pop(), set()) - seen
-        seen |= new
-        todo.extend(new)
-    return newest_first(graph.releases[index] for index in seen - start)
+    visited, queue = set(start), list(start)
+    while queue:
+        unvisited = hops.get(queue.pop(), set()) - visited
+        visited |= unvisited
+        queue.extend(unvisited)
+    return newest_first(graph.releases[index] for index in visited - start)
 
 
 def newest_first(releases: Iterable[Release]) -> tuple[Release, ...]:
-    """`releases` by version, the newest first."""
+    """Returns `releases` by version, the newest first."""
     return tuple(sorted(releases, key=_order, reverse=True))
 
 
 def known_rules(risk: ConditionalUpdateRisk) -> ConditionalUpdateRisk:
-    """`risk` with only the matching rules that are valid and of a type that we know."""
+    """Returns `risk` with only those matching rules that are valid and of a known type."""
     return replace(risk, matching_rules=tuple(rule for rule in risk.matching_rules if _valid(rule)))
 
 
@@ -156,8 +157,9 @@ def _conditional(graph: Graph, current: Version) -> tuple[ConditionalUpdate, ...
                 raise BadGraph(f"a conditional edge leads to {to!r}, which is no node", reason="ResponseInvalid")
             risks.setdefault(to, []).extend(group.risks)
     updates = []
-    for to, found in risks.items():
-        pruned = tuple(known_rules(risk) for risk in found)
+    for to, edge_risks in risks.items():
+        pruned = tuple(known_rules(risk) for risk in edge_risks)
+        # Fail closed: an update with a risk whose rules are all unknown is not offered.
         if all(risk.matching_rules for risk in pruned):
             updates.append(ConditionalUpdate(release=by_version[to], risks=_by_name(pruned)))
     return tuple(updates)
@@ -168,7 +170,7 @@ def _by_name(risks: Iterable[ConditionalUpdateRisk]) -> tuple[ConditionalUpdateR
 
 
 def _unique(updates: tuple[ConditionalUpdate, ...]) -> Iterable[ConditionalUpdate]:
-    """Two conditional updates to one image contradict each other: neither is offered."""
+    """Returns the conditional updates without those that share an image: they contradict each other."""
     images = [update.release.image for update in updates]
     return (update for update in updates if images.count(update.release.image) == 1)
 
@@ -188,7 +190,9 @@ def _release(node: GraphNode) -> Release:
     return Release(
         version=node.version,
         image=node.payload,
+        # The graph has one string of metadata per key; channels are separated by commas.
         url=node.metadata.get("url", ""),
+        # The graph writes `multi`, ClusterVersion `Multi`.
         architecture=MULTI if architecture.lower() == "multi" else architecture,
         channels=tuple(sorted(filter(None, (c.strip() for c in node.metadata.get(CHANNELS, "").split(","))))),
     )

@@ -1,8 +1,8 @@
-"""The public graph-data format, schema 1.x: parsed files in, what they say out. Pure.
+"""The public graph-data format, schema 1.x: parsed files in, their content as types out. Pure.
 
-Channels list releases; a blocked edge is a file that takes hops to one release away, or names the risk of taking them.
-`from` is a regular expression that is searched in `VERSION+ARCHITECTURE`; a release's name may end in `+ARCHITECTURE`,
-and then means that one only (README of openshift/cincinnati-graph-data).
+Channels list releases. A blocked edge is a file that removes updates to one release, or names the risk of taking them.
+Its `from` is a regular expression that is searched in `VERSION+ARCHITECTURE`. A release's name may end in
+`+ARCHITECTURE`, and then means that architecture only (README of openshift/cincinnati-graph-data).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PREFIX = "io.openshift.upgrades.graph.previous."
 
 
 class BadGraphData(Terminal):
-    """A file is not as the format has it; the message names the file."""
+    """A file does not follow the format; the message names the file."""
 
 
 class _Channel(Wire, frozen=True):
@@ -45,7 +45,7 @@ class _Blocked(Wire, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class BlockedEdge:
-    """Hops to `to` from every release that `origin` is found in. Without a risk nobody may take them."""
+    """Updates to `to` from every release whose name `origin` matches. Without a risk they are removed."""
 
     to: str
     origin: re.Pattern[str]
@@ -56,7 +56,7 @@ class BlockedEdge:
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """What `raw/metadata.json` changes about a release's predecessors."""
+    """The changes in `raw/metadata.json` to a release's predecessors."""
 
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
@@ -73,8 +73,9 @@ class GraphData:
 
 
 def read(schema: str, channels: Mapping[str, Any], blocked: Mapping[str, Any], raw: Any) -> GraphData:
-    """What parsed files say, each by its name; raises BadGraphData."""
+    """Returns the content of parsed files, which are given by name. Raises BadGraphData."""
     version = parse(schema.strip())
+    # Another major version of the schema may change what the files mean.
     if version is None or version.major != 1:
         problem = f"file version says {schema.strip()!r}, and only schema 1.x can be read"
         raise BadGraphData(problem, reason="UnknownSchema")
@@ -87,41 +88,41 @@ def read(schema: str, channels: Mapping[str, Any], blocked: Mapping[str, Any], r
 
 
 def plain(name: str, architecture: str) -> str:
-    """The version that a release's name means for `architecture`; empty where it is another's."""
+    """Returns the version that a release's name means for `architecture`, empty if it is for another one."""
     version, _, meant = name.partition("+")
     return version if meant in ("", architecture) else ""
 
 
 def _channel(file: str, document: Any) -> tuple[str, tuple[str, ...]]:
-    found = _converted(_Channel, file, document)
-    for name in found.versions:
+    channel = _converted(_Channel, file, document)
+    for name in channel.versions:
         _check_version(file, name)
-    return found.name, found.versions
+    return channel.name, channel.versions
 
 
 def _edge(file: str, document: Any) -> BlockedEdge:
-    found = _converted(_Blocked, file, document)
-    _check_version(file, found.to)
+    blocked = _converted(_Blocked, file, document)
+    _check_version(file, blocked.to)
     try:
-        origin = re.compile(found.from_)
+        origin = re.compile(blocked.from_)
     except re.error as error:
-        raise _bad(file, f"from {found.from_!r} is no regular expression: {error}") from error
+        raise _bad(file, f"from {blocked.from_!r} is no regular expression: {error}") from error
     risk = None
-    if found.matching_rules:
-        missing = [key for key in ("name", "message", "url") if not getattr(found, key)]
+    if blocked.matching_rules:
+        missing = [key for key in ("name", "message", "url") if not getattr(blocked, key)]
         if missing:
             raise _bad(file, f"a risk needs {' and '.join(missing)} beside matchingRules")
         risk = ConditionalUpdateRisk(
-            name=found.name, message=found.message, url=found.url, matching_rules=found.matching_rules
+            name=blocked.name, message=blocked.message, url=blocked.url, matching_rules=blocked.matching_rules
         )
-    return BlockedEdge(found.to, origin, file, risk, found.fixed_in)
+    return BlockedEdge(blocked.to, origin, file, risk, blocked.fixed_in)
 
 
 def _previous(raw: Any) -> Iterator[tuple[str, Previous]]:
     file = "raw/metadata.json"
     for name, changes in _mapping(file, raw or {}).items():
-        told = _mapping(file, changes)
-        lists = {key: tuple(filter(None, str(told.get(_PREFIX + key, "")).split(","))) for key in ("add", "remove")}
+        metadata = _mapping(file, changes)
+        lists = {key: tuple(filter(None, str(metadata.get(_PREFIX + key, "")).split(","))) for key in ("add", "remove")}
         if any(lists.values()):
             yield name, Previous(**lists)
 

@@ -1,6 +1,6 @@
-"""Where a risk in ClusterVersion comes from: names and reasons that only preflights give.
+"""The origin of a risk in ClusterVersion: names and reasons that only preflights use.
 
-Advice takes them off a stored status again, preflights write them; both know them from here.
+Advice removes such risks from a stored status, preflights write them. Both take the names from here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL, OUTDATED, STALE})
 
 
 def is_preflights(risk: ConditionalUpdateRisk) -> bool:
-    """Whether a risk found in a stored status came from a preflight (its verdict's reason says so)."""
+    """Returns whether a risk in a stored status came from a preflight, which its verdict's reason or its name shows."""
     return any(condition.reason in REASONS for condition in risk.conditions) or risk.name in (
         IN_PROGRESS,
         INCOMPLETE,

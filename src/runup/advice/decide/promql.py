@@ -1,7 +1,7 @@
-"""What Prometheus answered to the queries of matching rules, and how long an answer counts. Pure.
+"""The answers of Prometheus to the queries of matching rules, and how long each answer counts. Pure.
 
-A risk that was resolved must not go on being shown as applying, and one that came up must not be missed: an answer
-that says `applies` counts for a minute, one that says that it does not for ten. What is older is no answer.
+A resolved risk must not go on being shown as applying, and a new one must not be missed. So an answer "applies" counts
+for a minute, "does not apply" for ten minutes. An older answer counts as none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from runup.updatestatus.decide.snapshot import Alert
 
 PATH = "/api/v1/query"
-# How often a query is asked again, by what it said last; and how long what it said counts.
+# The time until a query is sent again, by its last answer; and the time for which an answer counts.
 AGAIN = {True: timedelta(seconds=30), False: timedelta(minutes=5), None: timedelta(seconds=30)}
 COUNTS = {True: timedelta(seconds=60), False: timedelta(minutes=10)}
 NOT_CONFIGURED = "no Prometheus is configured to ask: the operator's flag --prometheus-url names it"
@@ -30,27 +30,27 @@ NOT_YET = "Prometheus has not answered yet"
 
 
 class BadAnswer(Terminal):
-    """The answer is none that a matching rule can go by."""
+    """The answer has no result that a matching rule can use."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a query said at `at`: applies or not, or `error`."""
+    """The answer to a query at the time `at`: applies or not, or `error`."""
 
     at: datetime
     applies: bool | None = None
     error: str = ""
 
     def counts(self, now: datetime) -> bool:
-        """Whether it says anything about now."""
+        """Returns whether the answer is recent enough to count now; an error always counts."""
         return self.applies is None or timedelta() <= now - self.at < COUNTS[self.applies]
 
     def is_due(self, now: datetime) -> bool:
-        """Whether the query should be asked again."""
+        """Returns whether the query should be sent again."""
         return not timedelta() <= now - self.at < AGAIN[self.applies]
 
 
 class Alerting(msgspec.Struct, frozen=True):
-    """The alerts as they were at `at`; `error` says why the last attempt to ask failed. `at` None: never answered."""
+    """The alerts at the time `at` (None: never answered); `error` is the reason why the last request failed."""
 
     at: datetime | None = None
     alerts: tuple[Alert, ...] = ()
@@ -58,7 +58,7 @@ class Alerting(msgspec.Struct, frozen=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What is known of Prometheus. `configured`: there is one to ask."""
+    """The answers of Prometheus. `configured`: there is a Prometheus to query."""
 
     configured: bool = False
     answers: Mapping[str, Answer] = {}
@@ -69,13 +69,13 @@ NOTHING = Known()
 
 
 def queries(risks: Iterable[ConditionalUpdateRisk]) -> tuple[str, ...]:
-    """Every query of these risks once, in their order."""
+    """Returns every query of these risks once, in their order."""
     rules = (rule for risk in risks for rule in risk.matching_rules)
     return tuple(dict.fromkeys(rule.promql.promql for rule in rules if rule.type == "PromQL" and rule.promql))
 
 
 def evaluate(query: str, known: Known, now: datetime) -> bool | str:
-    """Whether the query says that its risk applies, or why that is not known."""
+    """Returns whether the query's answer says that its risk applies, or the reason why that is not known."""
     if not known.configured:
         return NOT_CONFIGURED
     answer = known.answers.get(query)
@@ -105,7 +105,10 @@ class _Vector(Wire, frozen=True):
 
 
 def read(body: bytes) -> bool:
-    """The verdict in an answer to an instant query: a vector of one sample that is 0 or 1. Raises BadAnswer."""
+    """Returns the verdict in the answer to an instant query, a vector of one sample that is 0 or 1.
+
+    Raises BadAnswer for any other answer.
+    """
     try:
         answer = codec.exactly(_Answer, body)
         if answer.status != "success":
@@ -126,6 +129,7 @@ def _verdict(text: str) -> bool:
         value = float(text)
     except ValueError as error:
         raise _bad(f"invalid PromQL result {text!r} is no number") from error
+    # The CVO accepts only these two results as well (openshift/cluster-version-operator, pkg/clusterconditions/promql).
     if math.isnan(value) or value not in (0.0, 1.0):
         raise _bad(f"invalid PromQL result (must be 0 or 1): {text}")
     return value == 1.0
@@ -136,5 +140,5 @@ def _bad(why: str) -> BadAnswer:
 
 
 def of_cluster(query: str, cluster_id: str) -> str:
-    """`query` as it is asked where many clusters share a Prometheus: the update service writes `_id=""` for its own."""
+    """Returns `query` for one cluster of a shared Prometheus, whose ID replaces the `_id=""` of the update service."""
     return query.replace('_id=""', f'_id="{cluster_id}"') if cluster_id else query

@@ -1,4 +1,4 @@
-"""`Recommended`: what the risks of one update come to for this cluster, accepted names left aside."""
+"""The `Recommended` condition: the combined verdict of one update's risks, without the accepted ones."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ _NOT_EXPOSED_TEXT = "The update is recommended, because none of the conditional 
 _ACCEPTED_TEXT = (
     "The update is recommended, because either risk does not apply to this cluster or it is accepted by cluster admins."
 )
+# The pattern of `reason` in metav1.Condition (k8s.io/apimachinery, pkg/apis/meta/v1).
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+# False is worse than Unknown, and Unknown worse than True.
 _RANK: dict[ConditionStatus, int] = {"True": 0, "Unknown": 1, "False": 2}
 
 
-# What the API takes of a condition's message.
+# The API's limit for a condition's message.
 _MAX_MESSAGE = 32768
 
 
@@ -35,7 +37,7 @@ class _Part(NamedTuple):
 
 
 def recommended(candidate: Candidate, accepted: Collection[str]) -> Condition:
-    """The condition, without a time. `accepted` is empty where the gate for accepting risks is closed."""
+    """Returns the condition, without a time. `accepted` is empty if the feature gate for accepting risks is off."""
     total = _Part("True", NOT_EXPOSED, (_NOT_EXPOSED_TEXT,))
     for risk in candidate.risks:
         part = _part(risk, accepted)
@@ -46,23 +48,26 @@ def recommended(candidate: Candidate, accepted: Collection[str]) -> Condition:
 
 
 def unaccepted(candidate: Candidate, accepted: Collection[str]) -> tuple[str, ...]:
-    """Names of the risks that hold the update up: they apply, or we cannot tell, and nobody accepted them; sorted."""
+    """Returns the names of the risks that block the update, sorted: they may apply, and nobody accepted them."""
     risks = (risk for risk in candidate.risks if risk.holds_up and risk.applies.status != "False")
     return tuple(sorted(risk.name for risk in risks if risk.name not in accepted))
 
 
 def _part(risk: JudgedRisk, accepted: Collection[str]) -> _Part | None:
+    """Returns one risk's contribution to the condition, None if the risk does not apply."""
     if risk.applies.status == "False":
         return None
     if risk.name in accepted:
         return _Part("True", ACCEPTED, (_ACCEPTED_TEXT,))
     if risk.applies.status == "True":
+        # A risk's name may contain characters that a condition's reason must not have.
         reason = risk.name if _REASON.fullmatch(risk.name) else EXPOSED
         return _Part("False", reason, (f"{risk.risk.message} {risk.risk.url}",))
     return _Part("Unknown", risk.applies.reason or EVALUATION_FAILED, (risk.applies.message,))
 
 
 def _fold(total: _Part, new: _Part) -> _Part:
+    """Returns the condition so far combined with another contribution."""
     status = max(total.status, new.status, key=lambda value: _RANK[value])
     return _Part(status, _reason(total.reason, new.reason), _messages(total, new))
 

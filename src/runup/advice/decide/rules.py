@@ -1,6 +1,6 @@
-"""Whether a risk applies: its matching rules, walked in order; the first that can be evaluated decides.
+"""Decides whether a risk applies: evaluates its matching rules in order; the first that can be evaluated decides.
 
-What Prometheus has not answered, or not for long, is no "does not apply": it is Unknown and says why.
+If Prometheus has not answered, or not recently, the risk is Unknown with that reason, and not "does not apply".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ APPLIES = "Applies"
 
 
 def applies(risk: ConditionalUpdateRisk, known: Known, now: datetime) -> Condition:
-    """The `Applies` condition of `risk`, without a time."""
+    """Returns the `Applies` condition of `risk`, without a time."""
     problems: list[str] = []
     for rule in risk.matching_rules:
         answer = _evaluate(rule, known, now)
@@ -28,12 +28,12 @@ def applies(risk: ConditionalUpdateRisk, known: Known, now: datetime) -> Conditi
 
 
 def match(message: str = "") -> Condition:
-    """A risk that applies."""
+    """Returns the condition of a risk that applies."""
     return Condition(type=APPLIES, status="True", reason="Match", message=message)
 
 
 def could_not_evaluate(risk: ConditionalUpdateRisk, why: str) -> Condition:
-    """A risk of which we cannot tell."""
+    """Returns the Unknown condition of a risk that could not be evaluated."""
     message = (
         f"Could not evaluate exposure to update risk {risk.name} ({why})\n"
         f"  {risk.name} description: {risk.message}\n"
@@ -43,7 +43,7 @@ def could_not_evaluate(risk: ConditionalUpdateRisk, why: str) -> Condition:
 
 
 def _evaluate(rule: MatchingRule, known: Known, now: datetime) -> bool | str:
-    """True or False where the rule could be evaluated, else why not."""
+    """Returns True or False if the rule could be evaluated, else the reason why not."""
     if rule.type == "Always":
         return True
     if rule.type == "PromQL" and rule.promql is not None:

@@ -1,6 +1,6 @@
-"""Asking the update service: what is asked, when it is due again, and what RetrievedUpdates says about the answer.
+"""The query to the update service, the time at which it is due, and the condition RetrievedUpdates about the answer.
 
-The asking itself is slow and happens in `runup.advice.control.update_service`; its `ServiceState` is observed.
+The slow request itself is made by `runup.advice.control.update_service`, whose `ServiceState` is observed here.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from runup.advice.decide.graph import MULTI, Graph
 from runup.api.config_v1 import ClusterVersionSpec, Release
 
 DEFAULT_URL = "https://api.openshift.com/api/upgrades_info/v1/graph"
-# Between two attempts; upstream waits two to four minutes.
+# The time between two attempts; upstream waits two to four minutes.
 INTERVAL = timedelta(minutes=3)
-# How long an answer outlives the service.
+# The time for which an answer counts if the service does not answer again.
 MAX_AGE = timedelta(hours=24)
+# A UUID of version 4 (RFC 9562).
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class NotAsked(Terminal):
-    """The service cannot be asked with this configuration; the reason is RetrievedUpdates'."""
+    """The service cannot be queried with this configuration; the reason is that of RetrievedUpdates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question to the update service. An answer to another question is no answer to this one."""
+    """A query to the update service. An answer to another query does not count for it."""
 
     url: str
     channel: str
@@ -42,19 +43,21 @@ class Query:
     def uri(self) -> str:
         """The address to GET; query parameters that the URL has already are kept."""
         parts = urlsplit(self.url)
-        ours = {
+        own_parameters = {
             "arch": self.architecture,
             "channel": self.channel,
             "id": self.cluster_id,
             "version": self.version,
         }
-        kept = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key not in ours]
-        return urlunsplit(parts._replace(query=urlencode(sorted([*kept, *ours.items()]))))
+        other_parameters = [
+            (key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key not in own_parameters
+        ]
+        return urlunsplit(parts._replace(query=urlencode(sorted([*other_parameters, *own_parameters.items()]))))
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why the last attempt brought no graph; `reason` is RetrievedUpdates'."""
+    """The reason why the last attempt brought no graph; `reason` is that of RetrievedUpdates."""
 
     reason: str
     message: str
@@ -62,7 +65,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """What is known of the service: never asked, asking, the last answer, the last failure. Times are UTC."""
+    """The state of the update service: the query, whether it is in progress, the last answer and failure.
+
+    Times are UTC.
+    """
 
     query: Query | None = None
     asking: bool = False
@@ -73,10 +79,15 @@ class ServiceState:
 
 
 def query_for(spec: ClusterVersionSpec, current: Release, *, configured_url: str, architecture: str) -> Query:
-    """The question that `spec` leads to; raises NotAsked. `configured_url` (a flag) wins over `spec.upstream`."""
+    """Returns the query for `spec`. `configured_url` (a flag) takes precedence over `spec.upstream`.
+
+    Raises NotAsked if the configuration does not allow a query.
+    """
     url = configured_url or spec.upstream or DEFAULT_URL
-    wanted = spec.desired_update.architecture if spec.desired_update and spec.desired_update.architecture else ""
-    architecture = wanted or architecture
+    requested_architecture = (
+        spec.desired_update.architecture if spec.desired_update and spec.desired_update.architecture else ""
+    )
+    architecture = requested_architecture or architecture
     checks = (
         (_is_http(url), "InvalidURI", f"failed to parse update service URL: {url!r} is no http or https address"),
         (bool(_UUID.fullmatch(spec.cluster_id)), "InvalidID", f"invalid cluster ID: {spec.cluster_id!r} is no UUID"),
@@ -93,39 +104,40 @@ def query_for(spec: ClusterVersionSpec, current: Release, *, configured_url: str
             "The current cluster version is not a valid semantic version and cannot be used to calculate upgrades.",
         ),
     )
-    for holds, reason, message in checks:
-        if not holds:
+    for valid, reason, message in checks:
+        if not valid:
             raise NotAsked(message, reason=reason)
-    sent = "multi" if architecture == MULTI else architecture
-    return Query(url, spec.channel, sent, spec.cluster_id, current.version)
+    # The update service knows the multi-architecture payload by its lower-case name.
+    query_architecture = "multi" if architecture == MULTI else architecture
+    return Query(url, spec.channel, query_architecture, spec.cluster_id, current.version)
 
 
 def is_due(state: ServiceState, query: Query, *, now: datetime) -> bool:
-    """Whether the service should be asked `query` now."""
+    """Returns whether the service should be sent `query` now."""
     if state.asking and state.query == query:
         return False
     if state.query != query or state.attempted_at is None:
         return True
-    # An attempt of tomorrow was made before the clock was set back.
+    # An attempt in the future was made before the clock was set back.
     return not timedelta() <= now - state.attempted_at < INTERVAL
 
 
 def usable_graph(state: ServiceState, query: Query, *, now: datetime) -> Graph | None:
-    """The last answer to `query`, unless it is too old to act on."""
+    """Returns the last answer to `query`, or None if it is too old to act on."""
     if state.query != query or state.graph is None or state.succeeded_at is None:
         return None
     return state.graph if now - state.succeeded_at < MAX_AGE else None
 
 
 def retrieved(failure: Failure | None) -> Condition:
-    """RetrievedUpdates as it stands after an attempt."""
+    """Returns the condition RetrievedUpdates after an attempt."""
     if failure is None:
         return Condition(type="RetrievedUpdates", status="True")
     return Condition(type="RetrievedUpdates", status="False", reason=failure.reason, message=failure.message)
 
 
 def unable(detail: str) -> str:
-    """RetrievedUpdates' message for what went wrong between us and the service."""
+    """Returns RetrievedUpdates' message for a failure between the operator and the service."""
     return f"Unable to retrieve available updates: {detail}"
 
 

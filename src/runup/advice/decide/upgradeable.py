@@ -1,4 +1,4 @@
-"""The `Upgradeable` condition: False while the cluster itself speaks against leaving its minor version, never True."""
+"""The `Upgradeable` condition: False while the cluster must not leave its minor version, never True."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ from kubekit.lang.cut import joined
 from runup.advice.decide.risks.source import SourceRisk
 
 UPGRADEABLE = "Upgradeable"
-# Of a message; ClusterVersion has a dozen of them to carry, and a cluster some thirty operators.
+# Bytes of one message: ClusterVersion carries a dozen conditions, and a cluster has some thirty operators.
 _MAX_MESSAGE = 16 * 1024
+# The pattern of `reason` in metav1.Condition (k8s.io/apimachinery, pkg/apis/meta/v1).
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
 def upgradeable(
     risks: Sequence[SourceRisk], found: Condition | None, *, not_known: tuple[str, ...] = ()
 ) -> Condition | None:
-    """The condition, without a time, or None where it is to be absent.
+    """Returns the condition, without a time, or None if it is to be absent.
 
-    `not_known` are beginnings of reasons of which this operator cannot tell: what was found of them stays.
+    `not_known` are prefixes of reasons that this operator does not evaluate: a False condition with such a reason is
+    kept.
     """
-    # What speaks against every update, a patch included, is none of the minor version's affair.
-    ours = [risk for risk in risks if not risk.everywhere]
-    told = [risk for risk in ours if not risk.unknown]
-    unknown = [risk for risk in ours if risk.unknown]
+    # Risks of every update, patches included, do not belong here: Upgradeable is about minor versions only.
+    minor_risks = [risk for risk in risks if not risk.everywhere]
+    applying = [risk for risk in minor_risks if not risk.unknown]
+    unknown = [risk for risk in minor_risks if risk.unknown]
     if found is not None and found.status == "False" and found.reason.startswith(not_known):
         return found
-    if told:
-        return Condition(type=UPGRADEABLE, status="False", reason=_reason(told), message=_message(told))
+    if applying:
+        return Condition(type=UPGRADEABLE, status="False", reason=_reason(applying), message=_message(applying))
     if unknown:
         text = "; ".join(risk.unknown for risk in unknown)
         return Condition(type=UPGRADEABLE, status="Unknown", reason="EvaluationFailed", message=text)

@@ -1,4 +1,4 @@
-"""From one release through a graph: its updates, what is blocked and why, and the shortest way to another. Pure."""
+"""Finds the updates from one release in a graph, the blocked ones, and the shortest path to another release. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JSON = dict[str, Any]
 
 
 class Step(NamedTuple):
-    """One update on a way; `risks` are the names of those that it has, if any."""
+    """An update of a path; `risks` are the names of its risks, if any."""
 
     origin: str
     to: str
@@ -20,7 +20,7 @@ class Step(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """What leads on from `origin`. `way` is empty where nothing leads to `goal`."""
+    """The updates that lead on from `origin`. `way` is empty if no path leads to `goal`."""
 
     origin: str
     goal: str
@@ -33,7 +33,10 @@ class Ways(NamedTuple):
 def ways(
     document: JSON, removed: Mapping[tuple[str, str], tuple[str, ...]], origin: str, goal: str = ""
 ) -> Ways | None:
-    """See the module; `goal` empty is the newest release. None where `origin` is not in the graph."""
+    """Returns the updates from `origin`, the blocked ones with their files, and the shortest path to `goal`.
+
+    An empty `goal` means the newest release. Returns None if `origin` is not in the graph.
+    """
     versions = [node["version"] for node in document["nodes"]]
     if origin not in versions:
         return None
@@ -50,25 +53,26 @@ def ways(
     updates = tuple(sorted(steps[origin], key=lambda step: Version(step.to), reverse=True))
     blocked = {new: files for (old, new), files in removed.items() if old == origin and new in steps}
     way = _shortest(steps, origin, goal)
-    named = {name for step in (*updates, *way) for name in step.risks}
-    return Ways(origin, goal, updates, blocked, way, {name: risks[name] for name in sorted(named)})
+    risk_names = {name for step in (*updates, *way) for name in step.risks}
+    return Ways(origin, goal, updates, blocked, way, {name: risks[name] for name in sorted(risk_names)})
 
 
 def _shortest(steps: Mapping[str, list[Step]], origin: str, goal: str) -> tuple[Step, ...]:
-    """The fewest updates, of those the fewest with risks, of those over the newest releases."""
+    """Returns the path with the fewest updates, then the fewest with risks, then the one over the newest releases."""
+    # Newer releases get smaller ranks, so that the heap prefers them.
     rank = {version: -place for place, version in enumerate(sorted(steps, key=Version))}
     # Costs grow with each step, so the first time that a release is taken off the heap is its best.
-    todo: list[tuple[int, int, list[int], str, tuple[Step, ...]]] = [(0, 0, [], origin, ())]
-    done: set[str] = set()
-    while todo:
-        hops, risky, over, here, way = heapq.heappop(todo)
-        if here == goal:
+    queue: list[tuple[int, int, list[int], str, tuple[Step, ...]]] = [(0, 0, [], origin, ())]
+    visited: set[str] = set()
+    while queue:
+        hops, risky, over, reached, way = heapq.heappop(queue)
+        if reached == goal:
             return way
-        if here in done:
+        if reached in visited:
             continue
-        done.add(here)
-        for step in steps[here]:
-            if step.to not in done:
+        visited.add(reached)
+        for step in steps[reached]:
+            if step.to not in visited:
                 cost = (hops + 1, risky + bool(step.risks), [*over, rank[step.to]])
-                heapq.heappush(todo, (*cost, step.to, (*way, step)))
+                heapq.heappush(queue, (*cost, step.to, (*way, step)))
     return ()

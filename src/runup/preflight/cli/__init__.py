@@ -1,1 +1,1 @@
-"""`runup preflight`: a preflight without an operator, and what earlier ones found."""
+"""`runup preflight`: runs preflights without an operator, and shows what earlier ones found."""

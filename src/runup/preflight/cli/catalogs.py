@@ -1,4 +1,4 @@
-"""`--target-catalog SOURCE=IMAGE`, `--read-catalogs`: what the target's catalogs have of what a dump has installed.
+"""The options `--target-catalog SOURCE=IMAGE` and `--read-catalogs`: reads the target's catalogs for a dump.
 
 On a cluster the target's own code reads them.
 """
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def images_of(typed: Sequence[str]) -> dict[str, str]:
-    """Name of a CatalogSource -> image, as typed; raises CommandError."""
-    found: dict[str, str] = {}
+    """Returns the images as typed, by the name of their CatalogSource. Raises CommandError."""
+    image_by_source: dict[str, str] = {}
     for text in typed:
         source, _, image = text.partition("=")
         if not source or not image:
             raise CommandError(f"--target-catalog {text}: give SOURCE=IMAGE, SOURCE being the name of a CatalogSource")
-        found[source] = image
-    return found
+        image_by_source[source] = image
+    return image_by_source
 
 
 async def _read(
@@ -39,7 +39,7 @@ async def _read(
 
 
 def read(named: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool) -> Catalogs:
-    """What those images have, and with `reads` what those have that the target brings."""
+    """Returns what the named images contain; with `reads`, also what the catalogs of the target contain."""
     import asyncio
 
     return asyncio.run(_read(named, snapshot, context, access, reads=reads))

@@ -1,4 +1,4 @@
-"""What a dump lacks, and how to add it: outcomes of checks in, kinds and a line for the shell out. Pure."""
+"""Finds what a dump lacks and how to add it: outcomes of checks in, kinds and a shell command out. Pure."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from runup.checks.catalogue.shared.presence import listed_or_none
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Snapshot, Unreadable
 
-# The layouts that read a list at their top, called by what it lists (docs/sandbox.md, "Importing a dump").
+# The layouts that read a list file at their top level, named after its kind (docs/sandbox.md, "Importing a dump").
 _OPEN = ("inspect", "folder")
 
 
 def kinds(outcomes: Iterable[CheckOutcome], snapshot: Snapshot) -> tuple[str, ...]:
-    """The kinds, as `PLURAL.GROUP`, whose lists would tell more, in the order of their names.
+    """Returns the kinds, as `PLURAL.GROUP`, whose lists would make Unknown checks decidable, sorted by name.
 
-    They are what a check reads that could not tell for want of one of them, and neither held in full nor proved to be
-    absent.
+    A kind is included if an Unknown check reads it, and the dump neither holds it in full nor proves that it is absent.
     """
     reads: set[Resource] = set()
     for each in outcomes:
-        untold = any(found.applies is Applies.UNKNOWN for found in each.findings)
-        if untold and not all(_whole(snapshot, asked) for asked in each.asked):
+        unknown = any(finding.applies is Applies.UNKNOWN for finding in each.findings)
+        if unknown and not all(_whole(snapshot, asked) for asked in each.asked):
             reads.update(each.check.reads)
     return tuple(sorted({read.name for read in reads if not _whole(snapshot, read)}))
 
 
 def _whole(snapshot: Snapshot, resource: Resource) -> bool:
+    """Returns whether the snapshot has all objects of the kind, or proof that there are none."""
     try:
         listed_or_none(snapshot, resource)
     except Unreadable:
@@ -38,7 +38,10 @@ def _whole(snapshot: Snapshot, resource: Resource) -> bool:
 
 
 def command(dump: Path, style: str, lacking: Sequence[str]) -> str:
-    """The line that adds lists of the kinds to the folder `dump`; empty where none are lacking or it takes no more."""
+    """Returns the shell command that adds lists of the kinds to the folder `dump`.
+
+    Returns an empty string if no kinds are lacking, or if the dump's layout takes no additional lists.
+    """
     if not lacking or style not in _OPEN or not dump.is_dir():
         return ""
     into = f'{shlex.quote(str(dump))}/"$kind".yaml'

@@ -1,7 +1,7 @@
-"""`runup preflight run|history|compare|explain`: what preflights find, now and before.
+"""The commands `runup preflight run|show|history|compare|explain`: what preflights find, now and before.
 
-Reads ClusterVersion and ConfigMap `preflight-history`; what is printed is made by `render.history` and
-`render.explain` out of values.
+Reads ClusterVersion and ConfigMap `preflight-history`. The modules `render.history` and `render.explain` make the text
+from values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runup.preflight.decide.findings import Accepted
     from runup.preflight.decide.history import History
 
-    # What the operator stored, and the accepted names that count.
+    # What the operator stored: the cluster, its reports, and the accepted names that count.
     Kept = tuple[ClusterVersion, History, Accepted]
 
 _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
@@ -62,14 +62,14 @@ def _read(ctx: click.Context) -> Kept:
 
 
 def _kept(dump: str) -> Kept:
-    """What the operator of a dump's cluster had stored."""
+    """Returns what the operator of a dump's cluster had stored."""
     from runup.preflight.cli import judge
 
     return judge.stored_in(Path(dump))
 
 
 def _judged(dump: str, *targets: str) -> Kept:
-    """What the checks find now on a dump, for each target (empty: the next minor version)."""
+    """Returns what the checks find now on a dump, for each target (empty: the next minor version)."""
     from runup.preflight.cli import judge
 
     return judge.judged_in(Path(dump), targets)
@@ -110,19 +110,19 @@ def show(ctx: click.Context, version: str, output: str | None) -> int:
         history = clusters.read_history(client, namespace())
         taken = clusters.read_accepted(client, cluster)
         asked = current(cluster, history, taken)
-        found = of_target(cluster, history, version, accepted=taken) if version else asked
-        if found is None:
+        shown = of_target(cluster, history, version, accepted=taken) if version else asked
+        if shown is None:
             raise CommandError("no preflight is asked for; name the VERSION of an earlier one, or ask for one" + _ASK)
-        if not found.known:
+        if not shown.known:
             raise CommandError(f"no preflight of {version} is known on this cluster" + _ASK)
         if output == "html":
             from kubekit.kube.clock import SystemClock
             from runup.preflight.cli.render.preflight_page import page
 
-            clusters.write([("out", page(found, SystemClock().now(), cluster=clusters.name_of(client, cluster)))])
-            return found.exit_code
-    _print(lambda screen: rendered.result(found, screen, wide=output == "wide"), rendered.as_data(found), output)
-    return found.exit_code
+            clusters.write([("out", page(shown, SystemClock().now(), cluster=clusters.name_of(client, cluster)))])
+            return shown.exit_code
+    _print(lambda screen: rendered.result(shown, screen, wide=output == "wide"), rendered.as_data(shown), output)
+    return shown.exit_code
 
 
 _ASK = ": runup upgrade --mode=preflight --to=VERSION --wait"
@@ -145,8 +145,10 @@ def history(ctx: click.Context, output: str | None, dump: str) -> None:
     from runup.preflight.decide.findings import complete
 
     cluster, stored, accepted = _kept(dump) if dump else _read(ctx)
-    found, names, wide = complete(cluster, stored), frozenset(accepted), output == "wide"
-    _print(lambda screen: rendered.history(found, names, screen, wide=wide), rendered.history_data(found), output)
+    completed, names, wide = complete(cluster, stored), frozenset(accepted), output == "wide"
+    _print(
+        lambda screen: rendered.history(completed, names, screen, wide=wide), rendered.history_data(completed), output
+    )
 
 
 @preflight.command("compare")
@@ -171,9 +173,11 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None, dum
     from runup.preflight.decide.findings import complete
 
     cluster, stored, _ = _judged(dump, before, after) if dump else _read(ctx)
-    found = stored if dump else complete(cluster, stored)
+    compared_history = stored if dump else complete(cluster, stored)
     source = cluster.status.desired.version
-    compared = rendered.compare(rendered.pick(found, before, source), rendered.pick(found, after, source))
+    compared = rendered.compare(
+        rendered.pick(compared_history, before, source), rendered.pick(compared_history, after, source)
+    )
     now, wide = SystemClock().now(), output == "wide"
     _print(
         lambda screen: rendered.comparison(compared, screen, now=now, wide=wide),
@@ -210,14 +214,14 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
         _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
         return
     try:
-        cluster, found, accepted = _read(ctx)
+        cluster, stored, accepted = _read(ctx)
     except (KubeError, CommandError, DecodeError) as error:
         if not page:
-            # What the cluster might know of that name nobody can tell: the error says why.
+            # Without a page there is nothing to print, so the error is raised.
             raise
         known = rendered.Explanation(risk, (), page, not_asked=message_of(error).strip().splitlines()[0])
     else:
-        known = rendered.explain(cluster, found, risk, page, pages.names(), accepted)
+        known = rendered.explain(cluster, stored, risk, page, pages.names(), accepted)
     _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
 
 

@@ -1,7 +1,7 @@
-"""What `runup preflight run` looks at: a cluster or a dump, and a release; out comes the target's report. No operator.
+"""Evaluates the checks on a cluster or a dump for `runup preflight run`, without an operator, and returns the report.
 
 The checks, their names and the report are those of the target's process in a cluster (decision D13). A cluster is only
-read; a dump is read as the sandbox's import and `upgrade status --dump` read it, and what it lacks is Unknown.
+read. A dump is read as the sandbox's import and `upgrade status --dump` read it, and what it lacks is Unknown.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FOUR = 4
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which update is judged: `target` and `source` as typed, empty for the release's or the cluster's own."""
+    """The update to check: `target` and `source` as typed, empty for the release's or the cluster's own."""
 
     release: TargetRelease
     target: str = ""
@@ -62,7 +62,7 @@ class Wanted:
     check_timeout_s: float = 10.0
     prometheus_url: str = ""
     prometheus_ca: str = ""
-    # What CatalogSources will be on the target: name -> image, whether others are found out and read, and how.
+    # The target's CatalogSources: name -> image, whether other catalogs are read too, and with which access.
     catalogs: Mapping[str, str] = field(default_factory=dict)
     reads_catalogs: bool = False
     access: Access | None = None
@@ -70,11 +70,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one cluster came to: its report, or `problem`, why there is none. `where` is what was looked at.
+    """The result for one cluster: its report, or `problem`, the reason why there is none.
 
-    `cluster` is what the cluster says of itself, where it does, `accepted` the names that count; `notes` are about
-    the dump, `lacking` the kinds that it does not have in full and a check that could not tell reads, `collect` the
-    command that adds them.
+    `where` names the cluster or dump. `cluster` is its ClusterVersion, if it has one, `accepted` the accepted names
+    that count. `notes` are warnings about the dump. `lacking` are the kinds that an Unknown check reads and that the
+    dump does not have in full, `collect` is the command that adds them.
     """
 
     where: str
@@ -89,7 +89,10 @@ class Judged:
 
 
 def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
-    """The release in a folder or an image; without either none but this program's own checks. Raises Terminal."""
+    """Returns the release in a folder or an image; without either, an empty one, so that only the built-in checks run.
+
+    Raises Terminal if the release cannot be read, and CommandError if the folder does not exist.
+    """
     if release_dir:
         if not Path(release_dir).is_dir():
             raise CommandError(f"--release-dir {release_dir}: there is no such folder")
@@ -108,20 +111,20 @@ def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
 
 
 def of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
-    """Judge a live cluster, as the target's process does it once. Raises what the client raises."""
+    """Evaluates a live cluster once, as the target's process does. Raises what the client raises."""
     import asyncio
 
     return asyncio.run(_of_cluster(config, wanted))
 
 
 class _Kept:
-    """A report's sink that is a value."""
+    """A report sink that keeps the report in memory."""
 
     def __init__(self) -> None:
         self.data = b""
 
     def write(self, data: bytes) -> None:
-        """See `Sink.write`."""
+        """Stores `data` in memory."""
         self.data = data
 
 
@@ -135,6 +138,7 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
 
     kept = _Kept()
     async with ReadOnlyClient(config, namespace=operator_namespace(), user_agent=AGENT) as client:
+        # ClusterVersion is a singleton of this name.
         cluster = await client.send(calls.get(ClusterVersion, "version"))
         target = _target(wanted, cluster)
         release = _with_kubernetes(wanted.release, target)
@@ -163,20 +167,21 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
         await run.run(once=True)
         record: dict[str, str] = {}
         if accepted_names(cluster):
+            # The acceptance records are optional: without them, every accepted name counts.
             with suppress(NotFound, Forbidden):
                 record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
     return Judged("the cluster", read(kept.data), cluster, accepted(cluster, record, SystemClock().now()))
 
 
 class _Quiet:
-    """The target's log: what it could not read is in the report."""
+    """A log that discards everything: the report names what could not be read."""
 
     def __getattr__(self, _name: str) -> Any:
         return lambda *_args, **_fields: None
 
 
 def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
-    """Judge the dump at `path`, at its own time; what is wrong with it is the result's `problem`."""
+    """Evaluates the dump at `path`, at the dump's own time; an error becomes the result's `problem`."""
     from runup.dump.layout import BadDump, name_of
     from runup.dump.load import moment_of
     from runup.dump.load import read as read_dump
@@ -193,24 +198,25 @@ def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
 
 
 def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, History, Accepted]:
-    """The dump's cluster, and a report of each target as if an operator had stored it. Raises CommandError."""
+    """Returns the dump's cluster, and a report for each target as if an operator had stored it. Raises CommandError."""
     from kubekit.kube.clock import SystemClock
 
-    found = [of_dump(path, Wanted(TargetRelease(), target), SystemClock().now()) for target in targets]
-    reports = tuple(one.report for one in found if one.report is not None)
-    if len(reports) < len(found) or found[0].cluster is None:
-        raise CommandError(next(one.problem for one in found if one.report is None))
-    return found[0].cluster, History(reports=reports), found[0].accepted
+    results = [of_dump(path, Wanted(TargetRelease(), target), SystemClock().now()) for target in targets]
+    reports = tuple(one.report for one in results if one.report is not None)
+    if len(reports) < len(results) or results[0].cluster is None:
+        raise CommandError(next(one.problem for one in results if one.report is None))
+    return results[0].cluster, History(reports=reports), results[0].accepted
 
 
 def stored_in(path: Path) -> tuple[ClusterVersion, History, Accepted]:
-    """What the operator of the dump's cluster had stored. Raises CommandError for what is no dump."""
+    """Returns what the operator of the dump's cluster had stored. Raises CommandError if `path` is not a dump."""
     from runup.dump.layout import BadDump
     from runup.dump.load import read as read_dump
 
     try:
         dump = read_dump(path, only=("clusterversions", "configmaps"))
         cluster = codec.convert(ClusterVersion, dump.cluster_version)
+        # By name only: the operator's namespace differs between installations.
         kept = [obj for obj in dump.objects if (obj["kind"], obj["metadata"]["name"]) == ("ConfigMap", history.NAME)]
         reports = history.read(codec.convert(ConfigMap, kept[0]) if kept else None)
         return cluster, reports, accepted(cluster, _texts(dump))
@@ -221,7 +227,7 @@ def stored_in(path: Path) -> tuple[ClusterVersion, History, Accepted]:
 
 
 def dumps_in(path: Path) -> Iterator[Path]:
-    """The dump at `path`, or each of the cases in it where it is a folder of several."""
+    """Yields the dump at `path`, or each of the cases in it if it is a folder of several."""
     marks = sorted(path.glob("*-cv.yaml")) if path.is_dir() else []
     yield from (mark.with_name(mark.name.removesuffix("-cv.yaml")) for mark in marks)
     if not marks:
@@ -238,14 +244,14 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
     request = Request(target, str(source), target_image=wanted.image, engine_version=__version__)
     filters = filters_of(request, source, cluster, gate)
     checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
-    held = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
+    cluster_manifests = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
     context = Context(
         source,
         _version(target, "target"),
         now,
         release.kubernetes,
         operator_namespace(),
-        held,
+        cluster_manifests,
         target_image=wanted.image,
     )
     snapshot = snapshot_of(
@@ -255,8 +261,8 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
         partly=lambda resource: _partly(dump, resource),
     )
     if wanted.access is not None:
-        read_of = catalogs.read(wanted.catalogs, snapshot, context, wanted.access, reads=wanted.reads_catalogs)
-        context = replace(context, catalogs=read_of)
+        target_catalogs = catalogs.read(wanted.catalogs, snapshot, context, wanted.access, reads=wanted.reads_catalogs)
+        context = replace(context, catalogs=target_catalogs)
     header = Header(
         source_version=str(source),
         target_version=target,
@@ -277,9 +283,9 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
 
 
 def _texts(dump: Dump) -> dict[str, str]:
-    """Why and until when risks are accepted, as the dump has it."""
-    found = (o for o in dump.objects if (o["kind"], o["metadata"]["name"]) == ("ConfigMap", ACCEPTED))
-    return texts(next(found, None), "data")
+    """Returns the dump's acceptance records: why and until when risks are accepted."""
+    records = (o for o in dump.objects if (o["kind"], o["metadata"]["name"]) == ("ConfigMap", ACCEPTED))
+    return texts(next(records, None), "data")
 
 
 def _lacking(dump: Dump, resource: Resource) -> str:
@@ -294,15 +300,22 @@ def _partly(dump: Dump, resource: Resource) -> str:
 
 
 def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
-    """What is read of a tree; of one with declarative checks all, since what they read is known only with its gates."""
+    """Returns the plurals to read from a dump.
+
+    Returns none, which means all, if the release has declarative checks: their reads are known only with its gates.
+    """
     if release.check_files:
         return frozenset()
+    # Needed for every check: versions, acceptance records and feature gates.
     always = {"clusterversions", "configmaps", "featuregates"}
     return frozenset(always | {read.plural for check in checks for read in check.reads})
 
 
 def _target(wanted: Wanted, cluster: ClusterVersion) -> str:
-    """What was asked for, else what the release is, else the next minor version. Raises Terminal as the operator."""
+    """Returns the requested version, else the release's, else the next minor version.
+
+    Raises Terminal as the operator does.
+    """
     source = _version(wanted.source or cluster.status.desired.version, "source")
     named = wanted.target or wanted.release.version
     if not named:
@@ -321,7 +334,10 @@ def _version(text: str, whose: str) -> Version:
 
 
 def _with_kubernetes(release: TargetRelease, target: str) -> TargetRelease:
-    """A release that does not say which Kubernetes it ships: 4.y has 1.(y+13); of others it is not known."""
+    """Returns the release with the Kubernetes version that it ships, if it does not say: 4.y has 1.(y+13).
+
+    For other major versions it stays unknown.
+    """
     version = Version(target)
     if release.kubernetes or version.major != FOUR:
         return release

@@ -1,7 +1,7 @@
-"""`runup preflight run`: a preflight without an operator, of a cluster that is only read, or of dumps.
+"""The command `runup preflight run`: a preflight without an operator, of a cluster that is only read, or of dumps.
 
-Reads flags, has `judge` look, makes one `Findings` a cluster, and prints them in one form; what it comes to is the exit
-code, as for `--wait`.
+Takes the flags, has `judge` evaluate each cluster, makes one `Findings` per cluster, and prints them in one form. The
+exit code is that of `--wait`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What was typed."""
+    """The options as typed."""
 
     to: str
     from_: str
@@ -54,7 +54,7 @@ class Flags:
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
-    """Judge, print, and say by the exit code what it comes to."""
+    """Evaluates and prints the findings, and returns the exit code of the worst cluster."""
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     if flags.dumps and flags.prometheus_url:
@@ -62,8 +62,8 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
             "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
         )
     rules = _suppressions(flags.suppressions)
-    reached = access()
-    release = judge.release_of(flags.release_dir, flags.to_image, reached)
+    registry_access = access()
+    release = judge.release_of(flags.release_dir, flags.to_image, registry_access)
     wanted = judge.Wanted(
         release,
         flags.to,
@@ -74,7 +74,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         flags.prometheus_ca,
         images_of(flags.catalogs),
         flags.reads_catalogs,
-        reached,
+        registry_access,
     )
     now = SystemClock().now()
     if flags.dumps:
@@ -82,9 +82,9 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         judged = [judge.of_dump(path, wanted, now) for path in paths]
     else:
         judged = [judge.of_cluster(connection.config(), wanted)]
-    found, notes = _findings(judged, rules, now.date())
-    write([*(err(f"warning: {note}\n") for note in notes), *_printed(found, flags.output, many=len(judged) > 1)])
-    return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in found])
+    clusters, notes = _findings(judged, rules, now.date())
+    write([*(err(f"warning: {note}\n") for note in notes), *_printed(clusters, flags.output, many=len(judged) > 1)])
+    return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in clusters])
 
 
 def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
@@ -99,20 +99,20 @@ def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
 def _findings(
     judged: Sequence[judge.Judged], rules: Sequence[suppress.Suppression], today: date
 ) -> tuple[list[forms.One], list[str]]:
-    found: list[forms.One] = []
+    clusters: list[forms.One] = []
     notes: list[str] = []
     for one in judged:
         notes += [f"{one.where}: {note}" for note in one.notes]
         whole = findings_of(one)
         risks, over = suppress.applied(whole.risks, rules, one.where, today)
         notes += over
-        found.append(forms.One(one.where, replace(whole, risks=ordered(risks)), one.lacking, one.collect))
-    notes += suppress.unused(rules, [(one.where, one.found.risks) for one in found])
-    return found, list(dict.fromkeys(notes))
+        clusters.append(forms.One(one.where, replace(whole, risks=ordered(risks)), one.lacking, one.collect))
+    notes += suppress.unused(rules, [(one.where, one.found.risks) for one in clusters])
+    return clusters, list(dict.fromkeys(notes))
 
 
 def findings_of(judged: judge.Judged) -> Findings:
-    """A report as what is printed; a cluster that could not be judged has the reason in its conditions."""
+    """Returns a report as findings; for a cluster that could not be evaluated, the reason is in the conditions."""
     report = judged.report
     if report is None:
         why = Condition(type=FAILED, status="True", reason="NotJudged", message=judged.problem)
@@ -143,6 +143,7 @@ def _printed(found: Sequence[forms.One], output: str | None, *, many: bool) -> l
         return [out(forms.FORMS[output](found))]
     if many:
         return [out(text) for text in forms.table_of(found, screen_of(sys.stdout))]
+    # A single target that could not be judged is an error of the command, as with --wait.
     if found[0].found.exit_code == COULD_NOT_RUN and found[0].found.failed:
         raise CommandError(found[0].found.failed.message)
     return [out(forms.text(found[0], screen_of(sys.stdout)))]

@@ -1,12 +1,12 @@
-"""Suppressions: a file that says which risks a team lives with, why, and until when. Pure but for the text's reading.
+"""Suppressions: a file that lists the risks that a team accepts, why, and until when. Pure but for reading the text.
 
     suppressions:
     - risk: MachineConfigPoolPaused-*
       reason: the GPU pool is updated by hand after the release
       until: 2027-03-31
 
-What is suppressed is still listed, as accepted, with the reason. An entry that is over counts no more, and one that
-matched nothing is named: both are mistakes that nobody else would notice.
+A suppressed risk is still listed, as accepted, with the reason. An expired entry counts no more, and one that matched
+nothing is named: nobody else would notice either mistake.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIELDS = frozenset({"risk", "reason", "until", "cluster"})
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """One entry; `risk` and `cluster` are globs, `until` is its last day (none: for ever)."""
+    """An entry; `risk` and `cluster` are globs, `until` is its last day (None: it does not expire)."""
 
     risk: str
     reason: str
@@ -40,7 +40,7 @@ class Suppression:
 
 
 def parse(text: str, name: str) -> tuple[Suppression, ...]:
-    """The entries of the file `name`; raises CommandError with the entry and the field."""
+    """Returns the entries of the file `name`. Raises CommandError with the entry and the field."""
     try:
         document = kyaml.load(text, name=name)
     except kyaml.YamlError as error:
@@ -79,24 +79,24 @@ def _day(value: Any, where: str) -> date | None:
 def applied(
     risks: Iterable[Risk], suppressions: Sequence[Suppression], cluster: str, today: date
 ) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
-    """The risks with what is suppressed as accepted, and warnings: entries that are over."""
-    found: list[Risk] = []
-    over: set[str] = set()
+    """Returns the risks, with suppressed ones marked accepted, and warnings about expired entries."""
+    marked: list[Risk] = []
+    warnings: set[str] = set()
     for risk in risks:
         matching = [each for each in suppressions if _matches(each, risk, cluster)]
         valid = [each for each in matching if each.until is None or today <= each.until]
-        over |= {
+        warnings |= {
             f"{each} was suppressed until {each.until}, and counts again" for each in matching if each not in valid
         }
         if valid and not risk.accepted:
             until = f" (until {valid[0].until})" if valid[0].until else ""
             risk = replace(risk, accepted=True, because=f"suppressed: {valid[0].reason}{until}")
-        found.append(risk)
-    return tuple(found), tuple(sorted(over))
+        marked.append(risk)
+    return tuple(marked), tuple(sorted(warnings))
 
 
 def unused(suppressions: Iterable[Suppression], seen: Iterable[tuple[str, Sequence[Risk]]]) -> tuple[str, ...]:
-    """Entries that matched no risk of any cluster (name and risks)."""
+    """Returns a warning for each entry that matched no risk of any cluster (name and risks)."""
     pairs = [(cluster, risk) for cluster, risks in seen for risk in risks]
     return tuple(
         f"{each} suppresses nothing: no such risk was found"
@@ -106,4 +106,5 @@ def unused(suppressions: Iterable[Suppression], seen: Iterable[tuple[str, Sequen
 
 
 def _matches(suppression: Suppression, risk: Risk, cluster: str) -> bool:
+    # `fnmatchcase` and not `fnmatch`, whose case sensitivity depends on the platform.
     return fnmatchcase(risk.name, suppression.risk) and fnmatchcase(cluster, suppression.cluster)

@@ -1,1 +1,1 @@
-"""The target's process: observes the cluster, runs the checks, writes the report; and the reader of that report."""
+"""The target's process, which observes the cluster, runs the checks and writes the report, and the report's reader."""

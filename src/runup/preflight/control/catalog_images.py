@@ -1,8 +1,8 @@
-"""What a preflight knows of the catalogs of operators that the target brings, read beside the checks.
+"""Reads the target's operator catalogs in the background and holds what is known of them.
 
 In: snapshots, as the checks see them. Out: `Catalogs`, at once, and a call of `changed` when more is known. An image is
-read again only where its tag stands for another digest, or a package is installed that was not looked for. Images are
-read one after the other: memory and the line belong to the cluster.
+read again only if its tag points to another digest, or a package was installed that the last read did not look for.
+Images are read one after the other, to save the cluster's memory and network.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from runup.preflight.control.catalogs import read_catalog, unread
 
 SUBSCRIPTIONS, SOURCES = resource_of(Subscription), resource_of(CatalogSource)
 WITHIN_S = 300.0
-"""Time for one image, in seconds."""
+"""Time limit for reading one image, in seconds."""
 
 FIRST_S = 120.0
-"""How long a first report waits for the first answers: an image that takes longer is Unknown in it."""
+"""Seconds for which a first report waits for the first answers; an image that takes longer is Unknown in it."""
 
 AGAIN_S, RETRY_S = 1800.0, 180.0
-"""When a tag is asked for its digest again, in seconds, and when an image that could not be read is tried again."""
+"""Seconds until the digest of a tag is resolved again, and until an image that could not be read is retried."""
 
 READING = "it is being read"
 SWITCHED_OFF = "catalogs of the target are not read here"
@@ -47,14 +47,14 @@ SWITCHED_OFF = "catalogs of the target are not read here"
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An answer, the digest that it is of, and when it came."""
+    """An answer, the digest that it was read from, and the time at which it came, in seconds of the monotonic clock."""
 
     found: TargetCatalog
     digest: str
     at: float
 
     def is_due(self, packages: frozenset[str], now: float) -> bool:
-        """Whether another answer may be had by now."""
+        """Returns whether the image should be read again by now."""
         age_s = now - self.at
         return not packages <= self.found.looked_for or age_s >= (RETRY_S if self.found.problem else AGAIN_S)
 
@@ -83,8 +83,9 @@ class CatalogImages:
         self._began_at: float | None = None
 
     def seen(self, snapshot: Snapshot, context: Context) -> Catalogs:
-        """What is known by now for the update in `context`; what is not is asked for."""
+        """Returns what is known of the catalogs for the update in `context`, and starts to read what is not."""
         images = self._wanted(snapshot, context)
+        # Answers about images that are no longer needed are dropped.
         self._known = {image: known for image, known in self._known.items() if image in images}
         now = self._clock.monotonic()
         due = {image: packages for image, packages in images.items() if self._is_due(image, packages, now)}
@@ -95,21 +96,21 @@ class CatalogImages:
         return Catalogs(self._named, read, READING if self._reads else SWITCHED_OFF)
 
     async def settled(self, snapshot: Snapshot, context: Context) -> Catalogs:
-        """The same once nothing is being read any more."""
-        seen = self.seen(snapshot, context)
+        """Returns the same once no image is being read any more."""
+        catalogs = self.seen(snapshot, context)
         while self._reading is not None:
             await self._reading
-            seen = self.seen(snapshot, context)
-        return seen
+            catalogs = self.seen(snapshot, context)
+        return catalogs
 
     def awaited(self, check: str) -> bool:
-        """Whether a first report should wait for what is being read for `check`."""
+        """Returns whether a first report should wait for what is being read for `check`."""
         if check != olm_target_catalog.NAME or self._reading is None or self._began_at is None:
             return False
         return self._clock.monotonic() - self._began_at < FIRST_S
 
     async def close(self) -> None:
-        """Read no further."""
+        """Stops reading."""
         if (reading := self._reading) is not None:
             reading.cancel()
             with suppress(asyncio.CancelledError):
@@ -118,11 +119,12 @@ class CatalogImages:
     def _wanted(self, snapshot: Snapshot, context: Context) -> dict[str, frozenset[str]]:
         if not minor_or_major(context):
             return {}
-        subs, sources = snapshot.objects.get(SUBSCRIPTIONS, ()), snapshot.objects.get(SOURCES, ())
-        images = wanted(subs, sources, replace(context, catalogs=Catalogs(self._named)))
-        return {image: found for image, found in images.items() if self._reads or image in self._named.values()}
+        subscriptions, sources = snapshot.objects.get(SUBSCRIPTIONS, ()), snapshot.objects.get(SOURCES, ())
+        images = wanted(subscriptions, sources, replace(context, catalogs=Catalogs(self._named)))
+        return {image: packages for image, packages in images.items() if self._reads or image in self._named.values()}
 
     def _is_due(self, image: str, packages: frozenset[str], now: float) -> bool:
+        # A snapshot may name new packages of a known image, which the last read did not look for.
         return image not in self._known or self._known[image].is_due(packages, now)
 
     async def _read_all(self, due: Mapping[str, frozenset[str]]) -> None:
@@ -131,7 +133,7 @@ class CatalogImages:
                 self._known[image] = await self._answer(image, packages)
                 self._changed()
         finally:
-            # Before whoever was told looks again.
+            # Cleared before `changed` is called, so that whoever is told can start another read.
             self._reading = None
         self._changed()
 
@@ -160,27 +162,30 @@ class CatalogImages:
             return _noted(self._failed(image, packages, error.message), notes)
 
     def _look(self, client: RegistryClient, image: str, place: Reference, packages: frozenset[str]) -> _Known:
-        """In a thread: read the image unless it is the one that is known. Raises OciError."""
+        """Reads the image unless the known answer is of the same digest. Runs in a thread. Raises OciError."""
         digest = client.resolve(place)
         known = self._known.get(image)
         if known is not None and known.digest == digest and packages <= known.found.looked_for:
             return replace(known, at=self._clock.monotonic())
-        found = read_catalog(
+        catalog = read_catalog(
             image, packages, lambda folders, pick: client.read_folders(place, folders, pick, architecture="")
         )
-        return _Known(found, "" if found.problem else digest, self._clock.monotonic())
+        return _Known(catalog, "" if catalog.problem else digest, self._clock.monotonic())
 
     def _of_layout(self, image: str, place: LayoutPlace, packages: frozenset[str]) -> _Known:
         layout = open_image(Layout.open(place.folder), place.name, architecture="")
-        found = read_catalog(image, packages, lambda folders, pick: read_folders(layout, folders, pick))
-        return _Known(found, "", self._clock.monotonic())
+        catalog = read_catalog(image, packages, lambda folders, pick: read_folders(layout, folders, pick))
+        return _Known(catalog, "", self._clock.monotonic())
 
     def _failed(self, image: str, packages: frozenset[str], problem: str) -> _Known:
         return _Known(unread(image, problem, packages), "", self._clock.monotonic())
 
 
 def _noted(known: _Known, notes: Sequence[str]) -> _Known:
-    """With what could not be read of the cluster, such as its pull secret: whoever was refused must know."""
+    """Returns a failed answer with `notes` added to its problem.
+
+    The notes name what could not be read of the cluster, such as its pull secret.
+    """
     if not known.found.problem or not notes:
         return known
     return replace(known, found=replace(known.found, problem=f"{known.found.problem} ({'; '.join(notes)})"))

@@ -1,7 +1,8 @@
-"""A catalog image out of its registry: only the packages that were asked for, and of them only what checks look at.
+"""Reads a catalog image from its registry: only the requested packages, and of them only what the checks use.
 
-An index of operators has a gigabyte, nearly all of it bundles. Its layers are read as they arrive and nothing is kept
-on disk; a file is made small before the next one is read, so that memory has the largest file and not the catalog.
+An index of operators has about a gigabyte, nearly all of it bundles. Its layers are read as they arrive and nothing is
+kept on disk. Each file is reduced before the next one is read, so that memory holds the largest file and not the whole
+catalog.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from runup.checks.decide.file_based_catalog import ROOT, BadCatalog
 from runup.checks.decide.target_catalogs import TargetCatalog
 
 MAX_CATALOG_BYTES = 512 * 1024 * 1024
-"""Most that the files of the packages that are looked for may have; they are read one by one."""
+"""Maximum size of the files of the requested packages in all; they are read one by one."""
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
-"""Most of one file, which is in memory twice while it is read; the target's pod has 512 MiB by default."""
+"""Maximum size of one file, which is in memory twice while it is read; the target's pod has 512 MiB by default."""
 
 ReadFolders = Callable[[tuple[str, ...], Pick], dict[str, bytes]]
 
 
 @dataclass
 class _Choice:
-    """Which files of a catalog are read: those of `packages`, and of one other for how its folders are called."""
+    """The files of a catalog to read: those of `packages`, and of one other package to learn the folder layout."""
 
     packages: frozenset[str]
     specimen: str = ""
 
     def reads(self, path: str) -> bool:
-        """Whether it is more than the name of `path` that counts."""
+        """Returns whether the content of the file at `path` is needed."""
         _, _, below = path.partition("/")
         folder, inside, _ = below.partition("/")
         if not inside or not path.endswith((".json", ".yaml", ".yml")):
@@ -43,25 +44,28 @@ class _Choice:
 
 
 def read_catalog(image: str, packages: frozenset[str], read_folders: ReadFolders) -> TargetCatalog:
-    """What `image` has of `packages`, by whoever reads its folders; what it raises as an OciError is the problem."""
+    """Returns what `image` has of `packages`, read with `read_folders`.
+
+    An OciError from `read_folders` becomes the catalog's problem.
+    """
     choice = _Choice(packages)
     pick = Pick(MAX_CATALOG_BYTES, MAX_FILE_BYTES, choice.reads, file_based_catalog.slim)
     try:
         files = read_folders((ROOT,), pick)
         if not files:
             return unread(image, f"it is no file-based catalog: it has no folder {ROOT}", packages)
-        found = file_based_catalog.parse({f"{path}.json": data for path, data in files.items()})
+        catalog_packages = file_based_catalog.parse({f"{path}.json": data for path, data in files.items()})
     except (OciError, BadCatalog) as error:
         return unread(image, str(error), packages)
-    if not packages & set(found) and choice.specimen not in found:
-        # A catalog of another make has its packages elsewhere: that none is where it should be says nothing then.
+    if not packages & set(catalog_packages) and choice.specimen not in catalog_packages:
+        # Other catalog layouts have their packages elsewhere, so that a missing folder proves nothing there.
         folders = ", ".join(file_based_catalog.folders(packages))
         return unread(image, f"it has none of {folders}, and its packages are not in folders of their names", packages)
-    return TargetCatalog(image, _only(found, packages), looked_for=packages)
+    return TargetCatalog(image, _only(catalog_packages, packages), looked_for=packages)
 
 
 def unread(image: str, problem: str, packages: frozenset[str]) -> TargetCatalog:
-    """A catalog of which nothing is known."""
+    """Returns a catalog of which nothing is known."""
     return TargetCatalog(image, problem=problem, looked_for=packages)
 
 

@@ -1,7 +1,7 @@
-"""The client of a preflight: it can read, and nothing else (decision D9).
+"""The API client of a preflight, which refuses every request that does not only read (decision D9).
 
-The process may run with the operator's own account, which may do everything. So the refusal is here, before a request
-is sent, and not left to the server.
+The process may run under the operator's own account, which may do everything. So requests are refused here, before they
+are sent, and not left to the server.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from kubekit.kube.request import Call, Request
 
 T = TypeVar("T")
 
-# Reading these is doing: they open a connection to, or run a command in, a workload.
+# A GET of these acts: it opens a connection to a workload, or runs a command in it.
 CONNECTING = ("proxy", "exec", "attach", "portforward")
 
 
 class WriteRefused(RuntimeError):
-    """A preflight tried to do more than get, list and watch: a bug, or a check that is none."""
+    """A preflight tried to do more than get, list and watch: a bug, or a check that is not one."""
 
 
 class ReadOnlyClient(Client):
@@ -32,22 +32,23 @@ class ReadOnlyClient(Client):
         self._namespace = namespace
 
     async def send(self, call: Call[T], *, warned: Warned | None = None) -> T:
-        """See `Client.send`; raises WriteRefused."""
+        """Sends a call as `Client.send` does. Raises WriteRefused if the call does more than read."""
         refuse_writes(call.request, self._namespace)
         return await super().send(call, warned=warned)
 
     async def stream(
         self, call: Call[T], *, timeout_s: float = 300.0, opened: Warned | None = None
     ) -> AsyncGenerator[T, None]:
-        """See `Client.stream`; raises WriteRefused."""
+        """Streams a call as `Client.stream` does. Raises WriteRefused if the call does more than read."""
         refuse_writes(call.request, self._namespace)
+        # Closed explicitly: an abandoned async generator would keep its connection until garbage collection.
         async with aclosing(super().stream(call, timeout_s=timeout_s, opened=opened)) as lines:
             async for line in lines:
                 yield line
 
 
 def refuse_writes(request: Request, namespace: str) -> None:
-    """Raise WriteRefused unless `request` only reads, or stays in `namespace`."""
+    """Raises WriteRefused unless `request` only reads, or stays in `namespace`."""
     parts = request.path.strip("/").split("/")
     if request.method == "GET" and not any(part in CONNECTING for part in parts[-2:]):
         return

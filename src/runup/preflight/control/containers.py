@@ -1,7 +1,7 @@
-"""Container checks, as the target sees them: it says which Pods it wants, follows them, and reads what they wrote.
+"""Container checks from the target's side: requests Pods in the report, follows them, and reads what they wrote.
 
-It makes none: the managing operator does (`runup.preflight.decide.containers`). A check is run again a while after it
-ended, since nobody else knows what its container looked at; what it said last counts until it says something else.
+The managing operator creates the Pods (`runup.preflight.decide.containers`). A check is run again some time after it
+ended, because only the container knows which objects it read. Its last outcome counts until a new one arrives.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from runup.checks.decide.model import Check, Context, Snapshot
 from runup.preflight.decide.containers import CONTAINER, RUN_ANNOTATION, SELECTOR, run_of, usable
 from runup.preflight.decide.report import MAX_CONTAINERS, ReportedContainer
 
-# Seconds: how long a Pod may take to be there, to end beyond its own limit (an image is pulled first), and to be
-# made again after it ended: sooner where it could not tell.
+# Seconds: until a Pod must exist, the time beyond its own limit until it must end (its image is pulled first), and the
+# time after its end until it is run again, which is shorter if its result was Unknown.
 MADE_WITHIN_S = 90.0
 GRACE_S = 60.0
 AGAIN_S = 600.0
@@ -35,9 +35,9 @@ AFTER_UNKNOWN_S = 120.0
 
 @dataclass
 class _Run:
-    """The run of a check that is asked for; `said` is what the last one that came to something said.
+    """The requested run of a check. `said` is the last outcome that any run of the check had.
 
-    `no_log` is why the log of this one could not be had the last time that it was asked for.
+    `no_log` is the reason why this run's log could not be read at the last attempt.
     """
 
     number: int
@@ -48,7 +48,7 @@ class _Run:
 
 
 class Containers:
-    """The container checks among `checks`. `images` is image-references' of the target: name -> pull spec."""
+    """The container checks among `checks`. `images` are the target's image-references: name -> pull spec."""
 
     def __init__(
         self,
@@ -74,12 +74,12 @@ class Containers:
 
     @property
     def wanted(self) -> tuple[ReportedContainer, ...]:
-        """What the managing operator is to run now, for the report."""
+        """The containers that the managing operator is to run now, for the report."""
         asked = (check for check in self._checks if check.name in self._runs)
         return tuple(_wanted(check, self._runs[check.name]) for check in asked)
 
     async def run(self) -> None:
-        """Follow the Pods until cancelled, where there may be any."""
+        """Follows the Pods until cancelled, if there are container checks."""
         if self._checks and self._id:
             pods = Reflector(
                 self._client, Pod, self._pods, namespace=self._namespace, label_selector=SELECTOR, clock=self._clock
@@ -87,16 +87,16 @@ class Containers:
             await pods.run()
 
     async def look(self, context: Context) -> dict[str, CheckOutcome]:
-        """What is known of each check, by name; one that is missing has not come to anything yet."""
-        found: dict[str, CheckOutcome] = {}
+        """Returns the last outcome of each check, by name; a check without an outcome yet is missing."""
+        outcomes: dict[str, CheckOutcome] = {}
         for check in self._checks:
-            said = self._refused(check, context) or await self._asked(check, context)
-            if said is not None:
-                found[check.name] = said
-        return found
+            latest = self._refused(check, context) or await self._asked(check, context)
+            if latest is not None:
+                outcomes[check.name] = latest
+        return outcomes
 
     def _refused(self, check: Check, context: Context) -> CheckOutcome | None:
-        """What is known without a container: that it is not for this update, or cannot be run."""
+        """Returns the outcome that is known without a container: it is skipped, or its container cannot be run."""
         assert check.container is not None
         if not check.applies_to(context):
             return run_check(check, Snapshot(), context)
@@ -110,6 +110,10 @@ class Containers:
         return None
 
     async def _asked(self, check: Check, context: Context) -> CheckOutcome | None:
+        """Returns the check's last outcome.
+
+        Requests another run when one is due, and reads the result of one that ended.
+        """
         now = self._clock.monotonic()
         run = self._runs.setdefault(check.name, _Run(1, now))
         if run.ended_at is not None:
@@ -118,11 +122,11 @@ class Containers:
                 run.number, run.asked_at, run.ended_at, run.no_log = run.number + 1, now, None, ""
             return run.said
         pod = self._pod(check, run)
-        said = await self._said(check, run, context, pod) if pod is not None and has_ended(pod) else None
-        if said is None:
-            said = self._over(check, run, pod, now)
-        if said is not None:
-            run.said, run.ended_at = said, now
+        latest = await self._said(check, run, context, pod) if pod is not None and has_ended(pod) else None
+        if latest is None:
+            latest = self._over(check, run, pod, now)
+        if latest is not None:
+            run.said, run.ended_at = latest, now
         return run.said
 
     def _pod(self, check: Check, run: _Run) -> Pod | None:
@@ -131,11 +135,12 @@ class Containers:
         return next(pods, None)
 
     def _over(self, check: Check, run: _Run, pod: Pod | None, now: float) -> CheckOutcome | None:
-        """Unknown for a run whose time is over, or whose Pods may not even be looked at."""
+        """Returns Unknown for a run that is past its time limit, or whose Pods may not be read; else None."""
         assert check.container is not None
         error = self._pods.error or ""
         if not self._pods.synced and error.startswith("not allowed to "):
             return could_not_tell(check, f"its Pod cannot be followed: {error}")
+        # Without a Pod, the operator did not create one; with a Pod, its own time limit has to pass first.
         limit_s = MADE_WITHIN_S if pod is None else MADE_WITHIN_S + check.container.timeout_s + GRACE_S
         if now - run.asked_at < limit_s:
             return None
@@ -144,13 +149,13 @@ class Containers:
         return could_not_tell(check, f"after {limit_s:.0f} s {why_it_waits(pod)}")
 
     async def _said(self, check: Check, run: _Run, context: Context, pod: Pod) -> CheckOutcome | None:
-        """What the container of `pod` wrote; None where it is to be asked for again."""
+        """Returns the outcome that the container of `pod` wrote; None if its log is to be requested again."""
         path = calls.path_of(resource_of(Pod), pod.metadata.namespace, pod.metadata.name, "log")
         query = (("container", CONTAINER), ("tailLines", str(TAIL_LINES)), ("limitBytes", str(TAIL_BYTES)))
         try:
             log = await self._client.send(calls.get_path(path, query))
         except (Transient, NotFound) as error:
-            # A kubelet that cannot be reached just now; the log may be there in a moment.
+            # The kubelet may be unreachable for a moment; the log can be read later.
             run.no_log = str(error)
             return None
         except KubeError as error:
@@ -166,5 +171,5 @@ def _wanted(check: Check, run: _Run) -> ReportedContainer:
 
 
 def waiting(checks: Iterable[Check], known: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of those container checks that have come to nothing yet."""
+    """Returns the names of the container checks that have no outcome yet."""
     return tuple(check.name for check in checks if check.container is not None and check.name not in known)

@@ -1,7 +1,7 @@
-"""What cannot be watched is asked for, by the names that other objects call for, and asked again after a while.
+"""Reads objects that cannot be watched, by the names that other objects refer to, and reads them again after a while.
 
-In: the cache of those objects. Out: a cache like any other; what cannot be had is its `error`. An aggregated API is
-somebody else's program: while it does not answer, what was known of it does not count, and nothing waits for it.
+In: the cache of the objects that refer to them. Out: a cache like any other, with its `error` if a read fails. An
+aggregated API is another party's program: while it does not answer, earlier answers do not count, and nothing waits.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from kubekit.kube.errors import KubeError
 from kubekit.kube.watch import why_unreadable
 from runup.checks.decide.reads import Lookup
 
-# Seconds: a catalog changes a few times a day; a server that was away is asked again sooner.
+# Seconds: a catalog changes a few times a day; a server that did not answer is asked again sooner.
 AGAIN_S = 600.0
 RETRY_S = 30.0
 
 
 class Lookups:
-    """Fills `cache` with what the objects in `of` call for, for as long as `run` runs."""
+    """Fills `cache` with the objects that those in `of` refer to, for as long as `run` runs."""
 
     def __init__(
         self, client: Client, resource: Lookup, of: Cache[Any] | None, cache: Cache[Any], clock: Clock
@@ -36,7 +36,7 @@ class Lookups:
             of.add_listener(lambda _change, _old, _new: self._called.set())
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Reads the objects again and again until cancelled."""
         while True:
             wanted = self._wanted()
             if wanted is not None:
@@ -44,35 +44,40 @@ class Lookups:
             await self._until_due(wanted)
 
     def _wanted(self) -> list[tuple[str, str]] | None:
-        """Namespace and name of each; None where nobody knows yet, none where those that call cannot be read."""
+        """Returns the sorted (namespace, name) pairs to read; None if they are not known yet.
+
+        Returns an empty list if the objects that refer to them cannot be read.
+        """
         of = self._of
         if of is None or of.error is not None:
             return []
-        names = {self.resource.names(obj) for obj in of.all()} if of.synced else None
-        return None if names is None else sorted(each for each in names if each[1])
+        references = {self.resource.names(obj) for obj in of.all()} if of.synced else None
+        return None if references is None else sorted(each for each in references if each[1])
 
     async def _look(self, wanted: list[tuple[str, str]]) -> None:
-        found: list[Any] = []
+        """Reads the wanted objects into the cache, or records there why they cannot be read."""
+        objects: list[Any] = []
         undecoded: list[Any] = []
         try:
             for namespace, name in wanted:
                 listed = await self._client.listing(
                     self.resource.type,
                     namespace,
+                    # A list with a field selector and not a get: aggregated APIs may have several objects of one name.
                     field_selector=f"metadata.name={name}",
                     resource=self.resource,
                     keep=self.resource.keep,
                 )
-                found += listed.items
+                objects += listed.items
                 undecoded += listed.undecoded
         except (KubeError, DecodeError) as error:
             self._cache.fail(why_unreadable("list", self.resource, "", error))
             return
-        self._cache.replace(found, "", undecoded)
+        self._cache.replace(objects, "", undecoded)
         self._cache.recover()
 
     async def _until_due(self, looked: list[tuple[str, str]] | None) -> None:
-        """Until other objects are called for, or it is time to ask again."""
+        """Waits until other objects are referred to, or it is time to read again."""
         wait_s = RETRY_S if self._cache.error is not None else AGAIN_S
         alarm = asyncio.ensure_future(self._clock.sleep(wait_s))
         try:

@@ -1,8 +1,8 @@
-"""What a preflight knows of the images of the cluster's kernel modules, asked for beside the checks.
+"""Asks registries in the background for the images of the cluster's kernel modules, and holds the answers.
 
 In: snapshots, as the checks see them. Out: `Seen`, at once, and a call of `changed` when more is known. A registry may
-take minutes, which no check has; so what was asked before is kept until its Module, the nodes that load it, or time
-says otherwise. Only what is not verified is asked for again. Nothing is built.
+take minutes, which no check has. So an answer is kept until its Module, the nodes that load it, or its age makes it
+outdated. Only images that are not verified are asked for again. Nothing is built.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ MODULES, NODES = resource_of(Module), resource_of(Node)
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """What a Module's answer rests on."""
+    """The Module and the kernels that an answer depends on."""
 
     module: Module
     flavours: tuple[Flavour, ...]
 
     def same_as(self, other: _Input) -> bool:
-        """Whether the answer is the same, too: a status or a label is no reason to ask again."""
+        """Returns whether the answer stays the same; a change of status or label alone does not change it."""
         return (self.module.spec, self.flavours) == (other.module.spec, other.flavours)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An answer, and when it came."""
+    """An answer, and the time at which it came, in seconds of the monotonic clock."""
 
     input: _Input
     found: tuple[Readiness, ...]
     at: float
 
     def is_due(self, now: float) -> bool:
-        """Whether another answer may be had by now."""
+        """Returns whether the registry should be asked again by now."""
         return any(each.status is not Status.TRUE for each in self.found) and now - self.at >= AGAIN_S
 
 
 class ModuleImages:
-    """The images of the cluster's Modules for the kernels of one release, whose driver toolkit is `toolkit`.
+    """The images of the cluster's Modules for the kernels of one release, whose driver toolkit image is `toolkit`.
 
-    Where the release names none, nothing is asked.
+    If the release names no driver toolkit, no registry is asked.
     """
 
     def __init__(self, registries: Registries, toolkit: str, clock: Clock, changed: Callable[[], None]) -> None:
@@ -70,10 +70,11 @@ class ModuleImages:
         self._asking: asyncio.Task[None] | None = None
 
     def seen(self, snapshot: Snapshot) -> Seen:
-        """What is known by now; what is not is asked for, and `changed` called when it is there."""
+        """Returns what is known now, and asks for the rest; `changed` is called when an answer arrives."""
         modules, nodes = snapshot.objects.get(MODULES), snapshot.objects.get(NODES)
         if not modules:
             return Seen()
+        # The driver toolkit image contains the kernel versions of the release.
         if not self._wanted.toolkit:
             return Seen(why=NO_TOOLKIT)
         if nodes is None:
@@ -87,35 +88,36 @@ class ModuleImages:
         return Seen(tuple(each for known in self._known.values() for each in known.found))
 
     async def settled(self, snapshot: Snapshot) -> Seen:
-        """The same once nothing is being asked any more."""
-        seen = self.seen(snapshot)
+        """Returns the same once no registry is being asked any more."""
+        answers = self.seen(snapshot)
         while self._asking is not None:
             await self._asking
-            seen = self.seen(snapshot)
-        return seen
+            answers = self.seen(snapshot)
+        return answers
 
     async def close(self) -> None:
-        """Ask no further."""
+        """Stops asking."""
         if self._asking is not None:
             self._asking.cancel()
             with suppress(asyncio.CancelledError):
                 await self._asking
 
     def _ask(self, inputs: dict[NamespacedName, _Input], nodes: Sequence[Node]) -> None:
+        """Starts to ask for the Modules that have no answer, or one that is due again."""
         now = self._clock.monotonic()
-        open_ = {key: each for key, each in inputs.items() if key not in self._known or self._known[key].is_due(now)}
-        if open_ and self._asking is None:
-            self._asking = asyncio.create_task(self._answer(open_, nodes))
+        due = {key: each for key, each in inputs.items() if key not in self._known or self._known[key].is_due(now)}
+        if due and self._asking is None:
+            self._asking = asyncio.create_task(self._answer(due, nodes))
             self._asking.add_done_callback(self._done)
 
     async def _answer(self, open_: dict[NamespacedName, _Input], nodes: Sequence[Node]) -> None:
         try:
-            found = await assess([each.module for each in open_.values()], nodes, self._wanted, self._registries)
+            answers = await assess([each.module for each in open_.values()], nodes, self._wanted, self._registries)
         except Exception as error:  # noqa: BLE001 - a bug there costs these answers, not the preflight
-            found = tuple(_failed(key, error) for key in open_)
+            answers = tuple(_failed(key, error) for key in open_)
         for key, each in open_.items():
-            mine = tuple(one for one in found if NamespacedName(one.namespace, one.name) == key)
-            self._known[key] = _Known(each, mine, self._clock.monotonic())
+            own_answers = tuple(one for one in answers if NamespacedName(one.namespace, one.name) == key)
+            self._known[key] = _Known(each, own_answers, self._clock.monotonic())
 
     def _done(self, asking: asyncio.Task[Any]) -> None:
         self._asking = None

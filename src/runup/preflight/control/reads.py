@@ -1,8 +1,8 @@
-"""Keeps in memory what the checks read: one cache and one watch a read, only the fields that are needed.
+"""Keeps in memory what the checks read: one cache and one watch for each read, with only the fields that are needed.
 
-Out comes a `Snapshot`: what is known, and for every kind that is not, what is lacking. A kind that was listed once and
-cannot be followed any more counts as not known: an old answer is no answer. A single object that is not as its kind
-should be is named, and the others are known. So is a kind of which the server says that it has only a part.
+Returns a `Snapshot`: the known objects, and for every other kind the reason why it is not known. A kind that was listed
+once and can no longer be watched counts as not known, because its objects may be outdated. A single object that does
+not decode is named, and the others are known. A kind of which the server returned only a part is named as well.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Lookup, Slim, known, namespace_of, type_of
 from runup.preflight.control.lookups import Lookups
 
-# Answers of the server that waiting does not change (kubekit.kube.watch.why_unreadable).
+# Refusals that waiting does not change (kubekit.kube.watch.why_unreadable).
 _ABSENT = "the server has no API "
 _FINAL = ("not allowed to ", _ABSENT)
 
 
 def _looked_up(resource: Resource, cache: Cache[Any]) -> bool:
-    """Whether it is known of what is looked up that it cannot be just now: an API of somebody else holds nobody up."""
+    """Returns whether `resource` is a lookup that fails at present: an aggregated API must not delay the checks."""
     return isinstance(resource, Lookup) and cache.error is not None
 
 
@@ -49,12 +49,13 @@ class Reads:
         self._listed: dict[Resource, tuple[Any, ...]] = {}
         self._news: Counter[Resource] = Counter()
         self._unknown = {item: "this release has no type for it" for item in resources if not known(item)}
-        # Those that others call for come after them.
+        # A Lookup needs the cache of the objects that refer to it, so lookups come last.
         for resource in sorted(dict.fromkeys(resources), key=lambda each: isinstance(each, Lookup)):
             if resource not in self._unknown:
                 self._add(client, resource, clock, changed)
 
     def _add(self, client: Client, resource: Resource, clock: Clock, changed: Callable[[], None]) -> None:
+        """Adds the cache of one resource, with what fills it: a watch, or a lookup by name."""
         kind = type_of(resource)
         slim = resource if isinstance(resource, Slim) else None
         cache: Cache[Any] = Cache(kind, keep=slim.keep if slim else None)
@@ -64,7 +65,7 @@ class Reads:
             changed()
 
         def heard(changes: Changes[Any]) -> None:
-            # A heartbeat that touches nothing of what is kept is no news.
+            # A heartbeat that changes none of the kept fields is not a change.
             if any(old is None or new is None or _unversioned(old) != _unversioned(new) for _, old, new in changes):
                 self._listed.pop(resource, None)
                 news()
@@ -88,19 +89,19 @@ class Reads:
         )
 
     async def run(self) -> None:
-        """Follow every read until cancelled."""
+        """Watches every resource until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run())
 
     @property
     def kinds(self) -> set[str]:
-        """The kinds that are read, by name; one that is read of several namespaces is one."""
+        """The kinds that are read, by name; one that is read in several namespaces counts once."""
         return {str(resource) for resource in self._caches}
 
     @property
     def waiting(self) -> tuple[Resource, ...]:
-        """The reads of which it is not known yet what they come to, not even that they are forbidden."""
+        """The reads that have neither an answer nor a final refusal yet."""
         return tuple(
             resource
             for resource, cache in self._caches.items()
@@ -109,20 +110,24 @@ class Reads:
 
     @property
     def trouble(self) -> str:
-        """What keeps the first of those from being read, or nothing."""
+        """The error of the first waiting read that has one, or an empty string."""
         return next((error for resource in self.waiting if (error := self._caches[resource].error)), "")
 
     @property
     def news(self) -> Mapping[Resource, int]:
-        """A number for each read, another one whenever something of it changed."""
+        """A number for each read, which changes whenever the read's objects or state change."""
         return dict(self._news)
 
     def snapshot(self) -> Snapshot:
-        """What is known now; later changes do not reach it. An object's resourceVersion may be an earlier one."""
-        # Hundreds of thousands of objects are not put together again because another kind changed.
+        """Returns what is known now; later changes do not reach it.
+
+        An object's resourceVersion may be an earlier one.
+        """
+        # Tuples of unchanged kinds are reused: there may be hundreds of thousands of objects.
         fresh = {resource: cache for resource, cache in self._caches.items() if resource not in self._listed}
         self._listed |= {resource: tuple(cache.all()) for resource, cache in fresh.items()}
         objects = {resource: self._listed[resource] for resource, cache in self._caches.items() if cache.ready}
+        # An empty list and an unread kind must not look the same to a check, so each has a reason.
         lacking = {
             resource: cache.error or "it was not listed yet"
             for resource, cache in self._caches.items()

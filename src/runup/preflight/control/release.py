@@ -1,7 +1,7 @@
-"""What a preflight knows of its own release: the image's folders in, version, Kubernetes and checks out.
+"""Reads what a preflight knows of its own release: the image's folders in; version, Kubernetes version and checks out.
 
-Reads files and entry points, nothing else. A release that cannot say which Kubernetes it ships is no error: the check
-that needs it says Unknown.
+Reads files and entry points only. A release that does not say which Kubernetes it ships is not an error: the check that
+needs it is Unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHECKS_FOLDER = "preflight-checks"
 RELEASE = "release-manifests"
 FOLDERS = ("manifests", RELEASE)
 SUFFIXES = (".yaml", ".yml", ".json")
-# Where release tooling writes the versions of what an image is made of (openshift/oc, `adm release new`).
+# Annotation in which release tooling writes the versions of an image's components (openshift/oc, `adm release new`).
 BUILD_VERSIONS = "io.openshift.build.versions"
 _KUBERNETES = re.compile(r"(?:^|,)\s*kubernetes=v?([^,\s]+)")
 
@@ -40,34 +40,40 @@ class TargetRelease:
     kubernetes: str = ""
     check_files: Mapping[str, str] = field(default_factory=dict)
     documentation_base: str = ""
-    # None where the release has no manifests, or they cannot be read.
+    # None if the release has no manifests, or they cannot be read.
     manifests: tuple[Manifest, ...] | None = None
-    # Name in image-references -> pull spec; none where they cannot be read.
+    # Name in image-references -> pull spec; empty if they cannot be read.
     images: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_release(folder: Path) -> TargetRelease:
-    """The release in `folder`, which holds what the image has at its root; raises Terminal for unreadable metadata."""
+    """Returns the release in `folder`, which has the layout of the image's root.
+
+    Raises Terminal for unreadable metadata.
+    """
     folder_of = folder / RELEASE
-    held = _manifests(folder)
+    release_manifests = _manifests(folder)
     try:
         metadata = parse_release_metadata((folder_of / "release-metadata").read_bytes())
     except FileNotFoundError:
-        return TargetRelease(check_files=_check_files(folder), manifests=held)
+        return TargetRelease(check_files=_check_files(folder), manifests=release_manifests)
     except (OSError, MetadataError) as error:
         raise Terminal(f"{folder_of / 'release-metadata'} cannot be used: {error}", reason="ReleaseInvalid") from error
     declared = dict(metadata.metadata).get(BUILD_VERSIONS)
+    # release-metadata may name the version; otherwise image-references has it per image.
     kubernetes = _kubernetes([declared]) or _kubernetes(_build_versions(folder_of / "image-references"))
     images = _images(folder_of / "image-references")
-    return TargetRelease(metadata.version, kubernetes, _check_files(folder), metadata.documentation_base, held, images)
+    return TargetRelease(
+        metadata.version, kubernetes, _check_files(folder), metadata.documentation_base, release_manifests, images
+    )
 
 
 def python_checks(
     entry_points: Iterable[importlib.metadata.EntryPoint] | None = None,
 ) -> tuple[Check, ...]:
-    """The checks that packages in the image offer: an entry point names a `Check` or an iterable of them."""
-    found = importlib.metadata.entry_points(group=ENTRY_POINTS) if entry_points is None else entry_points
-    return tuple(check for point in sorted(found, key=lambda point: point.name) for check in _loaded(point))
+    """Returns the checks that packages in the image offer: an entry point names a `Check` or an iterable of them."""
+    points = importlib.metadata.entry_points(group=ENTRY_POINTS) if entry_points is None else entry_points
+    return tuple(check for point in sorted(points, key=lambda point: point.name) for check in _loaded(point))
 
 
 def _loaded(point: importlib.metadata.EntryPoint) -> tuple[Check, ...]:
@@ -94,7 +100,7 @@ def _check_files(folder: Path) -> dict[str, str]:
 
 
 def _manifests(folder: Path) -> tuple[Manifest, ...] | None:
-    """What checks judge by; of the operator's own manifests those that are no templates."""
+    """Returns the release's manifests except templates, or None if there are none or they are unreadable."""
     paths = [path for name in FOLDERS for path in sorted((folder / name).glob("*")) if path.suffix in SUFFIXES]
     if not paths:
         return None
@@ -122,7 +128,7 @@ def _build_versions(references: Path) -> list[Any]:
     holders = [document.get("metadata")] if isinstance(document, dict) else []
     holders += tags if isinstance(tags, list) else []
     annotations = [holder.get("annotations") for holder in holders if isinstance(holder, dict)]
-    return [found.get(BUILD_VERSIONS) for found in annotations if isinstance(found, dict)]
+    return [annotation_map.get(BUILD_VERSIONS) for annotation_map in annotations if isinstance(annotation_map, dict)]
 
 
 def _kubernetes(texts: Iterable[Any]) -> str:

@@ -1,7 +1,7 @@
-"""Reads the running preflight's report from the shared volume, or from a ConfigMap; what was read last is observed.
+"""Reads the running preflight's report from the shared volume or from a ConfigMap, and keeps the last one read.
 
-What lies there was written by another process with other interests: it is opened without following links, must be a
-regular file, and is read up to a limit before anything looks at it.
+The file was written by another, untrusted process. So it is opened without following links, must be a regular file, and
+is read only up to a limit before anything parses it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from runup.preflight.decide.attempt import is_attempt_id
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
 from runup.preflight.decide.report import BadReport
 
-# A rename is seen within this; a stat of one file costs microseconds.
+# Seconds within which a renamed file is noticed; a stat of one file costs microseconds.
 POLL_S = 0.25
 
 
 class ReportReader:
-    """Follows the report of one preflight at a time, and how long it has not been seen to change.
+    """Follows the report of one preflight at a time, and measures for how long it has not changed.
 
-    That is told by this process's own clock: the report's times are the target's, and the file's are the node's.
+    The age is measured with this process's own clock: the report's times are the target's, and the file's are the
+    node's.
     """
 
     def __init__(self, folder: Path, clock: Clock, on_change: Callable[[], None]) -> None:
@@ -41,40 +42,40 @@ class ReportReader:
         self._signature: tuple[int, ...] | str | None = None
         self._seen: ReportSeen | None = None
         self._changed_at = clock.monotonic()
-        # Whose folder stays: None while that is not known, nothing where nobody writes any more.
+        # The ID of the preflight whose folder is kept: None while it is not known, empty when nobody writes any more.
         self._keep: str | None = None
-        # Folders for `run` to remove: those that were there when it was seen that another preflight is followed, or
-        # none. What comes later may be the next one's, which this process has begun and not yet seen.
+        # Folders that `run` removes: those that existed when another preflight, or none, was followed. Later ones may
+        # belong to the next preflight, which this process has started but not yet observed.
         self._over: tuple[Path, ...] = ()
 
     def clear(self) -> None:
-        """Nobody writes a report any more: `run` removes what preflights left, the last one's included."""
+        """Stops following any report: `run` then removes the folders of all preflights, the last one's included."""
         self.follow("")
         self._stay("")
 
     @property
     def seen(self) -> ReportSeen | None:
-        """What was read last; None while there was none. A report that vanishes is one that does not change."""
+        """The report that was read last; None if there was none. A report whose file vanishes counts as unchanged."""
         if self._seen is None:
             return None
         return replace(self._seen, unchanged_s=self._clock.monotonic() - self._changed_at)
 
     def follow(self, preflight_id: str) -> None:
-        """Read this preflight's report from now on; an empty ID follows none. Reads at once."""
+        """Reads this preflight's report from now on, the first time at once; an empty ID follows none."""
         self._turn_to(preflight_id)
         if preflight_id:
             self._stay(preflight_id)
             self.poll()
 
     def follow_map(self, preflight_id: str, config_map: ConfigMap | None) -> None:
-        """Take this preflight's report from `config_map`, for clusters that forbid host paths."""
+        """Takes this preflight's report from `config_map`, on clusters that forbid host paths."""
         self._turn_to(preflight_id)
         text = config_map.data.get(report.FILE_NAME) if config_map else None
         if text is not None and text != self._signature:
             self._take(text, parse(text.encode(), preflight_id, self._clock))
 
     def poll(self) -> bool:
-        """Read the file if it is not the one that was read last; says whether it changed."""
+        """Reads the file if it differs from the one that was read last; returns whether it did."""
         if not self._id:
             return False
         path = self._folder / self._id / report.FILE_NAME
@@ -97,7 +98,7 @@ class ReportReader:
         self._signature, self._seen, self._changed_at = signature, seen, self._clock.monotonic()
 
     async def run(self) -> None:
-        """Poll until cancelled; remove what earlier preflights left once another one is followed, or none."""
+        """Polls until cancelled; removes what earlier preflights left once another one is followed, or none."""
         while True:
             await self._clock.sleep(POLL_S)
             if self.poll():
@@ -108,18 +109,18 @@ class ReportReader:
 
 
 def folders_of_others(folder: Path, preflight_id: str) -> Iterator[Path]:
-    """What other preflights than this one left in `folder`; what no preflight made is not among it."""
+    """Returns the folders in `folder` that other preflights made; other names are not included."""
     return (path for path in sorted(folder.glob("*")) if path.name != preflight_id and is_attempt_id(path.name))
 
 
 def remove(folders: Iterable[Path]) -> None:
-    """Remove `folders`; what is a link stays, and what cannot be removed is in nobody's way."""
+    """Removes `folders`; links are kept, and errors are ignored because a left-over folder does no harm."""
     for path in folders:
         shutil.rmtree(path, ignore_errors=True)
 
 
 def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:
-    """The report in `path`, or why it is none."""
+    """Returns the report in `path`, or why it cannot be used."""
     try:
         data = _read(path)
     except OSError as error:
@@ -131,13 +132,13 @@ def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:
 
 
 def names_of(config_maps: Iterable[ConfigMap]) -> Iterator[str]:
-    """The names of those that hold a report."""
+    """Returns the names of the ConfigMaps that hold a report."""
     names = (config_map.metadata.name for config_map in config_maps)
     return (name for name in names if name.startswith(workloads.REPORT_MAP_PREFIX))
 
 
 def parse(data: bytes, preflight_id: str, clock: Clock) -> ReportSeen:
-    """The report in `data`, or why it is none."""
+    """Returns the report in `data`, or why it cannot be used."""
     try:
         return ReportSeen(preflight_id, report.read(data), clock.now())
     except BadReport as error:
@@ -145,7 +146,11 @@ def parse(data: bytes, preflight_id: str, clock: Clock) -> ReportSeen:
 
 
 def _read(path: Path) -> bytes:
-    """The file's bytes, one more than the limit at most. Neither the folder nor the file may be a symbolic link."""
+    """Returns the file's bytes, one more than the limit at most, so that the caller can tell that it is too large.
+
+    Neither the folder nor the file may be a symbolic link. Raises OSError, or BadReport if the file is not a regular
+    file.
+    """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         # O_NONBLOCK: opening a named pipe must not hang the operator.
@@ -159,6 +164,7 @@ def _read(path: Path) -> bytes:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise BadReport("the report is not a regular file", reason="ReportInvalid")
+        # One byte more than the limit, so that a report that is too large is recognised as such.
         return _read_up_to(handle, report.MAX_BYTES + 1)
     finally:
         os.close(handle)
@@ -173,9 +179,10 @@ def _read_up_to(handle: int, limit: int) -> bytes:
 
 
 def _signature(path: Path) -> tuple[int, ...] | None:
-    """What changes when the file does; None where there is none."""
+    """Returns a value that changes when the file does; None if there is no file."""
     try:
-        found = path.lstat()
+        file_status = path.lstat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
+    # The inode changes with every rename, even if time and size stay the same.
+    return file_status.st_ino, file_status.st_mtime_ns, file_status.st_size, file_status.st_mode

@@ -1,10 +1,10 @@
-"""Runs checks beside the event loop, one after the other, each within a time limit, and only where it can matter.
+"""Runs checks beside the event loop, one after the other, each within a time limit, and only if its result may change.
 
-A check says the same again as long as nothing changed of what it looked at, so it is not asked again for a while: of a
-large cluster a single change costs the checks that read that kind, and not the whole catalogue.
+A check gives the same outcome as long as nothing that it read has changed, so its outcome is reused for a while. In a
+large cluster a single change then costs the checks that read that kind, and not the whole catalogue.
 
-Python cannot stop a thread. A check that takes too long is left behind and becomes Unknown; it is not started again
-while it still runs, so that a hanging check costs one thread and not one a change.
+Python cannot stop a thread. A check that takes too long is abandoned and becomes Unknown. It is not started again while
+it still runs, so that a hanging check costs one thread in all and not one for each change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a check said, when, and of what: `context` without its time, a number for each kind."""
+    """The last outcome of a check, its time, and its inputs: `context` without its time, a number for each kind."""
 
     outcome: CheckOutcome
     at: float
@@ -35,9 +35,9 @@ class _Said:
 
 
 class Runner:
-    """Runs each check in a thread of its own; `limit_s` seconds are what one may take.
+    """Runs each check in a thread of its own, for at most `limit_s` seconds.
 
-    What it said stands for `keep_s` seconds, if nothing changes that it looked at: time passes for checks, too.
+    An outcome is reused for at most `keep_s` seconds even if nothing changed, because checks also depend on the time.
     """
 
     def __init__(self, clock: Clock, limit_s: float = LIMIT_S, keep_s: float = 0.0) -> None:
@@ -50,14 +50,15 @@ class Runner:
     async def current(
         self, check: Check, snapshot: Snapshot, context: Context, news: Mapping[Resource, int]
     ) -> CheckOutcome:
-        """The outcome of `check`: what it said last if it would say that again, else what it says now.
+        """Returns the outcome of `check`: the last one if its inputs are unchanged and it is recent, else a new one.
 
-        `news` has a number for each kind, another one whenever something of it changed.
+        `news` has a number for each kind, which changes whenever something of that kind does.
         """
+        # The time is part of the context, and always differs; `keep_s` limits the age instead.
         timeless, now = replace(context, now=_NO_TIME), self._clock.monotonic()
-        said = self._said.get(check.name)
-        if said is not None and self._stands(said, check, timeless, news, now):
-            return said.outcome
+        last = self._said.get(check.name)
+        if last is not None and self._stands(last, check, timeless, news, now):
+            return last.outcome
         outcome = await self.run(check, snapshot, context)
         self._said[check.name] = _Said(outcome, now, timeless, news)
         return outcome
@@ -69,7 +70,7 @@ class Runner:
         return said.outcome.check is check and all(said.news.get(each, 0) == news.get(each, 0) for each in asked)
 
     async def run(self, check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
-        """The outcome of `check`, with how long it took."""
+        """Runs `check` and returns its outcome with its duration; Unknown if it does not finish within the limit."""
         if check.name in self._left_behind:
             return could_not_tell(check, f"did not finish in {self._limit_s:g} s, and still runs")
         started = self._clock.monotonic()

@@ -1,4 +1,4 @@
-"""Where a report goes: a file that appears whole or not at all, a ConfigMap, or a stream."""
+"""Destinations of a report: a file that is replaced as a whole, a ConfigMap, or a stream."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ FIELD_MANAGER = "cluster-version-operator-preflight"
 
 
 class Sink(Protocol):
-    """Takes a report's bytes; raises OSError, and then what was there before is there still."""
+    """Stores a report's bytes; if it raises OSError, the previous report is kept."""
 
     def write(self, data: bytes) -> None:
-        """Put `data` in the place of the report before."""
+        """Replaces the previous report by `data`."""
 
 
 class FileSink:
-    """A file, replaced by a rename: a reader sees the old report or the new one, never a part."""
+    """A file that is replaced by a rename, so that a reader sees the old report or the new one, never a part."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def write(self, data: bytes) -> None:
-        """See `Sink.write`."""
+        """Replaces the file by `data`. Raises OSError if that fails."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # A name of our own, so that a process which was killed half-way leaves at most one file behind.
         temporary = self._path.with_name(f".{self._path.name}.tmp")
@@ -42,6 +42,7 @@ class FileSink:
             with temporary.open("wb") as file:
                 file.write(data)
                 file.flush()
+                # Before the rename, or a crash of the node could leave an empty file under the final name.
                 os.fsync(file.fileno())
             temporary.replace(self._path)
         except OSError:
@@ -59,8 +60,8 @@ class ConfigMapSink:
         self._name = workloads.report_map(preflight_id)
 
     def write(self, data: bytes) -> None:
-        """See `Sink.write`; what the server says is an OSError too."""
-        # The label is what the managing operator watches by.
+        """Applies the ConfigMap with `data`. Raises OSError, also for errors of the API server."""
+        # The managing operator watches ConfigMaps with this label.
         labels = {workloads.APP_LABEL: workloads.NAME}
         metadata = {"name": self._name, "namespace": self._namespace, "labels": labels}
         obj = {"metadata": metadata, "data": {FILE_NAME: data.decode()}}
@@ -80,13 +81,13 @@ class StreamSink:
         self._stream = stream
 
     def write(self, data: bytes) -> None:
-        """See `Sink.write`."""
+        """Writes `data` and flushes the stream."""
         self._stream.write(data)
         self._stream.flush()
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename last through a crash of the node."""
+    """Makes the rename survive a crash of the node."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

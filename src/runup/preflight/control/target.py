@@ -1,10 +1,10 @@
-"""The target release's process: watches what its checks read, evaluates them, and writes one report, again and again.
+"""The target release's process: watches what its checks read, evaluates them, and writes one report again and again.
 
-In: a read-only client, the release's checks, where the report goes. Out: the file that the managing operator reads. It
-never writes to the cluster. The order of things prevents three mistakes: a first report stands before the API server
-has answered (a reader can tell "not yet" from "not at all"); the first change after a calm is evaluated at once, the
-next once it has been quiet for a moment, but not later than a second after it; and a report that cannot be written
-leaves the last good one in place.
+In: a read-only client, the release's checks, the destination of the report. Out: the report that the managing operator
+reads. The process never changes the cluster. Its order of steps prevents three mistakes. A first report is written
+before the API server has answered, so that a reader can tell "not yet" from "not at all". The first change after a calm
+is evaluated at once, the next after a short quiet time, at most a second later. A report that cannot be written leaves
+the last good one in place.
 """
 
 from __future__ import annotations
@@ -48,17 +48,18 @@ from runup.release.decide import capabilities
 from runup.release.decide.capabilities import Capabilities
 from runup.release.decide.inclusion import Filters, feature_set_and_gates
 
-# Kinds that are named while they are read; the rest is counted.
+# The number of kinds that the progress message names; the rest is counted.
 _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds: a change is evaluated after `quiet_s` without another, `longest_s` at most; see the module.
+    """The intervals of the process, in seconds.
 
-    The first after `longest_s` without an evaluation waits `first_s` only: somebody has fixed something, and looks.
-    An unchanged report is evaluated and written again every `heartbeat_s`, so that a reader sees that somebody still
-    looks; while that takes long, it is written as it was every `latest_s` (a reader waits three times as long).
+    A change is evaluated after `quiet_s` without another, `longest_s` at most. The first change after `longest_s`
+    without an evaluation waits only `first_s`, because somebody may be watching for the effect of a fix. An unchanged
+    report is evaluated and written again every `heartbeat_s`, to show that the process is alive. While an evaluation
+    takes long, the last report is rewritten every `latest_s` (a reader waits three times as long).
     """
 
     first_s: float = 0.01
@@ -74,7 +75,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which preflight this is. An empty source version is read from the cluster."""
+    """The preflight that was requested. An empty source version is read from the cluster."""
 
     target_version: str
     source_version: str = ""
@@ -83,21 +84,21 @@ class Request:
     namespace: str = ""
     profile: str = "self-managed-high-availability"
     engine_version: str = ""
-    # Whom checks' queries are put to, without the path; empty: nobody. More authorities, if it needs them.
+    # The URL of Prometheus without the path, empty to disable queries; a file with CA certificates, if it needs one.
     prometheus_url: str = ""
     prometheus_ca: str = ""
-    # Whether many clusters share it, and a query is asked for this one.
+    # Whether many clusters share that Prometheus, so that queries must select this one.
     prometheus_hosted: bool = False
-    # Whether catalogs of operators are read out of their registries, and images by CatalogSource that were named.
+    # Whether operator catalogs are read from their registries, and the given images by CatalogSource.
     reads_catalogs: bool = True
     catalogs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class PreflightTarget:
-    """One run of the process. `extra` are the checks that the image's Python brings.
+    """A run of the process. `extra` are the checks from the image's Python packages.
 
-    `registries` is how images of kernel modules are asked for, by default as the cluster's nodes do.
+    `registries` is the access to images of kernel modules, by default with the credentials of the cluster's nodes.
     """
 
     client: Client
@@ -113,7 +114,7 @@ class PreflightTarget:
 
     def __post_init__(self) -> None:
         self._changed = asyncio.Event()
-        # A little less than a heartbeat: each is a whole evaluation.
+        # Outcomes are kept for less than a heartbeat, so that each heartbeat evaluates every check.
         self._runner = Runner(self.clock, self.timing.check_limit_s, self.timing.heartbeat_s * 0.9)
         self._evaluated_at = float("-inf")
         self._once = False
@@ -136,7 +137,7 @@ class PreflightTarget:
         )
 
     async def run(self, *, once: bool = False) -> None:
-        """Evaluate until cancelled, or once. Raises Terminal where the request cannot be evaluated at all."""
+        """Evaluates the checks until cancelled, or once. Raises Terminal if the request cannot be evaluated at all."""
         _version(self.request.target_version, "target")
         self._once = once
         beating = asyncio.create_task(self._beat())
@@ -148,6 +149,7 @@ class PreflightTarget:
                 await beating
 
     async def _run(self) -> None:
+        # A first report before any request, so that the operator sees that the process runs.
         await self._write(running(self._header(self.request.source_version), (), 0, self.clock.now(), "starting"))
         try:
             source, checks = await self._prepare()
@@ -180,7 +182,7 @@ class PreflightTarget:
             alerts=False,
         )
         following = asyncio.create_task(_all_of(reads.run(), containers.run()))
-        # It ends only by a bug of ours, which must not look like a cluster in which nothing happens.
+        # The task ends only by a bug, which must not look like a cluster in which nothing changes.
         following.add_done_callback(lambda _: self._changed.set())
         try:
             await self._until_read(reads, source, len(checks), following)
@@ -200,7 +202,7 @@ class PreflightTarget:
                 await following
 
     async def _prepare(self) -> tuple[Version, tuple[Check, ...]]:
-        """The source version and the checks for this cluster; waits for an API server that cannot be reached."""
+        """Returns the source version and the checks for this cluster; waits while the API server cannot be reached."""
         wait_s = self.timing.retry_s
         while True:
             try:
@@ -222,7 +224,7 @@ class PreflightTarget:
         return source, (*self.builtin, *declared_checks(self.release.check_files, filters), *self.extra)
 
     async def _read(self, kind: type[Any], name: str) -> Any:
-        """One object, or None where there is none or it may not be read: the checks that need it will say so."""
+        """Returns one object, or None if it does not exist or may not be read: the checks that need it report that."""
         try:
             return await self.client.send(calls.get(kind, name))
         except (NotFound, Forbidden, DecodeError) as error:
@@ -230,7 +232,7 @@ class PreflightTarget:
             return None
 
     async def _until_read(self, reads: Reads, source: Version, total: int, following: asyncio.Task[None]) -> None:
-        """Wait until every read is known or known to be impossible, and say meanwhile what is still missing."""
+        """Waits until every read has an answer or a final refusal, and reports which kinds are still missing."""
         while waiting := reads.waiting:
             _raise_if_over(following)
             self._changed.clear()
@@ -239,19 +241,20 @@ class PreflightTarget:
             await self._changed.wait()
 
     async def _until_changed(self) -> None:
-        """Wait for a change and then for a quiet moment, or for the next heartbeat."""
+        """Waits for a change and then for a quiet moment, or until the next heartbeat."""
         if not await self._changes_within(self.timing.heartbeat_s):
             return
         now = self.clock.monotonic()
         calm = now - self._evaluated_at >= self.timing.longest_s
         quiet_s = min(self.timing.first_s, self.timing.quiet_s) if calm else self.timing.quiet_s
         deadline = now + self.timing.longest_s
-        while (left := deadline - self.clock.monotonic()) > 0:
+        while (remaining_s := deadline - self.clock.monotonic()) > 0:
             self._changed.clear()
-            if not await self._changes_within(min(quiet_s, left)):
+            if not await self._changes_within(min(quiet_s, remaining_s)):
                 return
 
     async def _changes_within(self, seconds: float) -> bool:
+        """Returns whether something changed within that many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -267,10 +270,14 @@ class PreflightTarget:
         containers: Containers,
         prometheus: Prometheus,
     ) -> None:
+        """Runs the checks on the current state of the cluster and writes the report.
+
+        A check that waits for a container, a query or a catalog is left out; the report then stays `running`.
+        """
         snapshot, news, now = reads.snapshot(), reads.news, self.clock.now()
         target = _version(self.request.target_version, "target")
         kubernetes, namespace = self.release.kubernetes, self.request.namespace
-        seen = await self._images.settled(snapshot) if self._once else self._images.seen(snapshot)
+        module_images = await self._images.settled(snapshot) if self._once else self._images.seen(snapshot)
         context = Context(
             source,
             target,
@@ -280,35 +287,35 @@ class PreflightTarget:
             self._manifests,
             prometheus.state,
             self.request.target_image,
-            seen,
+            module_images,
         )
         catalogs = self._catalogs
-        read = await catalogs.settled(snapshot, context) if self._once else catalogs.seen(snapshot, context)
-        context = replaced(context, catalogs=read)
+        target_catalogs = await catalogs.settled(snapshot, context) if self._once else catalogs.seen(snapshot, context)
+        context = replaced(context, catalogs=target_catalogs)
         queries = [check.query for check in checks if check.query and check.applies_to(context)]
         prometheus.want(list(dict.fromkeys(queries)), self._cluster_id)
         unanswered = {query for query in queries if prometheus.state.configured} - set(prometheus.state.answers)
         header = self._header(str(source))
         outcomes: list[CheckOutcome] = []
         of_containers = await containers.look(context)
-        open_ = {check.name for check in checks if check.query in unanswered or catalogs.awaited(check.name)}
-        awaited = (*waiting(checks, of_containers), *(check.name for check in checks if check.name in open_))
+        undecided = {check.name for check in checks if check.query in unanswered or catalogs.awaited(check.name)}
+        awaited = (*waiting(checks, of_containers), *(check.name for check in checks if check.name in undecided))
         for check in checks:
             if self._shows_progress():
                 await self._write(running(header, outcomes, len(checks), now), containers.wanted)
-            if check.container is None and check.name not in open_:
+            if check.container is None and check.name not in undecided:
                 outcomes.append(await self._runner.current(check, snapshot, context, news))
             elif check.name in of_containers:
                 outcomes.append(of_containers[check.name])
         self._evaluated, self._evaluated_at = True, self.clock.monotonic()
         report = completed(header, outcomes, self.clock.now())
         if awaited:
-            done = f"{len(outcomes)} of {len(checks)} checks done, not yet {', '.join(awaited)}"
-            report = running(header, outcomes, len(checks), now, done)
+            progress = f"{len(outcomes)} of {len(checks)} checks done, not yet {', '.join(awaited)}"
+            report = running(header, outcomes, len(checks), now, progress)
         await self._write(report, containers.wanted)
 
     def _shows_progress(self) -> bool:
-        """Whether to say how far the first evaluation is; a reader needs no more than a few reports a second."""
+        """Returns whether to report progress of the first evaluation: a reader needs only a few reports a second."""
         return not self._evaluated and self.clock.monotonic() - self._written_at >= self.timing.progress_s
 
     def _header(self, source_version: str) -> Header:
@@ -324,13 +331,14 @@ class PreflightTarget:
         )
 
     async def _write(self, report: Report, wanted: tuple[ReportedContainer, ...] = ()) -> None:
-        """Write what is new, or the same again as a heartbeat; try again until a full report is on the disk."""
+        """Writes a changed report, or the same again as a heartbeat; retries until a complete report is stored."""
         if self._once and report.execution_status == "running":
             return
         report = replace(report, containers=wanted)
         if self._last is not None and _same(report, self._last):
             if self.clock.monotonic() - self._written_at < self.timing.heartbeat_s:
                 return
+            # Nothing changed: the times of the last report are kept, apart from that of the evaluation.
             report = replace(self._last, observed_time=report.observed_time)
         async with self._writing:
             if not await self._put(report):
@@ -343,8 +351,10 @@ class PreflightTarget:
         )
 
     async def _beat(self) -> None:
-        """Write the last report again where nothing else was written for `latest_s`: a check that takes its time, an
-        API server that does not answer, are no reason to look dead."""
+        """Writes the last report again if nothing else was written for `latest_s`.
+
+        A slow check or an API server that does not answer must not make the process look dead.
+        """
         while True:
             left_s = self._written_at + self.timing.latest_s - self.clock.monotonic()
             if self._last is None or self._once or left_s > 0:
@@ -356,10 +366,15 @@ class PreflightTarget:
                 await self.clock.sleep(self.timing.retry_s)
 
     async def _put(self, report: Report, *, again: bool = True) -> bool:
-        """Put the report where it belongs; says whether it is there. A full one is tried `again` until it is."""
+        """Stores the report and returns whether that succeeded.
+
+        With `again`, a report of a finished evaluation is retried until it is stored. Raises OSError if only one
+        evaluation was requested and the report cannot be stored.
+        """
         wait_s = self.timing.retry_s
         while True:
             try:
+                # In a thread, because a slow disk or API server must not block the event loop.
                 await asyncio.to_thread(self.sink.write, encode(report))
                 break
             except OSError as error:
@@ -370,12 +385,13 @@ class PreflightTarget:
                     return False
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
+        # Only after the write succeeded: a report that was not stored is not the last one.
         self._last, self._written_at = report, self.clock.monotonic()
         return True
 
 
 def reading(kinds: set[str], missing: set[str]) -> str:
-    """`reading the cluster: 5 of 8 kinds, not yet nodes`."""
+    """Returns the progress of reading, for example `reading the cluster: 5 of 8 kinds, not yet nodes`."""
     names = sorted(name.partition(".")[0] for name in missing)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return (
@@ -395,7 +411,7 @@ def _raise_if_over(following: asyncio.Task[None]) -> None:
 
 
 def _same(a: Report, b: Report) -> bool:
-    """Whether two reports say the same, apart from when and how fast."""
+    """Returns whether two reports differ only in times and durations."""
     return _timeless(a) == _timeless(b)
 
 
@@ -414,12 +430,15 @@ def _version(text: str, which: str) -> Version:
 
 
 def _running_version(cluster: ClusterVersion | None) -> str:
-    """What the managing operator calls current: `status.desired`, also while the cluster is still on its way there."""
+    """Returns `status.desired`, which the managing operator treats as current even while an update to it is running."""
     return cluster.status.desired.version if cluster else ""
 
 
 def filters_of(request: Request, source: Version, cluster: ClusterVersion | None, gate: FeatureGate | None) -> Filters:
-    """Which of the release's checks this cluster gets: the rules of manifests; no feature set or gate is assumed."""
+    """Returns the manifest rules that select the release's checks for this cluster.
+
+    No feature set or gate is assumed if the FeatureGate is missing.
+    """
     feature_set, gates = feature_set_and_gates(gate, str(source))
     return Filters(
         feature_set=feature_set,
@@ -432,5 +451,5 @@ def filters_of(request: Request, source: Version, cluster: ClusterVersion | None
 
 
 def _capabilities(cluster: ClusterVersion, gates: frozenset[str]) -> Capabilities:
-    """What the cluster will have with this release: what it asks for, and what it has and can never turn off."""
+    """Returns the capabilities that the cluster will have: those it asks for, and those it has and cannot turn off."""
     return capabilities.enabled(cluster.spec.capabilities, gates, cluster.status.capabilities.enabled_capabilities)

@@ -1,1 +1,1 @@
-"""A preflight from the target release: what runs, what it reported, and what that means for ClusterVersion."""
+"""Decisions of a preflight: the workload to run, the report that it returns, and what that means for ClusterVersion."""

@@ -1,7 +1,7 @@
-"""The dedicated account that a preflight may run under (decision D9): objects to apply, and to delete again.
+"""The dedicated ServiceAccount of a preflight, with its RBAC objects (decision D9): what to apply and what to delete.
 
-It reads what the target's checks declare and no Secret, and writes nothing but its own report where that goes into a
-ConfigMap. A target whose checks read more says which rule it lacked, and that check is Unknown.
+The account reads what the target's checks declare and no Secret. It writes nothing but its own report, where the report
+goes into a ConfigMap. A check that reads more than the account may is Unknown and names the missing rule.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ JSON = dict[str, Any]
 
 
 class Right(Wire, frozen=True):
-    """To read one kind: `resource` is its plural, `namespace` empty for the whole cluster."""
+    """The permission to read one kind: `resource` is its plural, `namespace` is empty for the whole cluster."""
 
     group: str
     resource: str
@@ -37,40 +37,46 @@ class Right(Wire, frozen=True):
 
 
 def applies(place: Workplace, preflight_id: str, rights: Iterable[Right]) -> tuple[Apply, ...]:
-    """The account, what it may read, and where it may write its report; nothing where the operator's is used."""
+    """Returns the account, its read permissions and its permission to write the report.
+
+    Returns nothing if preflights run under the operator's own account.
+    """
     if place.service_account != "dedicated":
         return ()
     rights = tuple(rights)
     return tuple(
-        # A namespace that is not there holds nothing that could be read.
+        # A namespace that does not exist holds nothing to read, so its Role is not needed.
         Apply(resource, obj, where_namespace=obj["metadata"].get("namespace", place.namespace) != place.namespace)
         for resource, obj in (*_account(place, preflight_id, rights), *_elsewhere(place, rights))
     )
 
 
 def deletes(place: Workplace, preflight_id: str, namespaces: Iterable[str] = ()) -> tuple[Delete, ...]:
-    """All that the account may have been given, whatever is set today; rights go before the account that has them.
+    """Returns deletions of every object that the account may have been given, whatever the settings are today.
 
-    `namespaces` are those in which it got a Role (`role_namespaces`).
+    Bindings and roles are deleted before the account itself. `namespaces` are those in which it got a Role
+    (`role_namespaces`).
     """
     everything = replace(place, service_account="dedicated", report_sink="configmap")
-    given = tuple(Right("", "", namespace) for namespace in namespaces)
-    objects = (*_account(everything, preflight_id, ()), *_elsewhere(everything, given))
+    rights = tuple(Right("", "", namespace) for namespace in namespaces)
+    objects = (*_account(everything, preflight_id, ()), *_elsewhere(everything, rights))
     return tuple(
         Delete(resource, NamespacedName(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]))
+        # Bindings first and the account last, so that nothing that is left over has rights.
         for resource, obj in reversed(objects)
     )
 
 
 def role_namespaces(place: Workplace, rights: Iterable[Right]) -> tuple[str, ...]:
-    """The other namespaces in which the account needs a Role; none where it is not used."""
+    """Returns the other namespaces in which the account needs a Role; none if the account is not used."""
     if place.service_account != "dedicated":
         return ()
+    # Cluster-wide rights are in the ClusterRole, those for the operator's namespace in its own Role.
     return tuple(sorted({right.namespace for right in rights} - {"", place.namespace}))
 
 
 def read_rules(rights: Iterable[Right], namespace: str = "") -> list[JSON]:
-    """get, list and watch for what `rights` has for `namespace`, or for the whole cluster."""
+    """Returns RBAC rules for get, list and watch of what `rights` has for `namespace`, or for the whole cluster."""
     by_group: dict[str, set[str]] = {}
     for right in rights:
         if right.namespace == namespace:
@@ -82,6 +88,7 @@ def read_rules(rights: Iterable[Right], namespace: str = "") -> list[JSON]:
 
 
 def _account(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -> list[tuple[Resource, JSON]]:
+    """Returns the account with its cluster-wide permissions, and those in the operator's namespace."""
     return [
         (SERVICE_ACCOUNT, _object(SERVICE_ACCOUNT, place.namespace)),
         (CLUSTER_ROLE, _object(CLUSTER_ROLE, rules=read_rules(rights))),
@@ -92,22 +99,24 @@ def _account(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -> 
 
 
 def _own_rules(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -> list[JSON]:
-    """In the operator's namespace: constraints (of OpenShift), its report, container checks' Pods, what checks read."""
+    """Returns the rules for the operator's namespace: use of an SCC, report, Pods and logs, and what checks read."""
     constraints = {
         "apiGroups": ["security.openshift.io"],
         "resources": ["securitycontextconstraints"],
         "resourceNames": [place.security_context_constraints],
+        # An SCC can be used only with this permission on it.
         "verbs": ["use"],
     }
     report = {
         "apiGroups": [""],
         "resources": ["configmaps"],
+        # Server-side apply needs `create` to make the ConfigMap; unlike a plain create, its request names the object.
         "resourceNames": [report_map(preflight_id)],
         "verbs": ["get", "create", "patch"],
     }
     writes = [report] if place.report_sink == "configmap" else []
     pods: JSON = {"apiGroups": [""], "resources": ["pods"], "verbs": list(READ)}
-    # Of container checks alone: the operator's own log is none of its business.
+    # Logs of container checks only: the account must not read the operator's own log.
     logs = {
         "apiGroups": [""],
         "resources": ["pods/log"],
@@ -118,11 +127,12 @@ def _own_rules(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -
 
 
 def _elsewhere(place: Workplace, rights: tuple[Right, ...]) -> list[tuple[Resource, JSON]]:
-    found = []
+    """Returns the Roles and RoleBindings for namespaces other than the operator's."""
+    objects = []
     for namespace in role_namespaces(place, rights):
-        found.append((ROLE, _object(ROLE, namespace, rules=read_rules(rights, namespace))))
-        found.append((ROLE_BINDING, _object(ROLE_BINDING, namespace, **_binding(ROLE, place))))
-    return found
+        objects.append((ROLE, _object(ROLE, namespace, rules=read_rules(rights, namespace))))
+        objects.append((ROLE_BINDING, _object(ROLE_BINDING, namespace, **_binding(ROLE, place))))
+    return objects
 
 
 def _object(resource: Resource, namespace: str = "", **content: Any) -> JSON:

@@ -1,7 +1,7 @@
-"""One request for a preflight, from its start until the request goes away: its identity, and whether it is over.
+"""A request for a preflight, from its start until the request is withdrawn: its identity, and whether it is over.
 
-The record lives in an annotation of ConfigMap `preflight-history`, not in memory: a managing operator that is killed
-finds there which attempt runs, and that a failed one is not to be started again before somebody asks anew.
+The record lives in an annotation of ConfigMap `preflight-history`, not in memory. A managing operator that restarts
+reads there which attempt runs, and that a failed attempt is not to be started again until somebody asks anew.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _ID = Pattern(r"preflight-[0-9]+-[0-9a-f]{10}")
 
 
 class Attempt(Wire, frozen=True):
-    """A preflight that was started. `failed` and `failure` are set once it is over for good.
+    """A preflight that was started. `failed` and `failure` are set once it has failed for good.
 
-    `became_update`: its request has lost its mode, and was told so; the update waits for it. `making_way`: nothing
-    speaks against that update any more, so the workload goes, and what was found last counts until it is gone;
-    `silent`: what was found last counted no more, as the target had not been heard of for its whole time limit.
+    `became_update`: its request was changed into an update, which waits for it. `making_way`: no risk blocks that
+    update any more, so the workload is deleted, and its last findings count until it is gone. `silent`: its last
+    findings no longer count, because the target had sent no heartbeat for its whole time limit.
     """
 
     id: str
@@ -36,22 +36,26 @@ class Attempt(Wire, frozen=True):
     silent: bool = False
 
     def is_for(self, target: Release, source: str) -> bool:
-        """Whether this attempt checks `target` from `source`."""
+        """Returns whether this attempt checks `target` from `source`."""
         same = (self.target_version, self.target_image) == (target.version, target.image)
         return same and self.source_version == source
 
 
 def attempt_id(*, generation: int, image: str, source: str) -> str:
-    """The same request gives the same ID, so that a killed operator finds its own work; safe as a folder's name."""
+    """Returns the ID of the attempt for a request; it is safe as a folder's name.
+
+    The same request gives the same ID, so that an operator that was killed finds its own work.
+    """
+    # The digest and not the whole pull spec: a mirror of the same image is the same request.
     text = "\n".join((str(generation), digest_of(image) or image, source))
     return f"preflight-{generation}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
 def is_attempt_id(name: str) -> bool:
-    """Whether `name` is what `attempt_id` gives, so that what is named so may be removed as a preflight's."""
+    """Returns whether `name` has the form of `attempt_id`, so that its folder may be removed as a preflight's."""
     return _ID.fullmatch(name) is not None
 
 
 def digest_of(image: str) -> str:
-    """`sha256:...` of a pull spec, or nothing where it names a tag."""
+    """Returns the `sha256:...` of a pull spec, or an empty string if the pull spec names a tag."""
     return image.rpartition("@")[2] if "@" in image else ""

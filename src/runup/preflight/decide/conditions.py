@@ -1,7 +1,7 @@
-"""PreflightRunning, PreflightCompleted and PreflightFailed: what an administrator reads of a preflight.
+"""The conditions PreflightRunning, PreflightCompleted and PreflightFailed of ClusterVersion.
 
-All three are absent where no preflight is asked for. Each message names target, source and, where something was
-found, the time of the findings.
+All three are absent if no preflight is requested. Each message names the target, the source and, where there are
+findings, the time of the findings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TYPES = (RUNNING, COMPLETED, FAILED)
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What is being checked, in words. `observed_at` is the time of the findings, if there are any."""
+    """The target and source of a preflight. `observed_at` is the time of the findings, if there are any."""
 
     target: str
     source: str
@@ -28,17 +28,17 @@ class Subject(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """`5.2.0 from 5.0.0`."""
+        """The target and source as text: `5.2.0 from 5.0.0`."""
         return f"{self.target} from {self.source}"
 
     @property
     def when(self) -> str:
-        """The time of the findings, to stand behind what they are: a line that is cut short loses this first."""
+        """The time of the findings, to be appended to a message: a message that is cut short loses it first."""
         return f" (as of {self.observed_at:%Y-%m-%dT%H:%M:%SZ})" if self.observed_at else ""
 
 
 def refused(reason: str, message: str) -> tuple[Condition, ...]:
-    """A request that nothing was started for."""
+    """Returns the conditions of a request for which nothing was started."""
     return (
         _condition(RUNNING, "False", reason, "No preflight was started."),
         _condition(COMPLETED, "False", reason, "No preflight was started."),
@@ -47,7 +47,7 @@ def refused(reason: str, message: str) -> tuple[Condition, ...]:
 
 
 def preparing(subject: Subject, reason: str, message: str) -> tuple[Condition, ...]:
-    """A request that is being worked on; nothing of the target runs yet."""
+    """Returns the conditions of a request that is being prepared while nothing of the target runs yet."""
     return (
         _condition(RUNNING, "True", reason, f"Preflight of {subject.text}: {message}."),
         _condition(COMPLETED, "False", reason, f"Preflight of {subject.text} has not completed."),
@@ -56,7 +56,10 @@ def preparing(subject: Subject, reason: str, message: str) -> tuple[Condition, .
 
 
 def of_outcome(subject: Subject, outcome: Outcome, *, kept: datetime | None = None) -> tuple[Condition, ...]:
-    """How the attempt stands. `kept` is the time of the last good result where that one is shown instead."""
+    """Returns the conditions for the outcome of an attempt.
+
+    `kept` is the time of the last good result, if that result is shown instead.
+    """
     way_out = f"; {outcome.way_out}" if outcome.way_out else ""
     text = f"Preflight of {subject.text}: {outcome.message}{subject.when}{way_out}"
     if outcome.state is State.COMPLETED:
@@ -73,6 +76,7 @@ def of_outcome(subject: Subject, outcome: Outcome, *, kept: datetime | None = No
             _condition(COMPLETED, "False", outcome.reason, f"Preflight of {subject.text} has not completed."),
             _condition(FAILED, "True", outcome.reason, f"{text}.{still}"),
         )
+    # Starting and checking are both reported as running.
     return preparing(subject, outcome.reason, outcome.message)
 
 

@@ -1,9 +1,9 @@
-"""The Pods of container checks as they should be: a component's image, run once, under an account that only reads.
+"""The Pods of container checks: each runs a component's image once, under an account that only reads.
 
-The target says in its report which checks want one (`ReportedContainer`); the managing operator makes the Pods, because
-who may make a Pod in its namespace may take its account. An image is named by its tag in the image-references of the
-release that was verified, so nothing else can be run. A Pod belongs to the preflight's Deployment: whatever ends the
-preflight ends them too.
+The target's report says which checks need a container (`ReportedContainer`). The managing operator creates the Pods,
+because whoever may create a Pod in its namespace may use its account. An image is named by its tag in the
+image-references of the verified release, so nothing else can be run. The preflight's Deployment owns the Pods: deleting
+it deletes them too.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ CONTAINER = "check"
 SELECTOR = f"{workloads.APP_LABEL}={NAME}"
 RUN_ANNOTATION = "preflight.runup.dev/run"
 POD = resource_of(Pod)
-# Nobody in the image has to be: nothing is written but /tmp.
+# The user `nobody`; the image needs no user of its own, because only /tmp is written.
 _NOBODY = 65534
-# The log and /tmp together; a report has a megabyte at most.
+# For the log and /tmp together; a report has at most 1 MiB.
 _STORAGE = "64Mi"
 
 JSON = dict[str, Any]
 
 
 def pod_name(number: int) -> str:
-    """The name of the Pod of the container check with that number, counted from 0."""
+    """Returns the name of the Pod of the container check with that number, counted from 0."""
     return f"{NAME}-{number}"
 
 
 def pod_names() -> tuple[str, ...]:
-    """Every name that such a Pod may have."""
+    """Returns every name that a container check's Pod may have."""
     return tuple(pod_name(number) for number in range(MAX_CONTAINERS))
 
 
 def run_of(preflight_id: str, wanted: ReportedContainer) -> str:
-    """What tells one run of a check's container from every other."""
+    """Returns the identity of one run of a check's container, which differs from that of every other run."""
     return f"{preflight_id}/{wanted.check}/{wanted.image}/{wanted.run}"
 
 
 def usable(image: str) -> bool:
-    """Whether a pull spec out of image-references names one image for good."""
+    """Returns whether a pull spec from image-references is pinned by digest."""
     return bool(digest_of(image))
 
 
@@ -63,22 +63,27 @@ def actions(
     found: Iterable[Pod],
     images: Mapping[str, str] | None,
 ) -> Iterator[Action]:
-    """What makes the Pods as they should be; without `images` (tag -> pull spec) none is made."""
-    due = {pod_name(number): each for number, each in enumerate(wanted)}
-    there = {pod.metadata.name: pod for pod in found}
-    for name, pod in sorted(there.items()):
-        each = due.get(name)
+    """Yields the creations and deletions that bring the Pods to the wanted state.
+
+    Creates no Pod if `images` (tag -> pull spec) is missing.
+    """
+    wanted_by_name = {pod_name(number): each for number, each in enumerate(wanted)}
+    pods_by_name = {pod.metadata.name: pod for pod in found}
+    for name, pod in sorted(pods_by_name.items()):
+        each = wanted_by_name.get(name)
         current = each is not None and _is_run(pod, run_of(attempt.id, each), owner)
         if not current and pod.metadata.deletion_timestamp is None:
+            # With the uid as precondition, so that a newer Pod of the same name is not deleted.
             yield Delete(POD, NamespacedName(pod.metadata.namespace, name), uid=pod.metadata.uid)
-    for name, each in due.items():
+    for name, each in wanted_by_name.items():
         image = (images or {}).get(each.image, "")
-        if name not in there and usable(image):
-            # A quota or a policy that refuses it costs this check its answer, and the rest of the pass nothing.
+        if name not in pods_by_name and usable(image):
+            # Optional: a quota or policy that rejects the Pod makes this check Unknown and stops nothing else.
             yield Apply(POD, _pod(name, attempt, place, owner, each, image), optional=True)
 
 
 def _is_run(pod: Pod, run: str, owner: Deployment) -> bool:
+    # A Pod of an earlier Deployment has another owner, and is deleted with that.
     owners = [reference.uid for reference in pod.metadata.owner_references]
     return pod.metadata.annotations.get(RUN_ANNOTATION) == run and owner.metadata.uid in owners
 
@@ -93,7 +98,9 @@ def _pod(
     }
     owned = {"apiVersion": "apps/v1", "kind": "Deployment", "name": workloads.NAME, "uid": owner.metadata.uid}
     spec: JSON = {
+        # One Pod is one run: a restart would repeat the check without the report's asking for it.
         "restartPolicy": "Never",
+        # The kubelet ends the Pod after this time, even if the operator does not run.
         "activeDeadlineSeconds": wanted.timeout_seconds,
         "serviceAccountName": ACCOUNT,
         "automountServiceAccountToken": True,
@@ -149,6 +156,7 @@ def _container(attempt: Attempt, place: Workplace, image: str) -> JSON:
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
         },
+        # If the container fails without a termination message, the kubelet copies the end of its log into its status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 -- the pod's own
     }

@@ -1,8 +1,8 @@
-"""What a preflight came to, as one value: ClusterVersion's entry for the target joined with the stored report. Pure.
+"""The findings of a preflight as one value: ClusterVersion's entry for the target joined with the stored report.
 
-ClusterVersion decides (which risks count, whether they apply, what is accepted); the report of the same target only
-adds what the API has no field for: remediation, severity, resources, checks. Everything that is printed about a
-preflight, for people or programs, is made of `Findings`.
+ClusterVersion decides which risks count, whether they apply and what is accepted. The report of the same target adds
+only what the API has no field for: remediation, severity, resources and checks. Everything that is printed about a
+preflight, for people or programs, is made from `Findings`. Nothing here does I/O.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from runup.release.decide import documentation
 
 NONE, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
 MODE = "Preflight"
-# The names that an administrator accepted and that count, each with why.
+# The accepted risk names that count -> the recorded reason.
 Accepted = Mapping[str, str]
 
 
 class Risk(msgspec.Struct, frozen=True):
-    """One risk of one target. `applies` is the condition's status; `fix` is what the check suggests, if anything.
+    """A risk of one target. `applies` is the condition's status, `fix` is the check's suggested remedy, if any.
 
-    `because`: why somebody accepted it, where that was recorded.
+    `because`: the recorded reason why somebody accepted it.
     """
 
     name: str
@@ -49,15 +49,16 @@ class Risk(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> bool:
-        """Whether it stands in the update's way."""
+        """Reports whether the risk blocks the update: it may apply and is not accepted."""
         return self.applies != "False" and not self.accepted
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it.
+    """The current findings about a target.
 
-    `ended`: it had a result, and nobody looks any more whether that still holds. `of_dump`: of a cluster that is not at
-    hand.
+    `conditions` are the preflight's three conditions, if they are about this target. `ended`: the preflight had a
+    result, and nothing checks any more whether that still holds. `of_dump`: the findings are about a dump, not about a
+    cluster that can be reached.
     """
 
     source: str
@@ -72,29 +73,29 @@ class Findings(msgspec.Struct, frozen=True):
 
     @property
     def known(self) -> bool:
-        """Whether anything is: that it is asked for, what it found, what the update carries."""
+        """Reports whether there is anything to show: a request, findings, or risks of the update."""
         return bool(self.conditions or self.risks or self.checks or self.observed)
 
     @property
     def failed(self) -> Condition | None:
-        """The condition that says why the preflight could not run, or None."""
+        """The condition with the reason why the preflight could not run, or None."""
         condition = find(self.conditions, FAILED)
         return condition if condition and condition.status == "True" else None
 
     @property
     def completed(self) -> bool:
-        """Whether every check has been evaluated at least once."""
+        """Reports whether every check has been evaluated at least once."""
         condition = find(self.conditions, COMPLETED)
         return condition is not None and condition.status == "True"
 
     @property
     def running(self) -> Condition | None:
-        """The condition that says how far it is, or None where there is none."""
+        """The condition that reports the preflight's progress, or None if there is none."""
         return find(self.conditions, RUNNING)
 
     @property
     def exit_code(self) -> int:
-        """0 nothing in the way, 2 unaccepted risks apply, 3 something unknown, 1 the preflight could not run."""
+        """0: nothing blocks the update, 2: unaccepted risks apply, 3: something is unknown, 1: it could not run."""
         if self.ended:
             return UNKNOWN
         if not self.completed:
@@ -104,37 +105,42 @@ class Findings(msgspec.Struct, frozen=True):
 
 
 def wanted(cluster: ClusterVersion) -> tuple[str, str] | None:
-    """Version and image of the preflight that is asked for, or None where none is."""
+    """Returns version and image of the requested preflight, or None if no preflight is requested."""
     desired = cluster.spec.desired_update
     return (desired.version, desired.image) if desired is not None and desired.mode == MODE else None
 
 
 def current(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> Findings | None:
-    """The preflight that is asked for, or None where none is."""
+    """Returns the findings of the requested preflight, or None if no preflight is requested."""
     target = wanted(cluster)
     return of_target(cluster, history, *target, accepted=accepted) if target else None
 
 
 def ended_findings(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> tuple[Findings, ...]:
-    """What ended preflights of this source found, the newest first; without the target that is asked for now."""
+    """Returns the findings of ended preflights from the running release, the newest first.
+
+    The target of the preflight that is requested now is left out.
+    """
     source, asked = cluster.status.desired.version, wanted(cluster)
-    found = []
+    ended_targets = []
     for report in history.reports:
         version, image = report.target_version, report.target_image
+        # A report from another release says nothing about this update.
         if report.source_version != source or asked in ((version, ""), (version, image), ("", image)):
             continue
-        one = of_target(cluster, history, version, image, accepted=accepted)
-        if any(risk.reason == OUTDATED for risk in one.risks):
-            found.append(one)
-    return tuple(found)
+        findings = of_target(cluster, history, version, image, accepted=accepted)
+        if any(risk.reason == OUTDATED for risk in findings.risks):
+            ended_targets.append(findings)
+    return tuple(ended_targets)
 
 
 def of_target(
     cluster: ClusterVersion, history: History, version: str, image: str = "", *, accepted: Accepted | None = None
 ) -> Findings:
-    """What is known of going to this release; the preflight's conditions only where it is the one asked for.
+    """Returns the findings about an update to one release.
 
-    `accepted`: None where nobody looked for records; then every name of the list counts.
+    The preflight's conditions are included only if that release is the one requested. `accepted` is None if no
+    acceptance records were read; then every name in `acceptRisks` counts.
     """
     source = cluster.status.desired.version
     entry = entry_of(cluster, version, image)
@@ -144,6 +150,7 @@ def of_target(
     about_it = asked is not None and (asked[0] == version or (not asked[0] and asked[1] == image))
     conditions = tuple(c for c in cluster.status.conditions if c.type in TYPES) if about_it else ()
     accepted = _every(cluster) if accepted is None else accepted
+    # Only a completed preflight without a failure may decide about a risk that has no verdict of its own.
     current = status_of(conditions, COMPLETED) == "True" and status_of(conditions, FAILED) != "True"
     return Findings(
         source=source,
@@ -158,7 +165,7 @@ def of_target(
 
 
 def entry_of(cluster: ClusterVersion, version: str, image: str = "") -> ConditionalUpdate | None:
-    """The conditional update of this release: by version, or by digest where only the image is known."""
+    """Returns the conditional update to this release: found by version, or by digest if only the image is known."""
     for update in cluster.status.conditional_updates:
         by_version = bool(version) and update.release.version == version
         by_image = not version and bool(image) and _digest(update.release.image) == _digest(image)
@@ -168,8 +175,9 @@ def entry_of(cluster: ClusterVersion, version: str, image: str = "") -> Conditio
 
 
 def report_of(history: History, source: str, version: str, image: str = "") -> Report | None:
-    """The newest stored report for this hop."""
+    """Returns the newest stored report for an update from `source` to this release, or None."""
     for report in history.reports:
+        # By digest, because the same release may be named with different registries.
         same = report.target_version == version if version else _digest(report.target_image) == _digest(image)
         if same and report.source_version == source:
             return report
@@ -177,10 +185,10 @@ def report_of(history: History, source: str, version: str, image: str = "") -> R
 
 
 def complete(cluster: ClusterVersion, history: History) -> History:
-    """`history` whose reports name every risk that ClusterVersion counts for their update, whoever found it.
+    """Returns `history` with every risk added that ClusterVersion counts for each report's update, whoever found it.
 
-    A report knows what its target found; that the update is offered by nobody, or that another one is under way, counts
-    as well. Reports from another release than the running one stay as they are.
+    A report knows only what its target found. It counts as well that the update service does not offer the update, or
+    that another update is in progress. Reports from another release than the running one stay as they are.
     """
     return History(history.attempt, tuple(_completed(cluster, history, report) for report in history.reports))
 
@@ -189,7 +197,7 @@ def _completed(cluster: ClusterVersion, history: History, report: Report) -> Rep
     if report.source_version != cluster.status.desired.version:
         return report
     named = {risk.name for risk in report.risks}
-    found = of_target(cluster, history, report.target_version, report.target_image).risks
+    risks = of_target(cluster, history, report.target_version, report.target_image).risks
     others = [
         ReportedRisk(
             name=risk.name,
@@ -198,45 +206,47 @@ def _completed(cluster: ClusterVersion, history: History, report: Report) -> Rep
             applies="True" if risk.applies == "True" else "Unknown",
             reason=risk.reason,
         )
-        for risk in found
+        for risk in risks
         if risk.name not in named and risk.applies != "False"
     ]
     return replace(report, risks=tuple(sorted((*report.risks, *others), key=lambda risk: risk.name)))
 
 
 def known_risk_names(cluster: ClusterVersion) -> list[str]:
-    """Every risk that some update of this cluster carries, sorted."""
+    """Returns the names of all risks that some update of this cluster carries, sorted."""
     risks = [risk for update in cluster.status.conditional_updates for risk in update.risks]
     names = {risk.name for risk in (*risks, *cluster.status.conditional_update_risks)}
     return sorted(names.union(*(update.risk_names for update in cluster.status.conditional_updates)))
 
 
 def accepted_names(cluster: ClusterVersion) -> frozenset[str]:
-    """The names in `spec.desiredUpdate.acceptRisks`."""
+    """Returns the names in `spec.desiredUpdate.acceptRisks`."""
     desired = cluster.spec.desired_update
     return frozenset(risk.name for risk in desired.accept_risks) if desired else frozenset()
 
 
 def accepted(cluster: ClusterVersion, kept: Mapping[str, str] | None = None, now: datetime | None = None) -> Accepted:
-    """The accepted names that count, each with why (empty where nobody said).
+    """Returns the accepted names that count, each with the recorded reason (empty if none was recorded).
 
-    `kept` is the data of ConfigMap `accepted-risks`, `now` None that of files: the newest that the cluster tells of.
+    `kept` is the data of ConfigMap `accepted-risks`. `now` is None for a dump: the newest time in the conditions is
+    used.
     """
     names = dict.fromkeys(sorted(accepted_names(cluster)), "")
     if not (names and kept):
         return names
     from runup.advice.decide import acceptance
 
-    times = [c.last_transition_time for c in cluster.status.conditions]
-    moment = now or max((time for time in times if time), default=None)
+    condition_times = [c.last_transition_time for c in cluster.status.conditions]
+    as_of = now or max((time for time in condition_times if time), default=None)
     records = acceptance.read(kept)
-    counting = acceptance.counting(names, records, moment) if moment else names
+    counting = acceptance.counting(names, records, as_of) if as_of else names
     return {name: records[name].reason if name in records else "" for name in names if name in counting}
 
 
 def line_for(message: str, target: str) -> str:
-    """`message` as it concerns `target`, for people to read: a risk of several targets has one line for each."""
+    """Returns the part of `message` that concerns `target`: a risk that several targets share has one line for each."""
     prefix = f"Preflight={target}: "
+    # `results` writes this prefix, so that one entry can serve several targets.
     lines = [line.removeprefix(prefix) for line in message.splitlines() if line.startswith(prefix)]
     return "\n".join(lines) or message
 
@@ -255,23 +265,24 @@ def _risks(
 ) -> tuple[Risk, ...]:
     if entry is None:
         return ()
+    # Newer API versions keep risks once for all updates, and name them in each update's `riskNames`.
     everywhere = {risk.name: risk for risk in cluster.status.conditional_update_risks}
     own = {risk.name: risk for risk in entry.risks}
     names = dict.fromkeys([*entry.risk_names, *own])
     reported = {risk.name: risk for risk in report.risks} if report else {}
     recommended = find(entry.conditions, "Recommended")
-    found = []
+    joined_risks = []
     for name in names:
         risk = _with_verdict(own.get(name), everywhere.get(name))
         if risk is None:
             continue
         verdict = find(risk.conditions, "Applies")
         detail = reported.get(name)
-        unsaid = _unsaid(recommended, detail if current else None)
-        found.append(
+        default_applies = _unsaid(recommended, detail if current else None)
+        joined_risks.append(
             Risk(
                 name=name,
-                applies=verdict.status if verdict else unsaid,
+                applies=verdict.status if verdict else default_applies,
                 accepted=name in accepted,
                 message=detail.message if detail else line_for(risk.message, version),
                 url=risk.url,
@@ -284,13 +295,14 @@ def _risks(
                 because=accepted.get(name, ""),
             )
         )
-    return ordered(found)
+    return ordered(joined_risks)
 
 
 def _unsaid(recommended: Condition | None, detail: ReportedRisk | None) -> ConditionStatus:
-    """Whether a risk applies that has no verdict of its own, as in the older API: by its update's, else by the report.
+    """Returns whether a risk without a verdict of its own applies, as in the older API.
 
-    `detail`: what a preflight that is asked for and complete says of it; what ended ones said may be over.
+    The update's condition decides, else the report: `detail` is the report's entry while a requested preflight is
+    complete (None for ended preflights, whose findings may no longer hold).
     """
     if recommended is not None and recommended.status == "True":
         return "False"
@@ -298,9 +310,12 @@ def _unsaid(recommended: Condition | None, detail: ReportedRisk | None) -> Condi
 
 
 def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk | None:
-    """The first that carries its verdict, else the first: the older API has no conditions beside the update."""
-    there = [risk for risk in risks if risk is not None]
-    return next((risk for risk in there if risk.conditions), there[0] if there else None)
+    """Returns the first risk that carries its verdict, else the first.
+
+    The older API has conditions on the update only, and none on its risks.
+    """
+    present = [risk for risk in risks if risk is not None]
+    return next((risk for risk in present if risk.conditions), present[0] if present else None)
 
 
 _ORDER = {"True": 0, "Unknown": 1, "False": 2}
@@ -308,7 +323,7 @@ _SEVERITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
 
 
 def of_report(risk: ReportedRisk, report: Report, accepted: str | None = None) -> Risk:
-    """A risk of a report that no ClusterVersion carries; `accepted`: why, where it is."""
+    """Returns a report's risk that no ClusterVersion carries. `accepted` is why it is accepted, None if it is not."""
     return Risk(
         name=risk.name,
         applies="True" if risk.applies == "True" else "Unknown",
@@ -326,12 +341,12 @@ def of_report(risk: ReportedRisk, report: Report, accepted: str | None = None) -
 
 
 def ordered(risks: Iterable[Risk]) -> tuple[Risk, ...]:
-    """What stands in the way first, the gravest on top."""
+    """Returns the risks with those that block the update first, the most severe on top."""
     return tuple(sorted(risks, key=weight))
 
 
 def weight(risk: Risk) -> tuple[bool, int, int, str]:
-    """The order in which risks are shown: what stands in the way first, of that what applies, the gravest on top."""
+    """Returns the sort key of a risk: blocking risks first, among them those that apply, the most severe on top."""
     return risk.accepted, _ORDER[risk.applies], _SEVERITY.get(risk.severity, 1), risk.name
 
 
@@ -340,14 +355,14 @@ def _digest(image: str) -> str:
 
 
 def counts(risks: Iterable[Risk]) -> tuple[int, int, int]:
-    """How many apply, cannot be told, and are accepted (of those that apply or cannot be told)."""
-    there = [risk for risk in risks if risk.applies != "False"]
-    applying = sum(1 for risk in there if not risk.accepted and risk.applies == "True")
-    unknown = sum(1 for risk in there if not risk.accepted and risk.applies == "Unknown")
-    return applying, unknown, sum(1 for risk in there if risk.accepted)
+    """Returns how many risks apply, are unknown, and are accepted (of those that apply or are unknown)."""
+    relevant = [risk for risk in risks if risk.applies != "False"]
+    applying = sum(1 for risk in relevant if not risk.accepted and risk.applies == "True")
+    unknown = sum(1 for risk in relevant if not risk.accepted and risk.applies == "Unknown")
+    return applying, unknown, sum(1 for risk in relevant if risk.accepted)
 
 
 def not_recommended(updates: tuple[ConditionalUpdate, ...]) -> list[tuple[ConditionalUpdate, Condition]]:
-    """The conditional updates whose Recommended is there and not True, each with that condition."""
+    """Returns the conditional updates whose Recommended condition is present and not True, each with that condition."""
     pairs = ((update, find(update.conditions, "Recommended")) for update in updates)
     return [(update, condition) for update, condition in pairs if condition and condition.status != "True"]

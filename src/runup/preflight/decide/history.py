@@ -1,8 +1,8 @@
-"""ConfigMap `preflight-history`: the last five reports, the attempt that is going on, and when an update was asked for.
+"""ConfigMap `preflight-history`: the last five reports, the running attempt, and when an update was requested.
 
-One key a report, `<preflightID>.json`, whose value is the report as the target wrote it. A newer report of the same
-target (from the same source version) takes the place of the older one, so that five targets can be compared; what
-comes out is what `status` is built from after a restart, and what `runup preflight history` prints.
+Each report has one key, `<preflightID>.json`, whose value is the report as the target wrote it. A newer report of the
+same target (from the same source version) replaces the older one, so that five targets can be compared. After a restart
+`status` is built from this history, and `runup preflight history` prints it.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ UPDATE_ASKED_AT = "preflight.runup.dev/update-asked-at-generation"
 APP = {"app": "cluster-version-operator-preflight"}
 _GENERATION = Pattern(r"[0-9]{1,18}", re.ASCII)
 MAX_REPORTS = 5
-# The API server takes 1 MiB an object; keys, managed fields and annotations need room as well.
+# The API server accepts at most 1 MiB per object, including keys, managed fields and annotations.
 MAX_BYTES = 900 * 1024
 _MAX_FAILURE = 8192
-# Bytes of a text where all of them together are too many: the first that makes the reports fit.
+# Limits in bytes for each text of reports that do not fit: the first limit under which they fit is used.
 _TEXTS = (4000, 1000, 250)
 _FEW_CHECKS = 200
 
 
 class History(msgspec.Struct, frozen=True):
-    """What the ConfigMap holds. `reports` are the newest first.
+    """The content of the ConfigMap. `reports` are sorted with the newest first.
 
-    `update_asked_at` is the last generation of ClusterVersion that was seen to ask for the update under way; 0: none.
+    `update_asked_at` is the last generation of ClusterVersion that was seen to request the update in progress; 0: none.
     """
 
     attempt: Attempt | None = None
@@ -50,55 +50,61 @@ class History(msgspec.Struct, frozen=True):
 
 
 def read(config_map: ConfigMap | None) -> History:
-    """The history in `config_map`; what a new report would be refused for counts as absent: people may edit it."""
+    """Returns the history in `config_map`.
+
+    Entries that the report reader rejects are skipped, because people may edit them.
+    """
     if config_map is None:
         return History()
-    found = [report for key, value in config_map.data.items() if (report := _stored(key, value)) is not None]
+    stored_reports = [report for key, value in config_map.data.items() if (report := _stored(key, value)) is not None]
     annotations = config_map.metadata.annotations
     asked_at = annotations.get(UPDATE_ASKED_AT, "")
     return History(
         _attempt(annotations.get(ATTEMPT)),
-        _newest_first(found)[:MAX_REPORTS],
+        _newest_first(stored_reports)[:MAX_REPORTS],
         int(asked_at) if _GENERATION.fullmatch(asked_at) else 0,
     )
 
 
 def with_report(history: History, new: Report, *, even_if_only_newer: bool = False) -> History:
-    """`history` with `new` in the place of what it had for the same target and source.
+    """Returns `history` with `new` in place of the earlier report for the same target and source.
 
-    One that differs in nothing but times is not worth a write, except as the last of its preflight.
+    A report that differs only in its times is not written, except as the last one of its preflight.
     """
     kept = [old for old in history.reports if not _same_subject(old, new)]
     fitted = _fit([new, *kept])
-    # As it would be stored: what was cut to fit is no news every time that it is read.
-    told = next((report for report in fitted if _same_subject(report, new)), new)
-    if not even_if_only_newer and any(_same_subject(old, told) and same_findings(old, told) for old in history.reports):
+    # Compared as it would be stored: a report that was cut to fit is not a change each time it is read.
+    as_stored = next((report for report in fitted if _same_subject(report, new)), new)
+    if not even_if_only_newer and any(
+        _same_subject(old, as_stored) and same_findings(old, as_stored) for old in history.reports
+    ):
         return history
     return replace(history, reports=fitted)
 
 
 def with_attempt(history: History, attempt: Attempt | None) -> History:
-    """`history` with another attempt, or none. Why it failed has to fit an annotation."""
+    """Returns `history` with another attempt, or none. The reason of a failure is cut to fit an annotation."""
     if attempt is not None:
         attempt = replace(attempt, failure=cut(printable(attempt.failure), _MAX_FAILURE))
     return replace(history, attempt=attempt)
 
 
 def with_update_asked_at(history: History, generation: int) -> History:
-    """`history` with another generation that asked for the update under way, 0 where none is under way."""
+    """Returns `history` with another generation that requested the update in progress, 0 if none is in progress."""
     return replace(history, update_asked_at=generation)
 
 
 def same_findings(one: Report, other: Report) -> bool:
-    """Whether two reports differ in nothing but times."""
+    """Returns whether two reports differ only in their times."""
     return _timeless(one) == _timeless(other)
 
 
 def config_map(history: History, namespace: str) -> dict[str, Any]:
-    """The ConfigMap to apply."""
+    """Returns the ConfigMap to apply."""
     metadata: dict[str, Any] = {"name": NAME, "namespace": namespace, "labels": APP}
     annotations = {}
     if history.attempt is not None:
+        # Escaped, because `kubectl get -o yaml` fails on control characters.
         annotations[ATTEMPT] = encoded(codec.encode(history.attempt).decode())
     if history.update_asked_at:
         annotations[UPDATE_ASKED_AT] = str(history.update_asked_at)
@@ -109,7 +115,7 @@ def config_map(history: History, namespace: str) -> dict[str, Any]:
 
 
 def _stored(key: str, value: str) -> Report | None:
-    """A report under its own key, of an update from one release to another: what a running preflight's has to be."""
+    """Returns the report, or None if it is invalid, stored under another ID, or does not name two valid versions."""
     try:
         report = reports.read(value.encode("utf-8", "replace"))
     except BadReport:
@@ -120,27 +126,30 @@ def _stored(key: str, value: str) -> Report | None:
 
 
 def _attempt(text: str | None) -> Attempt | None:
+    """Returns the attempt in the annotation, or None if there is none or it is invalid."""
     if text is None:
         return None
     try:
-        found = codec.decode(Attempt, text)
+        attempt = codec.decode(Attempt, text)
     except codec.DecodeError:
         return None
-    # The ID becomes a folder's name; a time without a zone can be compared with none.
-    naive = found.started_time is not None and found.started_time.utcoffset() is None
-    return found if is_attempt_id(found.id) and not naive else None
+    # The ID becomes a folder's name, and a time without a zone cannot be compared with one that has a zone.
+    naive = attempt.started_time is not None and attempt.started_time.utcoffset() is None
+    return attempt if is_attempt_id(attempt.id) and not naive else None
 
 
 def _fit(found: list[Report]) -> tuple[Report, ...]:
-    """At most five, and no more bytes than a ConfigMap takes: first details go, then the oldest reports, then checks.
+    """Returns the newest five reports, reduced to what a ConfigMap can hold.
 
-    What is cut says how much is missing; risks never go, nor what they are called and whether they apply.
+    Details go first, then the oldest reports, then checks. Text that is cut says how much is missing. Risks are never
+    dropped, nor their names and whether they apply.
     """
     found = list(_newest_first(found))[:MAX_REPORTS]
     for limit in _TEXTS:
         if _size(found) <= MAX_BYTES:
             return tuple(found)
         found = [_slim(report, limit) for report in found]
+    # The newest report is never dropped: the status is built from it after a restart.
     while len(found) > 1 and _size(found) > MAX_BYTES:
         found.pop()
     if _size(found) > MAX_BYTES:
@@ -149,6 +158,7 @@ def _fit(found: list[Report]) -> tuple[Report, ...]:
 
 
 def _slim(report: Report, limit: int) -> Report:
+    """Returns the report without details of risks, and with texts cut to `limit` bytes."""
     return replace(
         report,
         message=_text(report.message, limit),

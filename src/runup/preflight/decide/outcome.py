@@ -1,7 +1,7 @@
-"""How an attempt stands, from all that is seen of it: pods, report, clock. Ordered rules; the first that fits wins.
+"""The state of an attempt, decided from its pods, its report and the clock by ordered rules: the first match wins.
 
-A failure is either over for good (`final`: the Deployment goes, only a new request starts another) or may heal (a
-registry that comes back, a report that is written anew).
+A failure is either final (`final`: the Deployment is deleted, and only a new request starts another attempt) or may
+recover, for example when a registry is reachable again or a report is rewritten.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from runup.preflight.decide import starting, workloads
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.report import Report
 
+# Three times the longest interval in which a target rewrites its report (control.target, Timing.latest_s).
 STALE_AFTER_S = 90.0
 MAX_OOM_KILLS = 3
 MAX_CRASHES = 3
@@ -28,7 +29,7 @@ _MAX_QUOTE = 300
 
 
 class State(Enum):
-    """Where an attempt is."""
+    """The phase of an attempt."""
 
     STARTING = "starting"
     CHECKING = "checking"
@@ -37,16 +38,16 @@ class State(Enum):
 
 
 class BadReportSeen(msgspec.Struct, frozen=True):
-    """A report that cannot be used, and why."""
+    """A report that cannot be used, with the reason."""
 
     reason: str
     message: str
 
 
 class ReportSeen(msgspec.Struct, frozen=True):
-    """What lies in the attempt's folder: a report, or why it is none. `read_at` is when the reader saw it.
+    """The report in the attempt's folder, or why it cannot be used. `read_at` is the time at which it was read.
 
-    `unchanged_s`: how long the reader has not seen it change, in seconds of the reader's own monotonic clock.
+    `unchanged_s`: seconds since the report last changed, measured with the reader's own monotonic clock.
     """
 
     preflight_id: str
@@ -56,7 +57,7 @@ class ReportSeen(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How it stands. `reason` is a condition's; `final` means that nothing heals it; `way_out` is what may be done."""
+    """The state of an attempt. `reason` is a condition's reason, `final` excludes recovery, `way_out` is the remedy."""
 
     state: State
     reason: str
@@ -66,12 +67,15 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def told(self) -> str:
-        """Message and way out."""
+        """The message followed by the remedy."""
         return f"{self.message}; {self.way_out}" if self.way_out else self.message
 
 
 class Tally(NamedTuple):
-    """How many risks of an update apply, cannot be told, and are accepted (of those that apply or cannot be told)."""
+    """The number of an update's risks that apply, are unknown, and are accepted (of those that apply or are unknown).
+
+    It includes the risks that no preflight found.
+    """
 
     applying: int
     unknown: int
@@ -79,11 +83,11 @@ class Tally(NamedTuple):
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """Everything that bears on the outcome.
+    """The observations that the outcome depends on.
 
-    `report` and `bad` are this attempt's own; `completed_before`: a complete report of it was seen once; `events` are
-    the namespace's warnings; `unchanged_s`: for how long the report has not been seen to change; `tally`: the risks of
-    the whole update, as they are going to be published, None: the report's own.
+    `report` and `bad` are this attempt's own. `completed_before`: a complete report of it was read once. `events` are
+    the namespace's warnings. `unchanged_s`: seconds since the report last changed. `tally` counts the risks of the
+    whole update, as they will be published; None: the report's own risks count.
     """
 
     attempt: Attempt
@@ -100,24 +104,24 @@ class Scene(msgspec.Struct, frozen=True):
 
     @property
     def stale(self) -> bool:
-        """Whether the report's heartbeat has stopped (decision D24)."""
+        """Reports whether the report's heartbeat has stopped (decision D24)."""
         return self.unchanged_s >= STALE_AFTER_S
 
     @property
     def restart_due(self) -> bool:
-        """Whether it stopped so long ago that waiting is over."""
+        """Reports whether the heartbeat stopped so long ago that the pod is to be restarted."""
         return self.unchanged_s >= max(self.timeout_s, STALE_AFTER_S)
 
     @property
     def until_stale_s(self) -> float:
-        """Seconds until one of the two changes, or until pods started meanwhile have had their time."""
+        """Seconds until `stale` or `restart_due` changes, or until newly started pods have used up their time limit."""
         limit = max(self.timeout_s, STALE_AFTER_S)
         steps = (STALE_AFTER_S - self.unchanged_s, limit - self.unchanged_s)
         return max(next((step for step in steps if step > 0), limit), 1.0)
 
     @property
     def hung(self) -> tuple[Pod, ...]:
-        """The pods that have had the whole time limit and said nothing in it."""
+        """The pods that have existed for the whole time limit without writing a report."""
         if not self.restart_due:
             return ()
         latest = self.now - timedelta(seconds=max(self.timeout_s, STALE_AFTER_S))
@@ -132,6 +136,7 @@ class Scene(msgspec.Struct, frozen=True):
     @property
     def container(self) -> ContainerStatus | None:
         """The target's container in the newest pod."""
+        # Several pods exist while one is replaced; only the newest tells about the current state.
         newest = sorted(self.pods, key=lambda pod: (str(pod.metadata.creation_timestamp or ""), pod.metadata.name))
         for pod in reversed(newest):
             for container in pod.status.container_statuses:
@@ -141,7 +146,7 @@ class Scene(msgspec.Struct, frozen=True):
 
     @property
     def deadline(self) -> datetime | None:
-        """When the first complete report is due; None before the Deployment is there."""
+        """The time at which the first complete report is due; None before the Deployment exists."""
         created = self.deployment.metadata.creation_timestamp if self.deployment else None
         return created + timedelta(seconds=self.timeout_s) if created else None
 
@@ -150,34 +155,35 @@ Rule = Callable[[Scene], Outcome | None]
 
 
 def outcome(scene: Scene) -> Outcome:
-    """The first rule's answer."""
+    """Returns the outcome of the first rule that matches."""
     for rule in RULES:
-        found = rule(scene)
-        if found is not None:
-            return found
+        matched = rule(scene)
+        if matched is not None:
+            return matched
     return Outcome(State.STARTING, "TargetStarting", "waiting for the target's first report")
 
 
 def not_written(words: str) -> Outcome:
-    """Nothing runs, since the API server does not take an object that is needed: `words` are which, and its own."""
+    """Returns the failure for an object that the API server rejects. `words` name the object and quote the server."""
     way_out = "it is tried again: change what refuses it (a quota, an admission rule, a right, a setting, a flag)"
     text = f"the API server does not take {starting.cut(words)}"
     return Outcome(State.FAILED, starting.FAILED_CREATE, text, way_out=way_out)
 
 
 def seen_report(attempt: Attempt, seen: ReportSeen | None) -> tuple[Report | None, BadReportSeen | None]:
-    """The report, if it is one of this attempt's, else why it is not used."""
+    """Returns the report if it belongs to this attempt, else the reason why it cannot be used."""
     if seen is None or seen.preflight_id != attempt.id:
         return None, None
     content = seen.content
     if isinstance(content, BadReportSeen):
         return None, content
+    # The target writes these itself, so they may be wrong or those of an earlier attempt.
     expected = (attempt.id, attempt.source_version, attempt.target_version)
-    found = (content.preflight_id, content.source_version, content.target_version)
-    if found == expected:
+    actual = (content.preflight_id, content.source_version, content.target_version)
+    if actual == expected:
         return content, None
     names = ("preflightID", "sourceVersion", "targetVersion")
-    wrong = ", ".join(f"{n} {f!r} instead of {e!r}" for n, f, e in zip(names, found, expected, strict=True) if f != e)
+    wrong = ", ".join(f"{n} {f!r} instead of {e!r}" for n, f, e in zip(names, actual, expected, strict=True) if f != e)
     return None, BadReportSeen("ReportMismatch", f"the report belongs to another preflight: {wrong}")
 
 
@@ -188,6 +194,7 @@ def _already_over(scene: Scene) -> Outcome | None:
 
 
 def _unsupported(scene: Scene) -> Outcome | None:
+    """Returns TargetUnsupported if the target's output says that it has no `preflight` command."""
     for text in _last_words(scene.container):
         if scene.report is None and "unknown command" in text and workloads.COMMAND in text:
             message = (
@@ -204,7 +211,9 @@ def _killed_for_memory(scene: Scene) -> Outcome | None:
     if container is None:
         return None
     ended = container.state.terminated or container.last_state.terminated
+    # `restartCount` does not yet count a container that has just terminated.
     kills = container.restart_count + (container.state.terminated is not None)
+    # A single kill may be caused by the node's own lack of memory; repeated ones mean that the limit is too low.
     if ended is None or ended.reason != "OOMKilled" or kills < MAX_OOM_KILLS:
         return None
     message = f"the target was killed for memory {kills} times"
@@ -213,10 +222,12 @@ def _killed_for_memory(scene: Scene) -> Outcome | None:
 
 
 def _too_late(scene: Scene) -> Outcome | None:
+    """Returns DeadlineExceeded if there is no complete report in time, with the cause that the other rules know."""
+    # A target that has completed once keeps its result, however long later evaluations take.
     done = scene.completed_before or (scene.report is not None and scene.report.execution_status == "completed")
     if done or scene.deadline is None or scene.now < scene.deadline:
         return None
-    detail = next((found.message for rule in _HEALING if (found := rule(scene)) is not None), "")
+    detail = next((cause.message for rule in _HEALING if (cause := rule(scene)) is not None), "")
     progress = f"; {counts(scene.report, scene.tally)}" if scene.report else ""
     message = f"no complete report within {scene.timeout_s:.0f} s{progress}{'; ' + detail if detail else ''}"
     way_out = f"ask again, or raise timeout in ConfigMap {workloads.SETTINGS_MAP}"
@@ -226,7 +237,7 @@ def _too_late(scene: Scene) -> Outcome | None:
 def _bad_report(scene: Scene) -> Outcome | None:
     if scene.bad is None:
         return None
-    # Only the release itself can write another report.
+    # The report is written by the target's image, so only another release can write a valid one.
     way_out = f"release {scene.attempt.target_version} has to mend that: choose another target, or clear the request"
     return Outcome(State.FAILED, scene.bad.reason, scene.bad.message, way_out=way_out)
 
@@ -242,14 +253,15 @@ def _not_started(scene: Scene) -> Outcome | None:
 
 
 def _not_starting(scene: Scene) -> Outcome | None:
-    found = starting.trouble(scene.deployment, scene.pods, scene.events, name=workloads.NAME, now=scene.now)
-    if found is None:
+    """Returns why no container runs: a rejected, unscheduled or failed pod, or one that takes long."""
+    trouble = starting.trouble(scene.deployment, scene.pods, scene.events, name=workloads.NAME, now=scene.now)
+    if trouble is None:
         return None
-    # One that only takes long says so until the first report; one that somebody refuses says that at any time.
-    if not found.failed and (scene.report is not None or scene.completed_before):
+    # Slowness is reported only until the first report; a rejection is reported at any time.
+    if not trouble.failed and (scene.report is not None or scene.completed_before):
         return None
-    state = State.FAILED if found.failed else State.STARTING
-    return Outcome(state, found.reason, found.message, way_out=found.way_out)
+    state = State.FAILED if trouble.failed else State.STARTING
+    return Outcome(state, trouble.reason, trouble.message, way_out=trouble.way_out)
 
 
 def _waiting(scene: Scene, reasons: tuple[str, ...], reason: str, text: str, way_out: str) -> Outcome | None:
@@ -297,7 +309,9 @@ def _reported(scene: Scene) -> Outcome | None:
     return Outcome(State.CHECKING, "ChecksRunning", counts(scene.report, scene.tally))
 
 
+# Rules whose failures may recover; `_too_late` quotes their message when the time limit is over.
 _HEALING: tuple[Rule, ...] = (_bad_report, _pull_failed, _not_started, _crashing, _not_starting, _reported_failure)
+# The order matters: final failures, then those that may recover, then a stopped heartbeat, then the report.
 RULES: tuple[Rule, ...] = (
     _already_over,
     _unsupported,
@@ -310,7 +324,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def counts(report: Report, tally: Tally | None = None) -> str:
-    """How far the checks are, and how many risks the update has: `tally`, else what the report itself says."""
+    """Returns a text with the progress of the checks and the number of risks, from `tally` or else from the report."""
     done = sum(1 for check in report.checks if check.result != "Skipped") if report.checks else 0
     skipped = len(report.checks) - done
     parts = [progress(report)]
@@ -319,7 +333,7 @@ def counts(report: Report, tally: Tally | None = None) -> str:
     reported = sum(1 for risk in report.risks if risk.applies == "True")
     applying, unknown, accepted = tally or Tally(reported, len(report.risks) - reported)
     if report.execution_status == "running" and not report.checks:
-        # Before anything was judged a number would be read as a result.
+        # Before any check was evaluated, a number would be read as a result.
         return parts[0]
     parts.append(f"{applying} {_plural(applying, 'risk applies', 'risks apply')}")
     if unknown:
@@ -330,7 +344,10 @@ def counts(report: Report, tally: Tally | None = None) -> str:
 
 
 def progress(report: Report) -> str:
-    """`4 of 7 checks done`, from the target's own message while it runs, since it alone knows how many there are."""
+    """Returns the progress, for example `4 of 7 checks done`.
+
+    While the target runs, this is the target's own message, since only the target knows how many checks there are.
+    """
     if report.execution_status == "running" and report.message:
         return report.message
     return f"{len(report.checks)} {_plural(len(report.checks), 'check', 'checks')} done"

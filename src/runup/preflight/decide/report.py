@@ -1,7 +1,7 @@
-"""The report, `preflight-v1-json`: the one thing that the target's process and the managing operator share.
+"""The report format `preflight-v1-json`: the only interface between the target's process and the managing operator.
 
-The target writes it (`encode`), the managing operator reads it as untrusted input (`read`), again when it lies in the
-history. Additive changes only: unknown fields are ignored, an unknown `format` is refused.
+The target writes a report (`encode`). The managing operator reads it as untrusted input (`read`), and reads it again
+from the history. The format changes by additions only: unknown fields are ignored, an unknown `format` is rejected.
 `docs/spec/preflight-v1.schema.json` is the same contract as a JSON Schema.
 """
 
@@ -23,30 +23,30 @@ from runup.release.decide import documentation
 
 FORMAT = "preflight-v1-json"
 FILE_NAME = "report.json"
-# The risk that stands for those that a list has no room for.
+# The risk that replaces those for which the list has no room.
 OMITTED = "PreflightRisksOmitted"
-# The reader's limits (decision D4). The API takes at most 200 risks an update and 500 in all.
+# The reader's limits (decision D4). The API allows at most 200 risks per update and 500 in all.
 MAX_BYTES = 1 << 20
 MAX_RISKS = 200
 MAX_NAME = 256
 MAX_URL = 2048
 MAX_CHECKS = 2000
 MAX_REASON = 1024
-# Containers of checks that one preflight may have, and the seconds that one of them may take.
+# Maximum number of check containers of a preflight, and the maximum seconds for one of them.
 MAX_CONTAINERS = 10
 MAX_CONTAINER_S = 300
 NAME = Pattern(r"[A-Z][A-Za-z0-9.-]*")
 URL = Pattern(r"https?://[!-~]+")
-# A preflight's ID is a folder's name and a ConfigMap's key; an image is a pull spec.
+# A preflight's ID is used as a folder's name and a ConfigMap's key; an image is a pull spec.
 ID = Pattern(r"[A-Za-z0-9._-]{0,200}")
 VERSION = Pattern(r"[!-~]{0,256}")
 IMAGE = Pattern(r"[!-~]{0,1024}")
-# A check's name and an image's in image-references.
+# The name of a check, and that of an image in image-references.
 TAG = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _TIMES = ("started_time", "completion_time", "observed_time", "heartbeat_time")
-# What is quoted of somebody else's text in an error.
+# Characters of untrusted text that an error message quotes.
 _MAX_ECHO = 100
-# A host that every version of every URL parser reads alike: a name or an address of version 4, or one of 6 in brackets.
+# A host that all URL parsers read alike: a name, an IPv4 address, or an IPv6 address in brackets.
 _HOST = Pattern(r"https?://(?:[^/?#@]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|$)")
 
 CheckResult = Literal["Clear", "Applies", "Unknown", "Skipped"]
@@ -131,26 +131,27 @@ class Report(Wire, frozen=True, kw_only=True):
 
 
 class BadReport(Terminal):
-    """The report cannot be used; `reason` says why in a word, the message in a sentence."""
+    """The report cannot be used: `reason` is a CamelCase word, the message a sentence."""
 
 
 def encode(report: Report) -> bytes:
-    """The report as it is written to the volume, or into a ConfigMap that people print."""
+    """Returns the report as it is written to the volume, or into a ConfigMap that people print."""
     return encoded(codec.encode(report).decode()).encode() + b"\n"
 
 
 def is_url(text: str) -> bool:
-    """Whether ClusterVersion takes `text` as a risk's url (format `uri`), and a reader can go there."""
+    """Returns whether ClusterVersion accepts `text` as a risk's url (format `uri`), and a browser can open it."""
     if len(text) > MAX_URL or not URL.fullmatch(text) or not _HOST.match(text):
         return False
     return is_uri(text)
 
 
 def read(data: bytes) -> Report:
-    """The report in `data`, every limit checked; raises BadReport."""
+    """Returns the report in `data` after checking every limit. Raises BadReport if it cannot be used."""
     if len(data) > MAX_BYTES:
         raise BadReport(f"the report has {len(data)} bytes; at most {MAX_BYTES} are read", reason="ReportTooLarge")
     try:
+        # The format is checked first: another version's report may not fit the types at all.
         head = msgspec.json.decode(data, type=dict)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadReport(f"the report is not a JSON object: {_said(error)}", reason="ReportInvalid") from error
@@ -168,13 +169,16 @@ def read(data: bytes) -> Report:
 
 
 def _in_utc(report: Report) -> Report:
-    """A target may write its times with another offset; whatever is printed of them says UTC."""
+    """Returns the report with all times in UTC, since a target may write another offset.
+
+    Raises BadReport if a time is out of range in UTC.
+    """
     times = {name: getattr(report, name) for name in _TIMES}
     try:
-        told = {name: time and time.astimezone(UTC) for name, time in times.items()}
+        utc_times = {name: time and time.astimezone(UTC) for name, time in times.items()}
     except OverflowError as error:  # in UTC it is before the year 1, or after 9999
         raise BadReport("a time of the report is out of range", reason="ReportInvalid") from error
-    return msgspec.structs.replace(report, **told)
+    return msgspec.structs.replace(report, **utc_times)
 
 
 def _check(report: Report) -> None:
@@ -186,22 +190,26 @@ def _check(report: Report) -> None:
             f"the report has {len(report.risks)} risks; an update can carry {MAX_RISKS}", reason="TooManyRisks"
         )
     _check_containers(report.containers)
-    seen: set[str] = set()
+    risk_names: set[str] = set()
     for risk in report.risks:
         _check_risk(risk)
-        if risk.name in seen:
+        if risk.name in risk_names:
             raise BadReport(f"risk {risk.name} is reported twice", reason="DuplicateRisk")
-        seen.add(risk.name)
+        risk_names.add(risk.name)
 
 
 def _check_head(report: Report) -> None:
-    """What names the preflight ends up in keys and in lists of releases."""
+    """Checks times, identifiers and counters, which end up in ConfigMap keys and in lists of releases.
+
+    Raises BadReport for the first that is invalid.
+    """
     for name, time in (
         ("startedTime", report.started_time),
         ("completionTime", report.completion_time),
         ("observedTime", report.observed_time),
         ("heartbeatTime", report.heartbeat_time),
     ):
+        # Times without a zone cannot be compared with the operator's times, which are UTC.
         if time is not None and time.utcoffset() is None:
             raise BadReport(f"the report's {name} has no time zone", reason="ReportInvalid")
     for name, text, pattern in (
@@ -233,11 +241,11 @@ def _check_containers(containers: tuple[ReportedContainer, ...]) -> None:
     for each in containers:
         for what, text in (("check", each.check), ("image", each.image)):
             if not TAG.fullmatch(text):
-                said = f"a container's {what} {_echo(text)} does not match ^{TAG.pattern}$"
-                raise BadReport(said, reason="ReportInvalid")
+                problem = f"a container's {what} {_echo(text)} does not match ^{TAG.pattern}$"
+                raise BadReport(problem, reason="ReportInvalid")
         if not 1 <= each.timeout_seconds <= MAX_CONTAINER_S or each.run < 1:
-            said = f"the container of {each.check} wants run {each.run} within {each.timeout_seconds} s"
-            raise BadReport(f"{said}; runs count from 1, and have 1 to {MAX_CONTAINER_S} s", reason="ReportInvalid")
+            problem = f"the container of {each.check} wants run {each.run} within {each.timeout_seconds} s"
+            raise BadReport(f"{problem}; runs count from 1, and have 1 to {MAX_CONTAINER_S} s", reason="ReportInvalid")
 
 
 def _check_risk(risk: ReportedRisk) -> None:
@@ -259,11 +267,11 @@ def _check_risk(risk: ReportedRisk) -> None:
 
 
 def _echo(value: object) -> str:
-    """As much of `value` as tells its author which one it is."""
+    """Returns the beginning of `value`, enough for its author to recognise it."""
     text = repr(value)
     return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}... ({len(text)} characters)"
 
 
 def _said(error: Exception) -> str:
-    """A decoder quotes what it read, names of members among it."""
+    """Returns a decoder's message, cut and made printable: it quotes untrusted input, such as names of members."""
     return cut(printable(str(error)), 4 * _MAX_ECHO)

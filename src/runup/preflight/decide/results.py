@@ -1,7 +1,7 @@
-"""What a preflight found -> the risks of one update, as ClusterVersion carries them.
+"""Converts a preflight's report into the risks of one update, as ClusterVersion carries them.
 
-This module alone writes the prefix `Preflight=<version>: `. Nobody reads it back: which risk counts for which target
-is decided by the candidate that carries it.
+This module alone writes the prefix `Preflight=<version>: `. Nothing parses it: the candidate that carries a risk
+decides for which target the risk counts.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.preflight.decide.report import OMITTED, Report, ReportedRisk
 from runup.release.decide import documentation
 
-# What stands for the risks that an update has no room for: a preflight's among them, or the update service's alone.
+# The risks that replace those for which an update has no room: a preflight's, or only the update service's.
 OTHERS_OMITTED = "UpdateRisksOmitted"
 OMISSIONS = (OMITTED, OTHERS_OMITTED)
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """A target that a preflight looked at.
+    """A target that a preflight has checked.
 
-    `running`, `stale` and `failed` say why what was found may not be all there is. `ended`: nobody looks any more, so
-    that what was found only informs. `waits`: an update waits for what runs or is stale, as its time is not over.
+    `running`, `stale` and `failed` say why the findings may be incomplete. `ended`: the preflight is over, so that its
+    findings only inform. `waits`: an update waits for a running or stale preflight, because its time limit is not over.
     """
 
     release: Release
@@ -54,21 +54,21 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def judged_risks(checked: Checked) -> tuple[JudgedRisk, ...]:
-    """The risks of going to the checked release, by name; how many of them an update can carry is told elsewhere."""
-    found = [_reported(risk, checked) for risk in (checked.report.risks if checked.report else ())]
-    found.extend(_standing_for(checked))
-    return tuple(sorted(found, key=lambda risk: risk.name))
+    """Returns the risks of updating to the checked release, by name. The limit on their number is applied elsewhere."""
+    risks = [_reported(risk, checked) for risk in (checked.report.risks if checked.report else ())]
+    risks.extend(_standing_for(checked))
+    return tuple(sorted(risks, key=lambda risk: risk.name))
 
 
 def path_not_offered(release: Release, source_version: str, *, holds_up: bool = True) -> JudgedRisk:
-    """The risk of a hop that the update service does not offer: no preflight's findings outweigh it."""
+    """Returns the risk of an update that the update service does not offer; preflight findings do not outweigh it."""
     text = f"The update service does not offer an update from {source_version} to {release.version or release.image}."
     risk = _risk(NOT_OFFERED, text, release.version, "")
     return JudgedRisk(risk, _applies("True", VALIDATION, text), from_preflight=True, holds_up=holds_up)
 
 
 def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tuple[JudgedRisk, ...]:
-    """`risks` whose links to pages below one of `bases` lead to the same pages below `to`, where that is known."""
+    """Returns `risks` with links below one of `bases` moved to the same page below `to`; unchanged if `to` is empty."""
     among = tuple(bases)
     return tuple(_linked(risk, documentation.moved(risk.risk.url, among, to)) if to else risk for risk in risks)
 
@@ -78,7 +78,7 @@ def _linked(risk: JudgedRisk, url: str) -> JudgedRisk:
 
 
 def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
-    """The one risk that stands for those which an update has no room for; `text` counts them."""
+    """Returns the one risk that replaces those for which an update has no room; `text` says how many."""
     verdict = _applies(status, VALIDATION if status == "True" else PARTIAL, text)
     if from_preflight:
         return JudgedRisk(_risk(OMITTED, text, target, ""), verdict, from_preflight=True)
@@ -89,14 +89,15 @@ def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: 
 def _reported(risk: ReportedRisk, checked: Checked) -> JudgedRisk:
     base = checked.report.documentation_base if checked.report else ""
     url = risk.url or documentation.page(risk.name, base)
-    found = _risk(risk.name, risk.message, checked.release.version, url)
-    omitted_there = checked.report.risks_omitted if checked.report and risk.name == OMITTED else 1
+    published = _risk(risk.name, risk.message, checked.release.version, url)
+    stands_for = checked.report.risks_omitted if checked.report and risk.name == OMITTED else 1
     return JudgedRisk(
-        found,
+        published,
         _verdict(risk, checked),
         from_preflight=True,
+        # Findings of an ended preflight only inform, and so do stale ones after the time limit (decision D24).
         holds_up=not checked.ended and (checked.waits or not checked.stale),
-        stands_for=omitted_there,
+        stands_for=stands_for,
     )
 
 
@@ -126,7 +127,7 @@ def _when(report: Report | None) -> str:
 
 
 def _standing_for(checked: Checked) -> list[JudgedRisk]:
-    """The risks that stand for what is not known yet, or could not be found out."""
+    """Returns the risks that represent what is not known yet, or could not be determined."""
     if checked.stale:
         return [_special(INCOMPLETE, STALE, checked.stale, checked, holds_up=checked.waits)]
     if checked.failed:
@@ -142,7 +143,9 @@ def _standing_for(checked: Checked) -> list[JudgedRisk]:
 
 
 def _not_told(report: Report | None) -> str:
+    """Returns a text that names the Unknown checks, if no risk of the report is Unknown itself."""
     unknown = [check.name for check in report.checks if check.result == "Unknown"] if report else []
+    # If a risk is Unknown already, it blocks the update by itself.
     if report and unknown and all(risk.applies == "True" for risk in report.risks):
         return f"Could not be told: {', '.join(unknown)}."
     return ""
@@ -166,9 +169,10 @@ def _risk(name: str, message: str, target: str, url: str) -> ConditionalUpdateRi
 
 
 def _url(name: str, url: str) -> str:
-    """`url` where the API would take it, else the page of our documentation for that risk."""
+    """Returns `url` if the API would accept it, else the page of our documentation for that risk."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return documentation.page(name)
+    # The API server would reject the whole status because of one invalid url.
     return url if parts.scheme in ("http", "https") and parts.netloc and " " not in url else documentation.page(name)

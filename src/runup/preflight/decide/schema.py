@@ -1,7 +1,7 @@
-"""The report's format as a JSON Schema, out of the types that read and write it.
+"""The report format as a JSON Schema, generated from the types that read and write it.
 
-`docs/spec/preflight-v1.schema.json` is this, checked in; a test compares them. `tools/report_schema.py` writes it.
-What a schema cannot say (names are unique, at most 1 MiB) stands in `docs/spec/preflight-v1.md`.
+`docs/spec/preflight-v1.schema.json` is the checked-in copy, which a test compares. `tools/report_schema.py` writes it.
+What a schema cannot express (unique names, at most 1 MiB) is described in `docs/spec/preflight-v1.md`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ID = "https://docs.runup.example/spec/preflight-v1.schema.json"
 
 
 def report_schema() -> dict[str, Any]:
-    """JSON Schema, draft 2020-12. Unknown members are allowed: a reader ignores them."""
+    """Returns the JSON Schema (draft 2020-12). Unknown members are allowed, because a reader ignores them."""
     (root,), components = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
     definitions = {name: components[name] for name in sorted(components)}
     definitions["Report"]["properties"]["format"] = {"const": FORMAT}

@@ -1,8 +1,8 @@
-"""How an administrator wants preflights to run: ConfigMap `cluster-version-operator-preflight-config` (decision D25).
+"""The administrator's settings for preflights: ConfigMap `cluster-version-operator-preflight-config` (decision D25).
 
-In: the ConfigMap, if there is one, and the defaults that the operator's flags give. Out: the workplace, and one
-sentence for each key that cannot be used: its default counts then. What is taken here the API server takes too, so
-that no setting keeps the Deployment from being written.
+In: the ConfigMap, if there is one, and the defaults from the operator's flags. Out: the workplace, and one sentence for
+each key that cannot be used, for which the default is kept. Only values that the API server accepts are taken, so that
+no setting keeps the Deployment from being written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from runup.release.decide import documentation
 
 CONDITION = "PreflightSettingsInvalid"
 REASON = "InvalidSettings"
-# Below, not even an image is pulled; above, nobody remembers what was asked for.
+# Below 30 s not even an image is pulled; above a day nobody remembers the request.
 MIN_TIMEOUT_S, MAX_TIMEOUT_S = 30, 24 * 3600
 _MIN_MEMORY = Decimal(1024 * 1024)
 _SHOWN = 60
@@ -39,19 +39,19 @@ _LABEL_VALUE = re.compile(rf"({_LABEL_NAME})?")
 
 
 class Unusable(ValueError):
-    """A value that cannot be used; the text says what one would look like."""
+    """A value that cannot be used; the text says what a valid one looks like."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`unusable` has a sentence for each key that was not taken."""
+    """The settings in effect. `unusable` has one sentence for each key that was not taken."""
 
     place: Workplace
     unusable: tuple[str, ...] = ()
 
 
 def read(config_map: ConfigMap | None, defaults: Workplace) -> Settings:
-    """What holds now."""
+    """Returns the settings in effect."""
     if config_map is None:
         return Settings(defaults)
     place, unusable = defaults, []
@@ -70,7 +70,7 @@ def read(config_map: ConfigMap | None, defaults: Workplace) -> Settings:
 
 
 def condition(unusable: tuple[str, ...], namespace: str) -> Condition | None:
-    """PreflightSettingsInvalid=True, which names every key; None where all is well."""
+    """Returns PreflightSettingsInvalid=True, which names every unusable key, or None if there are none."""
     if not unusable:
         return None
     text = f"ConfigMap {namespace}/{SETTINGS_MAP}: {'; '.join(unusable)}."
@@ -78,7 +78,7 @@ def condition(unusable: tuple[str, ...], namespace: str) -> Condition | None:
 
 
 def _quantity(field: str) -> Callable[[Workplace, str], Workplace]:
-    """`500m`, `512Mi`: above nothing, and memory in bytes that a process can live in."""
+    """Returns a reader for a quantity such as `500m` or `512Mi`: positive, and for memory at least 1 MiB."""
 
     def taken(place: Workplace, text: str) -> Workplace:
         try:
@@ -106,7 +106,7 @@ def _timeout(place: Workplace, text: str) -> Workplace:
 
 
 class _Strict(Wire, frozen=True, forbid_unknown_fields=True):
-    """A typo must not make it another setting."""
+    """A Pod's field type that rejects unknown fields, so that a typo is reported and not ignored."""
 
 
 class _Toleration(_Strict, frozen=True):
@@ -148,8 +148,8 @@ class _Affinity(_Strict, frozen=True):
 
 
 def _tolerations(place: Workplace, text: str) -> Workplace:
-    found = _yaml(text, tuple[_Toleration, ...], "a list of tolerations, as a pod has them")
-    for each in found:
+    tolerations = _yaml(text, tuple[_Toleration, ...], "a list of tolerations, as a pod has them")
+    for each in tolerations:
         if each.key and not _LABEL_KEY.fullmatch(each.key):
             raise Unusable(f"has the key {_quoted(each.key)}, which no taint can have")
         if not each.key and each.operator != "Exists":
@@ -158,21 +158,26 @@ def _tolerations(place: Workplace, text: str) -> Workplace:
             raise Unusable(f"has a value beside operator Exists, for {each.key or 'all keys'}")
         if not _LABEL_VALUE.fullmatch(each.value):
             raise Unusable(f"has the value {_quoted(each.value)}, which no taint can have")
+        # The API server's own rule for tolerations (k8s.io/kubernetes/pkg/apis/core/validation).
         if each.toleration_seconds is not None and each.effect != "NoExecute":
             raise Unusable("has tolerationSeconds beside another effect than NoExecute")
-    return replace(place, tolerations=tuple(codec.to_dict(each) for each in found))
+    return replace(place, tolerations=tuple(codec.to_dict(each) for each in tolerations))
 
 
 def _affinity(place: Workplace, text: str) -> Workplace:
-    found = _yaml(text, _Affinity, "an affinity with nodeAffinity, as a pod has it").node_affinity
-    terms = [*(found.required.node_selector_terms if found.required else ()), *(p.preference for p in found.preferred)]
-    if (found.required and not found.required.node_selector_terms) or not all(t.match_expressions for t in terms):
+    affinity = _yaml(text, _Affinity, "an affinity with nodeAffinity, as a pod has it").node_affinity
+    terms = [
+        *(affinity.required.node_selector_terms if affinity.required else ()),
+        *(p.preference for p in affinity.preferred),
+    ]
+    if (affinity.required and not affinity.required.node_selector_terms) or not all(t.match_expressions for t in terms):
         raise Unusable("has a term without matchExpressions, which no node fits")
     for requirement in (each for term in terms for each in term.match_expressions):
         _check_requirement(requirement)
-    if any(not 1 <= each.weight <= 100 for each in found.preferred):
+    # The API server's own limits for preferred scheduling terms.
+    if any(not 1 <= each.weight <= 100 for each in affinity.preferred):
         raise Unusable("has a weight that is not between 1 and 100")
-    return replace(place, node_affinity=codec.to_dict(found))
+    return replace(place, node_affinity=codec.to_dict(affinity))
 
 
 def _check_requirement(found: _Requirement) -> None:
@@ -191,6 +196,7 @@ def _check_requirement(found: _Requirement) -> None:
 
 
 def _yaml(text: str, kind: Any, what: str) -> Any:
+    """Returns the YAML text as a `kind`. Raises Unusable, which says that it is not `what`."""
     try:
         return msgspec.convert(kyaml.load(text.encode(), name="value"), kind)
     except (kyaml.YamlError, msgspec.ValidationError) as error:
@@ -246,21 +252,24 @@ KEYS: Mapping[str, Callable[[Workplace, str], Workplace]] = {
 
 
 def _fitting(place: Workplace, defaults: Workplace) -> tuple[Workplace, tuple[str, ...]]:
-    """A request above its limit is refused by the API server: both go back to their defaults."""
-    told = []
+    """Returns the workplace with the default quantities wherever a request exceeds its limit, and a sentence for each.
+
+    The API server rejects a request above its limit.
+    """
+    problems = []
     quantities = place.quantities
     for name in ("cpu", "memory"):
         request, limit = getattr(quantities, f"{name}_request"), getattr(quantities, f"{name}_limit")
         if _number(request) > _number(limit):
-            told.append(f"{name}Request {request} is more than {name}Limit {limit}; the defaults are used")
+            problems.append(f"{name}Request {request} is more than {name}Limit {limit}; the defaults are used")
             own = defaults.quantities
             fields = {field: getattr(own, field) for field in (f"{name}_request", f"{name}_limit")}
             quantities = replace(quantities, **fields)
-    return replace(place, quantities=quantities), tuple(told)
+    return replace(place, quantities=quantities), tuple(problems)
 
 
 def _number(text: str) -> Decimal:
-    """What a flag says is not read here; the API server says what is wrong with it."""
+    """Returns the quantity as a number, or 0 if it is invalid: the API server reports an invalid flag."""
     try:
         return parse_quantity(text)
     except QuantityError:

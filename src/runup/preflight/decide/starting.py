@@ -1,10 +1,10 @@
-"""Why a target does not start, in the words of whoever keeps it from starting: ReplicaSet, scheduler, kubelet.
+"""Finds out why a target does not start, in the words of the component that prevents it.
 
-In: the Deployment, its pods, the Warning events of the namespace. Out: a reason and those words, or nothing. What
-Kubernetes writes where: a pod that may not be created (quota, admission, a missing account) is condition ReplicaFailure
-of the ReplicaSet, which the Deployment repeats; a pod that no node takes is condition PodScheduled; one that its node
-refuses or throws out is phase Failed with a reason; a volume that cannot be mounted is an event alone. An image that
-cannot be pulled and a container that cannot be made are states of the container, which `outcome` reads.
+In: the Deployment, its pods, the Warning events of the namespace. Out: a reason and those words, or nothing. Where
+Kubernetes reports what: a pod that may not be created (quota, admission, a missing account) is condition ReplicaFailure
+of the ReplicaSet, which the Deployment repeats; a pod that no node accepts is condition PodScheduled; one that its node
+rejects or evicts has phase Failed with a reason; a volume that cannot be mounted is reported by an event only. An image
+that cannot be pulled and a container that cannot be created are states of the container, which `outcome` reads.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from kubekit.api.core_v1 import Event, Pod
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.lang.pattern import Pattern
 
-# Mounts and sandboxes often succeed at the second try; a pod that takes longer than this says why.
+# Seconds: mounts and sandboxes often succeed at the second try, so only longer waits are reported.
 PATIENCE_S = 5.0
 REASON = Pattern(r"[A-Za-z]([A-Za-z0-9_]{0,99})")
 PENDING, FAILED_CREATE, UNSCHEDULABLE, POD_FAILED = "TargetPending", "FailedCreate", "Unschedulable", "PodFailed"
-# Told by conditions and states already, in better words.
+# Events that conditions and container states report already, in better words.
 _TOLD_ELSEWHERE = frozenset({"FailedScheduling", "Failed", "BackOff", "InspectFailed", "Unhealthy"})
 _MAX_WORDS = 600
 _OVER = ("Failed", "Succeeded")
 
 
 class Trouble(msgspec.Struct, frozen=True):
-    """`failed`: somebody said why; otherwise it only takes long."""
+    """A reason why the target does not run. `failed`: a component reported an error; otherwise it only takes long."""
 
     reason: str
     message: str
@@ -41,7 +41,7 @@ class Trouble(msgspec.Struct, frozen=True):
 def trouble(
     deployment: Deployment | None, pods: Sequence[Pod], events: Iterable[Event], *, name: str, now: datetime
 ) -> Trouble | None:
-    """What keeps Deployment `name` from having a running pod; None where nothing does, or nothing is known yet."""
+    """Returns what keeps Deployment `name` from having a running pod; None if nothing does, or nothing is known yet."""
     if deployment is None:
         return None
     pod = active_pod(pods)
@@ -53,19 +53,19 @@ def trouble(
 
 
 def look_again_s(deployment: Deployment | None, pods: Sequence[Pod], now: datetime) -> float | None:
-    """Seconds until waiting becomes worth a word; None where it is, or nothing waits."""
+    """Returns the seconds until a waiting pod is worth reporting; None if it is already, or nothing waits."""
     pod = active_pod(pods)
     waiting = deployment if pod is None else pod
     if waiting is None or (pod is not None and _has_begun(pod)):
         return None
-    left = PATIENCE_S - _age_s(waiting, now)
-    return left if left > 0 else None
+    remaining_s = PATIENCE_S - _age_s(waiting, now)
+    return remaining_s if remaining_s > 0 else None
 
 
 def active_pod(pods: Iterable[Pod]) -> Pod | None:
-    """The newest pod that runs or will."""
-    found = [pod for pod in pods if pod.status.phase not in _OVER and pod.metadata.deletion_timestamp is None]
-    return max(found, key=_made, default=None)
+    """Returns the newest pod that runs or will run, or None."""
+    active = [pod for pod in pods if pod.status.phase not in _OVER and pod.metadata.deletion_timestamp is None]
+    return max(active, key=_made, default=None)
 
 
 def _made(pod: Pod) -> tuple[str, str]:
@@ -78,7 +78,7 @@ def _age_s(obj: Deployment | Pod, now: datetime) -> float:
 
 
 def _has_begun(pod: Pod) -> bool:
-    """Whether its container runs, has run, or waits for a reason that the kubelet gives itself."""
+    """Returns whether the pod's container runs, has run, or waits for a reason that the kubelet reports itself."""
     states = [status.state for status in pod.status.container_statuses]
     if any(status.restart_count or status.last_state.terminated for status in pod.status.container_statuses):
         return True
@@ -92,17 +92,19 @@ _BEING_MADE = ("", "ContainerCreating", "PodInitializing")
 
 
 def _not_created(deployment: Deployment) -> Trouble | None:
+    """Returns the trouble from the Deployment's conditions if its pod or ReplicaSet could not be created."""
     conditions = deployment.status.conditions
-    told = find(conditions, "ReplicaFailure")
-    if told is None or told.status != "True":
-        told = find(conditions, "Progressing")
+    failure = find(conditions, "ReplicaFailure")
+    if failure is None or failure.status != "True":
+        failure = find(conditions, "Progressing")
         # pkg/controller/deployment/util: not even the ReplicaSet could be created.
-        if told is None or told.status != "False" or told.reason != "ReplicaSetCreateError":
+        if failure is None or failure.status != "False" or failure.reason != "ReplicaSetCreateError":
             return None
-    return _refused(told.reason, told.message)
+    return _refused(failure.reason, failure.message)
 
 
 def _refused(reason: str, words: str) -> Trouble:
+    """Returns the trouble of a pod that could not be created, in the words of whoever rejected it."""
     return Trouble(
         reason if REASON.fullmatch(reason) else FAILED_CREATE,
         f"the target's pod could not be created: {cut(words)}",
@@ -111,17 +113,17 @@ def _refused(reason: str, words: str) -> Trouble:
 
 
 def _thrown_out(pods: Iterable[Pod]) -> Trouble | None:
-    """The newest pod that its node refused or ended, where no other took its place."""
-    over = [pod for pod in pods if pod.status.phase == "Failed" and pod.metadata.deletion_timestamp is None]
-    pod = max(over, key=_made, default=None)
+    """Returns the trouble of the newest pod that its node rejected or ended, if no other pod has replaced it."""
+    failed_pods = [pod for pod in pods if pod.status.phase == "Failed" and pod.metadata.deletion_timestamp is None]
+    pod = max(failed_pods, key=_made, default=None)
     if pod is None:
         return None
-    said = pod.status
-    reason = said.reason if REASON.fullmatch(said.reason) else POD_FAILED
+    pod_status = pod.status
+    reason = pod_status.reason if REASON.fullmatch(pod_status.reason) else POD_FAILED
     node = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
     return Trouble(
         reason,
-        f"the target's pod failed{node} ({reason}): {cut(said.message)}",
+        f"the target's pod failed{node} ({reason}): {cut(pod_status.message)}",
         "it is made again: give the node room, or lower what the preflight asks for",
     )
 
@@ -129,7 +131,7 @@ def _thrown_out(pods: Iterable[Pod]) -> Trouble | None:
 def _no_pod(
     deployment: Deployment, pods: Sequence[Pod], events: Iterable[Event], name: str, now: datetime
 ) -> Trouble | None:
-    """Where the Deployment repeats nothing, the ReplicaSet's own events do."""
+    """Returns the trouble of a Deployment without pods, from its ReplicaSet's events or from how long it has waited."""
     if pods:
         return None
     created = deployment.metadata.creation_timestamp
@@ -138,6 +140,7 @@ def _no_pod(
         for event in events
         if (event.involved_object.kind, event.reason) == ("ReplicaSet", FAILED_CREATE)
         and event.involved_object.name.startswith(f"{name}-")
+        # Events of an earlier Deployment of the same name are kept for an hour; they do not count.
         and (created is None or event.seen_at is None or event.seen_at >= created)
     ]
     if refusals:
@@ -150,27 +153,28 @@ def _no_pod(
 
 
 def _not_scheduled(pod: Pod) -> Trouble | None:
-    told = find(pod.status.conditions, "PodScheduled")
-    if told is None or told.status != "False" or told.reason != UNSCHEDULABLE:
+    scheduled = find(pod.status.conditions, "PodScheduled")
+    if scheduled is None or scheduled.status != "False" or scheduled.reason != UNSCHEDULABLE:
         return None
     return Trouble(
         UNSCHEDULABLE,
-        f"no node takes the target's pod: {cut(told.message)}",
+        f"no node takes the target's pod: {cut(scheduled.message)}",
         "it is tried again: make room on the operator's node, or change what the preflight asks for and tolerates",
     )
 
 
 def _not_set_up(pod: Pod, events: Iterable[Event], now: datetime) -> Trouble | None:
+    """Returns the trouble of a scheduled pod without a started container, from its events or how long it has waited."""
     if _age_s(pod, now) < PATIENCE_S:
         return None
-    about = [
+    pod_events = [
         event
         for event in events
         if event.involved_object.uid == pod.metadata.uid and event.reason not in _TOLD_ELSEWHERE and event.reason
     ]
     where = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
-    if about:
-        last = max(about, key=_when)
+    if pod_events:
+        last = max(pod_events, key=_when)
         reason = last.reason if REASON.fullmatch(last.reason) else POD_FAILED
         text = f"the target's pod cannot be set up{where} ({reason}): {cut(last.message)}"
         return Trouble(reason, text, "it is tried again: see the events of the pod")
@@ -185,6 +189,6 @@ def _when(event: Event) -> tuple[str, str]:
 
 
 def cut(words: str) -> str:
-    """One line; the beginning says what it is about."""
+    """Returns the text on one line, cut at the end, since the beginning names the subject."""
     words = " ".join(words.split()).rstrip(".")
     return words if len(words) <= _MAX_WORDS else f"{words[:_MAX_WORDS]}..."

@@ -1,6 +1,6 @@
-"""What is due next for the preflight's Deployment: a table over everything that is seen.
+"""The next step for the preflight's Deployment, as a table over everything that is observed.
 
-The test walks the whole product of the four axes, so a situation that nobody thought of shows as a missing row.
+A test walks the whole product of the four axes, so that a missing row shows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Trust(Enum):
 
 
 class Seen(NamedTuple):
-    """Where we are. `over`: this attempt has failed for good."""
+    """The observed situation. `over`: this attempt has failed for good."""
 
     wanted: bool
     deployed: Deployed
@@ -36,7 +36,7 @@ class Seen(NamedTuple):
 
 
 class Step(Enum):
-    """What is to be done."""
+    """The action to take."""
 
     NOTHING = "nothing"
     VERIFY = "verify the signature"
@@ -56,10 +56,11 @@ _WHEN_OVER = {
     Deployed.OTHER: Step.STOP,
     Deployed.GOING: Step.AWAIT_GONE,
 }
+# Without a request nothing is held: only what is left over is deleted.
 _UNWANTED = _WHEN_OVER | {Deployed.NONE: Step.NOTHING}
 
 STEPS: dict[Seen, Step] = (
-    # Once it runs it was trusted: a store of signatures that fails later stops nothing.
+    # A running target was verified before; a signature store that fails later does not stop it.
     {Seen(True, deployed, trust, over=False): step for deployed, step in _WHILE_WANTED.items() for trust in Trust}
     | {Seen(True, Deployed.NONE, trust, over=False): step for trust, step in _START.items()}
     | {Seen(True, deployed, trust, over=True): step for deployed, step in _WHEN_OVER.items() for trust in Trust}

@@ -1,8 +1,8 @@
-"""The preflight's Deployment as it should be.
+"""The preflight's Deployment in its wanted state.
 
-The target's image, pinned by digest, runs with as little as it needs: its own attempt's folder of the node whose
-reports we read and an empty /tmp, no privileges, small requests and limits. The scheduler places it, so that quotas,
-room and preemption have their say; an affinity leaves it one node to choose.
+The target's image, pinned by digest, runs with minimal access: its own attempt's folder on the node whose reports the
+operator reads, an empty /tmp, no added privileges, small requests and limits. The scheduler places it, so that quotas,
+capacity and preemption apply; an affinity restricts it to one node.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ TARGET_LABEL = "preflight-target"
 ID_ANNOTATION = "preflight.runup.dev/id"
 SPEC_HASH = "preflight.runup.dev/spec-hash"
 WAIVED = "preflight.runup.dev/signature-waived"
-"""On the Deployment of a target that was started without a signature: it never gets the operator's account."""
+"""Annotation of a Deployment whose image was not verified: its Pod never gets the operator's account."""
 ROLES = "preflight.runup.dev/role-namespaces"
-"""The namespaces, separated by commas, in which its account got a Role: what is to be taken away again."""
+"""Annotation with the namespaces, separated by commas, in which the account got a Role that is to be deleted."""
 
 COMMAND = "preflight"
 SELECTOR = f"{APP_LABEL}={NAME}"
@@ -39,7 +39,7 @@ JSON = dict[str, Any]
 
 
 class Quantities(msgspec.Struct, frozen=True):
-    """Requests and limits, as Kubernetes writes quantities. The operator itself requests 20m and 50Mi, unlimited."""
+    """Requests and limits, as Kubernetes quantities. The operator itself requests 20m and 50Mi, without limits."""
 
     cpu_request: str = "10m"
     memory_request: str = "50Mi"
@@ -47,19 +47,19 @@ class Quantities(msgspec.Struct, frozen=True):
     memory_limit: str = "512Mi"
 
 
-# What the operator's own Deployment has: it runs on control plane nodes, cordoned ones and single nodes included.
+# As in the operator's own Deployment, which runs on control plane nodes, including cordoned and single nodes.
 TOLERATIONS: tuple[JSON, ...] = ({"operator": "Exists"},)
 PRIORITY_CLASS = "system-cluster-critical"
-# Clusters that set cores aside for what manages them count this pod there (workload partitioning).
+# Workload partitioning: clusters that reserve cores for management workloads count this pod there.
 _MANAGEMENT = {"target.workload.openshift.io/management": '{"effect": "PreferredDuringScheduling"}'}
-# Nobody, where no folder of the node has to be written.
+# The user `nobody`, used if no folder of the node has to be written.
 _NOBODY = 65534
 
 
 class Workplace(msgspec.Struct, frozen=True):
-    """Where and how preflights run: the operator's flags, and over them what an administrator set (`settings`).
+    """The place and manner in which preflights run: the operator's flags, overridden by an administrator's `settings`.
 
-    `tolerations` and `node_affinity` are as a pod has them; an empty `documentation_base` is the release's own.
+    `tolerations` and `node_affinity` are as a pod has them. An empty `documentation_base` means the release's own.
     """
 
     namespace: str
@@ -74,11 +74,11 @@ class Workplace(msgspec.Struct, frozen=True):
     node_affinity: JSON | None = None
     priority_class: str = PRIORITY_CLASS
     documentation_base: str = ""
-    # Whom the target's checks may put queries to, the authorities for it as PEM, whether many clusters share it.
+    # The Prometheus that the target's checks may query, its CA certificates as PEM, whether many clusters share it.
     prometheus_url: str = ""
     prometheus_ca: str = ""
     prometheus_hosted: bool = False
-    # Whether the target reads the catalogs of operators that it brings out of their registries.
+    # Whether the target reads its operator catalogs from their registries.
     catalogs: Literal["read", "skip"] = "read"
 
     @property
@@ -88,15 +88,15 @@ class Workplace(msgspec.Struct, frozen=True):
 
     @property
     def security_context_constraints(self) -> str:
-        """Which of OpenShift's constraints the pod needs: a folder of the node takes the widest."""
+        """The name of the OpenShift SecurityContextConstraints that the pod needs; a host path needs `privileged`."""
         return "privileged" if self.report_sink == "volume" else "nonroot-v2"
 
 
 def deployment(attempt: Attempt, place: Workplace, *, waived: bool = False, roles: Iterable[str] = ()) -> JSON:
-    """The Deployment to apply for `attempt`; its annotations tell a later pass whether it is still as it should be.
+    """Returns the Deployment to apply for `attempt`; its annotations tell a later pass whether it is still as wanted.
 
-    `waived`: nobody vouches for the image, whose account is then not the operator's (`place` says which); `roles` are
-    the namespaces in which it gets a Role.
+    `waived`: the image's signature was not verified, so its account must not be the operator's (`place` says which).
+    `roles` are the namespaces in which the account gets a Role.
     """
     labels = {APP_LABEL: NAME, TARGET_LABEL: label_value(attempt.target_version)}
     template = {
@@ -110,6 +110,7 @@ def deployment(attempt: Attempt, place: Workplace, *, waived: bool = False, role
         "selector": {"matchLabels": {APP_LABEL: NAME}},
         "template": template,
     }
+    # A hash, because the API server adds defaults to the spec, so that it cannot be compared as a whole.
     annotations = {ID_ANNOTATION: attempt.id, SPEC_HASH: _hash(spec)}
     annotations |= {WAIVED: "true"} if waived else {}
     annotations |= {ROLES: ",".join(sorted(roles))} if roles else {}
@@ -122,7 +123,7 @@ def deployment(attempt: Attempt, place: Workplace, *, waived: bool = False, role
 
 
 def is_as_wanted(found: Deployment, wanted: JSON) -> bool:
-    """Whether `found` needs no apply: same spec as last applied, and nobody changed what matters since."""
+    """Returns whether `found` needs no apply: it has the spec last applied, and no field that matters was changed."""
     template: JSON = wanted["spec"]["template"]["spec"]
     pod = found.spec.template.spec
     return (
@@ -134,27 +135,31 @@ def is_as_wanted(found: Deployment, wanted: JSON) -> bool:
 
 
 def was_waived(found: Deployment) -> bool:
-    """Whether `found` was started without a signature."""
+    """Returns whether `found` was started without a verified signature."""
     return found.metadata.annotations.get(WAIVED) == "true"
 
 
 def roles_of(found: Deployment) -> tuple[str, ...]:
-    """The namespaces in which the account of `found` got a Role."""
+    """Returns the namespaces in which the account of `found` got a Role."""
     return tuple(filter(None, found.metadata.annotations.get(ROLES, "").split(",")))
 
 
 def report_path(preflight_id: str, place: Workplace) -> str:
-    """Where the target writes its report."""
+    """Returns the path to which the target writes its report."""
     return f"{place.report_dir}/{preflight_id}/{report.FILE_NAME}"
 
 
 def report_map(preflight_id: str) -> str:
-    """The name of the ConfigMap that holds the report where host paths are forbidden."""
+    """Returns the name of the ConfigMap that holds the report on clusters that forbid host paths."""
     return f"{REPORT_MAP_PREFIX}{preflight_id}"
 
 
 def label_value(text: str) -> str:
-    """`text` as a label's value: what is not allowed there (a version's `+`) becomes `_`; at most 63 characters."""
+    """Returns `text` as a label's value of at most 63 characters.
+
+    Characters that are not allowed there (a version's `+`) become `_`.
+    """
+    # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:63].strip("._-")
 
 
@@ -162,13 +167,14 @@ def _pod(attempt: Attempt, place: Workplace) -> JSON:
     volumes: list[JSON] = [{"name": "tmp", "emptyDir": {}}]
     mounts: list[JSON] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108 -- the pod's own
     if place.report_sink == "volume":
-        # The attempt's own folder and none above it: another attempt's report is not this one's to write.
+        # Only the attempt's own folder is mounted, so that it cannot write another attempt's report.
         folder = report_path(attempt.id, place).rpartition("/")[0]
         volumes.append({"name": "report", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}})
         mounts.append({"name": "report", "mountPath": folder})
     pod: JSON = {
         "affinity": {"nodeAffinity": _node_affinity(place)},
         "serviceAccountName": place.account,
+        # Explicit, because a ServiceAccount may turn it off.
         "automountServiceAccountToken": True,
         "terminationGracePeriodSeconds": 10,
         "tolerations": list(place.tolerations),
@@ -180,14 +186,18 @@ def _pod(attempt: Attempt, place: Workplace) -> JSON:
 
 
 def _node_affinity(place: Workplace) -> JSON:
-    """The operator's node; where no folder of it is needed, an administrator's affinity may name others."""
+    """Returns an affinity to the operator's node.
+
+    If the report goes into a ConfigMap, an administrator's affinity may name other nodes.
+    """
     wanted = place.node_affinity or {}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     if place.report_sink == "configmap" and place.node_affinity is not None:
         return wanted
+    # By `metadata.name` and not by the label kubernetes.io/hostname, which may differ from it.
     here: JSON = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [place.node_name]}]}
     terms = wanted.get(required, {}).get("nodeSelectorTerms") or [{}]
-    # Terms are alternatives: each has to say where.
+    # Node selector terms are alternatives, so each of them has to name the node.
     return wanted | {required: {"nodeSelectorTerms": [term | here for term in terms]}}
 
 
@@ -209,6 +219,7 @@ def _container(attempt: Attempt, place: Workplace, mounts: list[JSON]) -> JSON:
             "capabilities": {"drop": ["ALL"]},
         }
         | _user(place),
+        # A release without the `preflight` command fails with a usage text, which then appears in the status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     }
@@ -217,7 +228,7 @@ def _container(attempt: Attempt, place: Workplace, mounts: list[JSON]) -> JSON:
 def _user(place: Workplace) -> JSON:
     if place.report_sink == "configmap":
         return {"runAsNonRoot": True, "runAsUser": _NOBODY}
-    # The kubelet makes the node's folder as root, and SELinux keeps ordinary containers out of it.
+    # The kubelet creates the host folder as root, and SELinux denies ordinary containers access to it.
     return {"runAsUser": 0, "seLinuxOptions": {"type": "spc_t"}}
 
 

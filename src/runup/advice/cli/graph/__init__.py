@@ -1,1 +1,1 @@
-"""`runup graph`: an update service's graph is made, served and looked into."""
+"""The command `runup graph`: builds, serves and shows an update service's graph."""

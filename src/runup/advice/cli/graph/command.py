@@ -1,4 +1,4 @@
-"""`runup graph`: make an update service's graph out of graph data, serve it, and look into it."""
+"""The command group `runup graph`, which builds an update service's graph from graph data, serves it, and shows it."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ def build(
     from runup.advice.cli.graph import source as sources
     from runup.advice.cli.graph.summary import as_text, summary
 
-    found = sources.load(source, releases, images, arch, lambda: access(**registry))
+    loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
     if file is not None:
-        sources.write(found, file)
-    told = summary(found)
+        sources.write(loaded, file)
+    numbers = summary(loaded)
     if output:
         from runup.cli.render.text import machine
 
-        sys.stdout.write(machine(told, output))
+        sys.stdout.write(machine(numbers, output))
     else:
-        sys.stdout.write(as_text(told))
-    _say_notes(found)
+        sys.stdout.write(as_text(numbers))
+    _say_notes(loaded)
 
 
 @graph.command()
@@ -84,9 +84,9 @@ def serve(source: str, releases: str | None, images: tuple[str, ...], arch: str,
     from runup.advice.cli.graph import source as sources
 
     host, port = server.address(listen)
-    found = sources.load(source, releases, images, arch, lambda: access(**registry))
-    _say_notes(found)
-    server.serve(found, host, port, arch)
+    loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
+    _say_notes(loaded)
+    server.serve(loaded, host, port, arch)
 
 
 @graph.command()
@@ -117,17 +117,17 @@ def show(
     from runup.advice.decide.building import of_channel
     from runup.advice.decide.ways import ways
 
-    found = sources.load(source, releases, images, arch, lambda: access(**registry))
-    part = of_channel(found.document, channel)
-    _check(found, part, channel, origin, goal)
-    told = ways(part, found.removed, origin, goal)
-    assert told is not None
-    sys.stdout.write(drawing.drawn(told, channel, output))
-    _say_notes(found)
+    loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
+    part = of_channel(loaded.document, channel)
+    _check(loaded, part, channel, origin, goal)
+    paths = ways(part, loaded.removed, origin, goal)
+    assert paths is not None
+    sys.stdout.write(drawing.drawn(paths, channel, output))
+    _say_notes(loaded)
 
 
 def _check(found: Source, part: dict[str, object], channel: str, origin: str, goal: str) -> None:
-    """Refuse a channel or a release that is not there, with what is nearest."""
+    """Rejects a channel or a release that is not in the graph, with the nearest names."""
     from runup.advice.cli.graph.source import channels, near
 
     nodes = part["nodes"]

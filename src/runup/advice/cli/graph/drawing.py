@@ -1,6 +1,6 @@
-"""Ways through a graph as text, DOT and SVG. Pure.
+"""Renders paths through a graph as text, DOT and SVG. Pure.
 
-What is drawn is what the text says: the updates of one release, what is blocked, and the shortest way on.
+The drawings show what the text says: the updates of one release, the blocked ones, and the shortest path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WIDE, _HIGH, _LEFT, _TOP = 190, 26, 90, 60
 
 
 def drawn(found: Ways, channel: str, form: str) -> str:
-    """`found` in one of the forms text, dot, svg, json, yaml."""
+    """Returns `found` in one of the forms text, dot, svg, json, yaml."""
     if form in ("json", "yaml"):
         return machine(_data(found, channel), form)
     draw = {"text": _text, "dot": _dot, "svg": _svg}[form]
@@ -84,7 +84,7 @@ def _rule(rule: dict[str, Any]) -> list[str]:
 
 
 def _lines(found: Ways) -> list[tuple[Step, str]]:
-    """Every line that is drawn, with its kind."""
+    """Returns every update that is drawn, with its kind."""
     steps = dict.fromkeys((*found.updates, *found.way))
     kinds = [(step, "risky" if step.risks else "plain") for step in steps]
     return [*kinds, *((Step(found.origin, to, files), "blocked") for to, files in found.blocked.items())]
@@ -115,9 +115,10 @@ def _svg(found: Ways, channel: str) -> Iterator[str]:
     yield f'<text x="10" y="20">{escape(title)}: solid free, dashed with risks, dotted blocked</text>'
     for step, kind in _lines(found):
         (x1, y1), (x2, y2) = places[step.origin], places[step.to]
+        # Releases of one minor version are in one column, so that a straight line would run through them.
         bend = (x1 + x2) // 2 + (60 if x1 == x2 else 0)
-        told = escape(f"{step.origin} to {step.to}: {', '.join(step.risks) or 'no known risks'}")
-        yield f'<path class="{kind}" d="M{x1} {y1} C{bend} {y1} {bend} {y2} {x2} {y2}"><title>{told}</title></path>'
+        tooltip = escape(f"{step.origin} to {step.to}: {', '.join(step.risks) or 'no known risks'}")
+        yield f'<path class="{kind}" d="M{x1} {y1} C{bend} {y1} {bend} {y2} {x2} {y2}"><title>{tooltip}</title></path>'
     for version, (x, y) in places.items():
         weight = ' font-weight="bold"' if version == found.origin else ""
         yield f'<circle cx="{x}" cy="{y}" r="4"/><text x="{x + 8}" y="{y + 4}"{weight}>{escape(version)}</text>'
@@ -125,7 +126,7 @@ def _svg(found: Ways, channel: str) -> Iterator[str]:
 
 
 def _places(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """A column for each minor version, the newest release on top."""
+    """Returns the coordinates of versions: one column for each minor version, the newest release on top."""
     by_minor: dict[tuple[int, int], list[str]] = {}
     for text in sorted(versions, key=Version, reverse=True):
         by_minor.setdefault((Version(text).major, Version(text).minor), []).append(text)

@@ -1,7 +1,7 @@
-"""`runup graph serve`: a graph by the Cincinnati protocol, as OpenShift's update service answers it.
+"""The server of `runup graph serve`: serves a graph with the Cincinnati protocol, as OpenShift's update service does.
 
-A client names a channel, and may name an architecture, its version and its cluster. Answers are made once a channel and
-carry an ETag, so that a client that asks every few minutes is mostly told that nothing changed.
+A client names a channel, and may name an architecture, its version and its cluster. The answer for a channel is built
+once and carries an ETag, so that a client that polls every few minutes mostly gets 304 Not Modified.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ PATHS = ("/api/upgrades_info/v1/graph", "/api/upgrades_info/graph", "/graph")
 _TYPES = ("application/json", "application/vnd.redhat.cincinnati.v1+json")
 _WILD = ("*/*", "application/*")
 _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")
+# Names of `uname -m` that clients may send, in the names of Go that releases have.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-# A channel that nobody has is not worth remembering.
+# The maximum number of cached channels; unknown channels are not cached, so that clients cannot fill the memory.
 _MAX_KEPT = 1000
 JSON = dict[str, Any]
 
 
 def address(text: str) -> tuple[str, int]:
-    """Host and port; raises CommandError."""
+    """Returns host and port. Raises CommandError if `text` is not HOST:PORT."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise CommandError(f'--listen must be HOST:PORT such as 127.0.0.1:8080, not "{text}"')
@@ -39,11 +40,14 @@ def address(text: str) -> tuple[str, int]:
 
 
 def accepted(headers: Sequence[str]) -> str:
-    """The content type to answer with, empty where the client takes none of ours; no header takes any."""
-    asked = [part.partition(";") for header in headers for part in header.split(",") if part.strip()]
-    # A weight of zero means: not this one.
-    names = [name.strip().lower() for name, _, rest in asked if not re.search(r"q=0(\.0*)?\s*(;|$)", rest)]
-    if not asked:
+    """Returns the content type to answer with, empty if the client accepts none of ours.
+
+    Without a header any type will do.
+    """
+    media_ranges = [part.partition(";") for header in headers for part in header.split(",") if part.strip()]
+    # A weight of zero (q=0) excludes the type.
+    names = [name.strip().lower() for name, _, rest in media_ranges if not re.search(r"q=0(\.0*)?\s*(;|$)", rest)]
+    if not media_ranges:
         return _TYPES[0]
     return next((kind for name in names for kind in _TYPES if name == kind or name in _WILD), "")
 
@@ -57,12 +61,13 @@ class Answers:
         self._kept: dict[str, tuple[bytes, str]] = {}
 
     def of(self, channel: str, architecture: str) -> tuple[bytes, str]:
-        """Body and ETag. An unknown channel or another architecture is an empty graph, as clients expect."""
+        """Returns body and ETag. An unknown channel or another architecture gets an empty graph, as clients expect."""
         known = architecture == self._architecture
         key = channel if known else ""
         if key not in self._kept:
             part = of_channel(self._document, key)
             body = msgspec.json.encode(part)
+            # Clients choose channel names, so answers to unknown ones are not cached.
             if len(self._kept) >= _MAX_KEPT or not part["nodes"]:
                 return body, _tag(body)
             self._kept[key] = body, _tag(body)
@@ -74,24 +79,25 @@ def _tag(body: bytes) -> str:
 
 
 def app(found: Source, architecture: str) -> web.Application:
-    """The service."""
+    """Returns the web application that serves the graph."""
     answers = Answers(found.document, architecture)
 
     async def answer(request: web.Request) -> web.Response:
-        kind = accepted(request.headers.getall("Accept", []))
-        if not kind:
+        content_type = accepted(request.headers.getall("Accept", []))
+        if not content_type:
             return _refused(406, "invalid_content_type", "invalid Content-Type requested")
         channel = request.query.get("channel", "")
         if not channel:
             return _refused(400, "missing_params", "mandatory client parameters missing: channel")
         if not _CHANNEL.fullmatch(channel):
             return _refused(400, "invalid_params", "client parameters are not valid: channel")
-        asked = request.query.get("arch") or architecture
-        body, tag = answers.of(channel, _ARCHITECTURES.get(asked, asked))
+        requested_architecture = request.query.get("arch") or architecture
+        body, tag = answers.of(channel, _ARCHITECTURES.get(requested_architecture, requested_architecture))
         headers = {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept"}
+        # RFC 9110, 13.1.2: with a matching ETag the answer is 304 without a body.
         if any(f'"{each.value}"' == tag or each.value == "*" for each in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
-        return web.Response(body=body, content_type=kind, headers=headers)
+        return web.Response(body=body, content_type=content_type, headers=headers)
 
     served = web.Application()
     served.add_routes([web.get(path, answer) for path in PATHS])
@@ -108,7 +114,7 @@ def _refused(status: int, kind: str, value: str) -> web.Response:
 
 
 def serve(found: Source, host: str, port: int, architecture: str) -> None:
-    """Serve until interrupted; says where once it does."""
+    """Serves until interrupted; prints the address once it listens."""
     asyncio.run(_serve(found, host, port, architecture))
 
 

@@ -1,4 +1,4 @@
-"""What the commands about graphs read: a folder of graph data with releases, or a graph that was built before."""
+"""Reads the input of the graph commands: a folder of graph data with releases, or a graph that was built before."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ASSUMED = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A graph as JSON, the hops that were taken away and by which files, and what a reader must know of it."""
+    """A graph as JSON, the removed updates with the files that remove them, and warnings for the reader."""
 
     document: JSON
     removed: Mapping[Hop, tuple[str, ...]]
@@ -45,7 +45,7 @@ def load(
     architecture: str,
     access: Callable[[], Access] = shared.access,
 ) -> Source:
-    """The graph of `source`; `access` is how the registries of `images` are reached. Raises CommandError."""
+    """Returns the graph of `source`; `access` gives access to the registries of `images`. Raises CommandError."""
     path = Path(source)
     if path.is_file():
         if releases or images:
@@ -53,19 +53,20 @@ def load(
         return _built(path)
     if not path.is_dir():
         raise CommandError(f"there is no {source}; give a folder of graph data, or a graph that was built")
-    known = [*_listed(releases), *_of_images(images, access)] if releases or images else None
+    known_releases = [*_listed(releases), *_of_images(images, access)] if releases or images else None
     try:
-        found = building.build(_data(path), known, architecture)
+        built = building.build(_data(path), known_releases, architecture)
     except Terminal as error:
         raise CommandError(f"{source}: {error.message}") from error
-    notes = (*found.notes, _ASSUMED) if found.assumed else found.notes
-    return Source(found.document, found.removed, notes)
+    notes = (*built.notes, _ASSUMED) if built.assumed else built.notes
+    return Source(built.document, built.removed, notes)
 
 
 def write(found: Source, file: str) -> None:
-    """Write the graph, what was taken away included, which clients ignore; whole or not at all."""
+    """Writes the graph, as a whole or not at all. It includes the removed updates, which clients ignore."""
     blocked = [{"from": old, "to": new, "files": list(files)} for (old, new), files in found.removed.items()]
     body = msgspec.json.encode({**found.document, "blockedEdges": blocked, "notes": list(found.notes)})
+    # Written beside the target and renamed, so that a reader never sees half a graph.
     beside = Path(f"{file}.{os.getpid()}.tmp")
     try:
         beside.write_bytes(body)
@@ -75,34 +76,35 @@ def write(found: Source, file: str) -> None:
 
 
 def channels(document: JSON) -> list[str]:
-    """Every channel of a graph."""
+    """Returns every channel of a graph."""
     return sorted({channel for node in document["nodes"] for channel in channels_of(node)})
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """A hint at what was probably meant."""
+    """Returns a hint with the names that were probably meant, or an empty string."""
     from difflib import get_close_matches
 
-    found = get_close_matches(name, list(known), n=3, cutoff=0.6)
-    return f"; nearest: {', '.join(found)}" if found else ""
+    matches = get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return f"; nearest: {', '.join(matches)}" if matches else ""
 
 
 def _built(path: Path) -> Source:
+    """Returns the graph in a file that `write` made. Raises CommandError if it is not a graph."""
     body = contents(path)
     try:
         parse_graph(body)
     except BadGraph as error:
         raise CommandError(f"{path}: {error.message}") from error
     try:
-        ours = msgspec.json.decode(body, type=_Ours)
+        additions = msgspec.json.decode(body, type=_Ours)
     except msgspec.ValidationError as error:
         raise CommandError(f"{path}: {error}; build it anew with `runup graph build`") from error
-    removed = {(each.old, each.new): each.files for each in ours.blocked}
+    removed = {(each.old, each.new): each.files for each in additions.blocked}
     document = {key: value for key, value in msgspec.json.decode(body).items() if key not in ("blockedEdges", "notes")}
     whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}
     for node in whole["nodes"]:
         node.setdefault("metadata", {})
-    return Source(whole, removed, ours.notes)
+    return Source(whole, removed, additions.notes)
 
 
 class _Blocked(msgspec.Struct, frozen=True):
@@ -112,7 +114,7 @@ class _Blocked(msgspec.Struct, frozen=True):
 
 
 class _Ours(msgspec.Struct, frozen=True):
-    """What `write` adds to a graph."""
+    """The members that `write` adds to a graph."""
 
     blocked: tuple[_Blocked, ...] = msgspec.field(default=(), name="blockedEdges")
     notes: tuple[str, ...] = ()
@@ -160,13 +162,13 @@ def _of_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[
     from runup.release.decide.payload import PayloadError
 
     try:
-        reached = access()
+        registry_access = access()
     except OciError as error:
         raise CommandError(str(error)) from error
     for image in images:
         try:
             where = read.place(image)
-            payload, digest = read.load(image, reached, keep_going=True)
+            payload, digest = read.load(image, registry_access, keep_going=True)
         except (OciError, PayloadError) as error:
             raise CommandError(f"{image}: {error}") from error
         if not isinstance(where, Reference):

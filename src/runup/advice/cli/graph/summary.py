@@ -1,4 +1,4 @@
-"""A graph in numbers: releases, edges, those with risks, and the risks by name; for each channel. Pure."""
+"""Counts a graph's releases, edges, edges with risks, and risks by name, in all and for each channel. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JSON = dict[str, Any]
 
 
 def summary(found: Source) -> JSON:
-    """The whole graph, and each channel's part."""
+    """Returns the numbers of the whole graph, and of each channel's part."""
     parts = {name: _counted(of_channel(found.document, name)) for name in channels(found.document)}
     return {**_counted(found.document), "blockedEdges": len(found.removed), "channels": parts, "notes": [*found.notes]}
 
@@ -28,7 +28,7 @@ def _counted(document: JSON) -> JSON:
 
 
 def as_text(told: JSON) -> str:
-    """One line a channel, the whole last."""
+    """Returns one line per channel, the whole graph last."""
     rows: list[tuple[str, ...]] = [("CHANNEL", "RELEASES", "UPDATES", "WITH RISKS", "RISKS")]
     rows += [_row(name, part) for name, part in told["channels"].items()]
     whole = _row("all", told)

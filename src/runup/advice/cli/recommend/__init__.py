@@ -1,1 +1,1 @@
-"""`runup upgrade recommend`: updates, and what speaks against each."""
+"""The command `runup upgrade recommend`: the available updates, and the issues of each."""

@@ -1,4 +1,4 @@
-"""Who accepted which risk, why and until when -> a aligned, warnings of names that do nothing, and data. Pure."""
+"""Renders who accepted which risk, why and until when: a table, warnings about unused names, and data. Pure."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from runup.cli.render.text import Output, aligned, err, out
 def of(
     cluster: JSON, names: Sequence[str], config_map: JSON | None, now: datetime | None
 ) -> tuple[list[Output], list[JSON]]:
-    """The lines, and the machine form of every accepted name."""
+    """Returns the lines, and the machine form of every accepted name."""
     records = acceptance.read(texts(config_map, "data"))
-    moment = now or _newest_transition(cluster)
+    as_of = now or _newest_transition(cluster)
     known = risk_names(cluster)
     nearest = acceptance.unused(names, known)
-    rows = [_row(name, records.get(name), nearest, moment) for name in names]
-    said: list[Output] = []
+    rows = [_row(name, records.get(name), nearest, as_of) for name in names]
+    lines: list[Output] = []
     if any(name in records for name in names):
-        said.append(out(_table(rows)))
-    said.extend(_warnings(rows))
-    return said, rows
+        lines.append(out(_table(rows)))
+    lines.extend(_warnings(rows))
+    return lines, rows
 
 
 def risk_names(cluster: JSON) -> list[str]:
-    """Every risk that some update of this cluster carries."""
+    """Returns the names of all risks that some update of this cluster carries."""
     status = mapping(cluster, "status")
     updates = mappings(status, "conditionalUpdates")
     risks = [*mappings(status, "conditionalUpdateRisks"), *(r for u in updates for r in mappings(u, "risks"))]
@@ -37,17 +37,17 @@ def risk_names(cluster: JSON) -> list[str]:
 
 
 def _row(name: str, record: Acceptance | None, nearest: dict[str, str], moment: datetime | None) -> JSON:
-    found = record or Acceptance(name)
+    effective = record or Acceptance(name)
     return {
         "name": name,
-        "reason": found.reason or None,
-        "by": found.by or None,
-        "at": stamp(found.at) or None,
-        "until": stamp(found.until) or None,
-        "counts": moment is None or not found.ended(moment),
+        "reason": effective.reason or None,
+        "by": effective.by or None,
+        "at": stamp(effective.at) or None,
+        "until": stamp(effective.until) or None,
+        "counts": moment is None or not effective.ended(moment),
         "carried": name not in nearest,
         "nearest": nearest.get(name) or None,
-        "problem": found.problem or None,
+        "problem": effective.problem or None,
     }
 
 
@@ -75,7 +75,10 @@ def _warnings(rows: list[JSON]) -> Iterator[Output]:
 
 
 def _newest_transition(cluster: JSON) -> datetime | None:
-    """The time of files: the newest that they tell of."""
+    """Returns the newest transition time in the conditions, or None if there is none or one is unreadable.
+
+    For files it serves as the current time.
+    """
     conditions = mappings(mapping(cluster, "status"), "conditions")
     times = [text(each, "lastTransitionTime") for each in conditions]
     try:

@@ -1,4 +1,4 @@
-"""Alerts -> the conditions that `recommend` checks before it looks at any update. Pure; texts and order are oc's."""
+"""Converts alerts into the conditions that `recommend` checks before the updates. Pure; texts and order are oc's."""
 
 from __future__ import annotations
 
@@ -35,50 +35,52 @@ _NO_RUNBOOK = "<alert does not have a runbook_url annotation>"
 
 
 class Check(Value):
-    """A condition of a precheck, and the name under which `--accept` takes it."""
+    """A condition of a precheck, and the name under which `--accept` accepts it."""
 
     condition: Condition
     name: str = ""
 
 
 def no_data(path: str) -> tuple[Check, ...]:
-    """What a run over files without alerts finds."""
-    said = f"This --mock-clusterversion run did not have alert data available at {path}"
-    return (Check(Condition("recommended/Alert", "Unknown", "NoTestData", said), "AlertNoTestData"),)
+    """Returns the precheck for mock files without alerts."""
+    message = f"This --mock-clusterversion run did not have alert data available at {path}"
+    return (Check(Condition("recommended/Alert", "Unknown", "NoTestData", message), "AlertNoTestData"),)
 
 
 def not_collected(where: str) -> tuple[Check, ...]:
-    """What a dump without alerts comes to: what was not collected may have been firing."""
-    said = f"The dump {where} holds no alerts, so whether any were firing is not known."
-    return (Check(Condition("recommended/Alert", "Unknown", "NotCollected", said), "AlertNotCollected"),)
+    """Returns the precheck for a dump without alerts: alerts that were not collected may have been firing."""
+    message = f"The dump {where} holds no alerts, so whether any were firing is not known."
+    return (Check(Condition("recommended/Alert", "Unknown", "NotCollected", message), "AlertNotCollected"),)
 
 
 def in_answer(document: Any) -> list[JSON]:
-    """The alerts of an answer of Prometheus' `/api/v1/alerts`, or of `/api/v1/rules`, which lists them by rule."""
+    """Returns the alerts in Prometheus' answer to `/api/v1/alerts`, or to `/api/v1/rules`, which lists them by rule."""
     data = mapping(document, "data") if isinstance(document, dict) else {}
     rules = [rule for group in mappings(data, "groups") for rule in mappings(group, "rules")]
     return [*mappings(data, "alerts"), *(alert for rule in rules for alert in mappings(rule, "alerts"))]
 
 
 def checks(alerts: Iterable[Mapping[str, Any]]) -> tuple[Check, ...]:
-    """One condition an alert that matters before an update, then one for each class that nothing was found in."""
-    found: list[Check] = []
-    sad: set[int] = set()
+    """Returns one condition for each alert that matters before an update, then one for each class without alerts."""
+    failing: list[Check] = []
+    failing_kinds: set[int] = set()
     for alert in alerts:
         labels = mapping(alert, "labels")
         name = text(labels, "alertname")
         kind = _kind(name, labels)
         if not name or text(alert, "state") == "pending" or kind is None:
             continue
-        # A critical alert about a budget is one about budgets as well.
-        sad |= {kind, _BUDGET} if kind == _CRITICAL and name == _LIMIT else {kind}
-        found.append(Check(_condition(alert, name, kind, len(found)), name))
-    happy = [Check(Condition(_TYPES[kind], "True", "AsExpected")) for kind in range(_VIRTUAL) if kind not in sad]
-    return (*found, *happy)
+        # A critical alert about a PodDisruptionBudget belongs to that class as well.
+        failing_kinds |= {kind, _BUDGET} if kind == _CRITICAL and name == _LIMIT else {kind}
+        failing.append(Check(_condition(alert, name, kind, len(failing)), name))
+    passing = [
+        Check(Condition(_TYPES[kind], "True", "AsExpected")) for kind in range(_VIRTUAL) if kind not in failing_kinds
+    ]
+    return (*failing, *passing)
 
 
 def _kind(name: str, labels: Mapping[str, Any]) -> int | None:
-    """The first class that fits; None for an alert that says nothing about updates."""
+    """Returns the first class that the alert belongs to; None if it does not concern updates."""
     tests = (
         text(labels, "severity") == "critical",
         name == _AT_LIMIT,
@@ -103,6 +105,8 @@ def _condition(alert: Mapping[str, Any], name: str, kind: int, number: int) -> C
 def _details(name: str, annotations: Mapping[str, Any]) -> str:
     summary = text(annotations, "summary") or name
     summary = summary if summary.endswith(".") else f"{summary}."
-    told = [part for part in (text(annotations, "description"), text(annotations, "message")) if part]
-    described = f" The alert description is: {' | '.join(told)}" if told else " The alert has no description."
+    descriptions = [part for part in (text(annotations, "description"), text(annotations, "message")) if part]
+    described = (
+        f" The alert description is: {' | '.join(descriptions)}" if descriptions else " The alert has no description."
+    )
     return f"{summary}{described} {text(annotations, 'runbook_url') or _NO_RUNBOOK}"

@@ -1,4 +1,4 @@
-"""The updates that a cluster is offered, by minor version, with what speaks against each. Pure; rules are oc's."""
+"""Groups the updates that a cluster is offered by minor version, with the issues of each. Pure; the rules are oc's."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Minor = tuple[int, int]
 
 
 class Buckets(Value):
-    """Updates by (major, minor), both descending, the newest first; `said` is what could not be placed."""
+    """Updates by (major, minor), both descending, the newest first; `said` are warnings about unreadable versions."""
 
     by_minor: dict[Minor, list[Update]]
     said: tuple[Output, ...] = ()
 
 
 def minor_of(version: str) -> Minor:
-    """Major and minor; raises ValueError with oc's words."""
+    """Returns major and minor version. Raises ValueError with oc's message."""
     check_version(version)
     return numbers(version)[:2]
 
 
 def issue(update: Update) -> Condition | None:
-    """What speaks against `update`, or None: without risks nothing does, whatever its conditions say."""
+    """Returns the condition that argues against `update`, or None; without risks there is none, as in oc."""
     if not update.risks:
         return None
-    said = update.recommended
-    if said is not None:
-        return None if said.status == "True" else said
+    recommended = update.recommended
+    if recommended is not None:
+        return None if recommended.status == "True" else recommended
     # oc joins as many empty names as there are risks in front of them.
     names = ", ".join([""] * len(update.risks) + sorted(risk.name for risk in update.risks))
     text = f"Conditional update to {update.release.version} has risks ({names}), but no conditions."
@@ -39,23 +39,24 @@ def issue(update: Update) -> Condition | None:
 
 
 def buckets(facts: Facts) -> Buckets:
-    """Every update of the cluster in its place, the cluster's own Upgradeable=False counted in."""
+    """Returns every update of the cluster by minor version, with the cluster's own Upgradeable=False applied."""
     images = {update.release.image for update in facts.conditional}
     offered = [*facts.conditional, *(Update(release) for release in facts.available if release.image not in images)]
-    found: dict[Minor, list[Update]] = {}
-    said: list[Output] = []
+    by_minor: dict[Minor, list[Update]] = {}
+    warnings: list[Output] = []
     for update in offered:
         try:
-            found.setdefault(minor_of(update.release.version), []).append(update)
+            by_minor.setdefault(minor_of(update.release.version), []).append(update)
         except ValueError as error:
-            said.append(err(f'warning: Cannot parse SemVer available update "{update.release.version}": {error}'))
+            warnings.append(err(f'warning: Cannot parse SemVer available update "{update.release.version}": {error}'))
     if (upgradeable := facts.condition("Upgradeable")) is not None and upgradeable.status == "False":
-        said.extend(_count_in(upgradeable, facts.desired.version, found))
-    ordered = {minor: newest_first(found[minor], lambda update: update.release.version) for minor in found}
-    return Buckets(dict(sorted(ordered.items(), reverse=True)), tuple(said))
+        warnings.extend(_count_in(upgradeable, facts.desired.version, by_minor))
+    ordered = {minor: newest_first(by_minor[minor], lambda update: update.release.version) for minor in by_minor}
+    return Buckets(dict(sorted(ordered.items(), reverse=True)), tuple(warnings))
 
 
 def _count_in(upgradeable: Condition, current: str, found: dict[Minor, list[Update]]) -> Iterator[Output]:
+    """Applies Upgradeable=False to the updates that leave the minor version."""
     try:
         here = minor_of(current)
     except ValueError as error:
@@ -69,6 +70,8 @@ def _count_in(upgradeable: Condition, current: str, found: dict[Minor, list[Upda
 
 
 def _with(upgradeable: Condition, update: Update) -> Update:
+    """Returns `update` with Upgradeable=False as a risk, unless it carries the same reason already."""
+    # The update may carry the same reason as a risk already.
     if any(upgradeable.message in risk.message for risk in update.risks):
         return update
     reason, message = upgradeable.reason, upgradeable.message

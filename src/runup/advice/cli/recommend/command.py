@@ -1,6 +1,6 @@
-"""`runup upgrade recommend`: what the cluster can update to, and what speaks against each. It changes nothing.
+"""The command `runup upgrade recommend`: the updates of the cluster, and the issues of each. It changes nothing.
 
-The text is oc's. What preflights found of a target, and who accepted what, comes after it where there is any.
+The text is oc's. Findings of preflights and acceptance records follow it, if there are any.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def recommend(
         raise CommandError("--dump and --mock-clusterversion both name files to read; give one of them")
     connection = connection_of(ctx)
     names = frozenset(name for part in accept for name in part.split(","))
-    seen = _seen(connection, dump, mock_clusterversion, lambda: _check(target, quiet, show_outdated_releases))
+    inputs = _seen(connection, dump, mock_clusterversion, lambda: _check(target, quiet, show_outdated_releases))
     from runup.advice.cli.recommend.text import Asked
 
-    _print(seen, Asked(target, show_outdated_releases, quiet, names), output)
+    _print(inputs, Asked(target, show_outdated_releases, quiet, names), output)
 
 
 def _check(target: str, quiet: bool, outdated: bool) -> None:
-    """Refuse flags that contradict each other; oc does so once it knows where to read."""
+    """Rejects flags that contradict each other; oc does so only once it knows where to read."""
     if not target and quiet:
         raise CommandError("--quiet can only be set when --version is set")
     if target and outdated:
@@ -80,7 +80,7 @@ def _check(target: str, quiet: bool, outdated: bool) -> None:
 
 
 class Seen(Value):
-    """What was read: the ClusterVersion, the prechecks or why there are none, and the operator's ConfigMaps."""
+    """The values read: ClusterVersion, the prechecks or why there are none, and the operator's ConfigMaps."""
 
     cluster: dict[str, Any]
     checks: tuple[Any, ...]

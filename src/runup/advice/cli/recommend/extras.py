@@ -1,6 +1,6 @@
-"""What `recommend` says beyond oc: what preflights found of the targets, and who accepted what until when.
+"""The parts of `recommend` beyond oc: the findings of preflights, and who accepted which risk until when.
 
-Without either the output is oc's and nothing else, and nothing that they need is imported.
+If a cluster has neither, the output is only oc's, and no module for them is imported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Extras(Value):
 
 
 def of(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime | None) -> Extras:
-    """What there is to say; `version` limits preflights to one target, `now` None is that of files."""
+    """Returns the additional output; `version` limits preflights to one target, `now` is None for files."""
     by_name = {text(mapping(each, "metadata"), "name"): each for each in config_maps}
     names = accepted_names(cluster)
     output: list[Output] = []
@@ -34,23 +34,24 @@ def of(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime |
     if HISTORY in by_name or _speaks_of_preflights(cluster):
         from runup.advice.cli.recommend import preflights as found
 
-        said, preflights = found.of(cluster, by_name.get(HISTORY), by_name.get(ACCEPTED), version, now)
-        output.extend(said)
+        preflight_lines, preflights = found.of(cluster, by_name.get(HISTORY), by_name.get(ACCEPTED), version, now)
+        output.extend(preflight_lines)
     if names or ACCEPTED in by_name:
         from runup.advice.cli.recommend import acceptances as taken
 
-        told, acceptances = taken.of(cluster, names, by_name.get(ACCEPTED), now)
-        output.extend(told)
+        acceptance_lines, acceptances = taken.of(cluster, names, by_name.get(ACCEPTED), now)
+        output.extend(acceptance_lines)
     return Extras(tuple(output), preflights, acceptances)
 
 
 def accepted_names(cluster: JSON) -> tuple[str, ...]:
-    """The names in `spec.desiredUpdate.acceptRisks`, in their order."""
+    """Returns the names in `spec.desiredUpdate.acceptRisks`, in their order."""
     desired = mapping(mapping(cluster, "spec"), "desiredUpdate")
     return tuple(name for each in mappings(desired, "acceptRisks") if (name := text(each, "name")))
 
 
 def _speaks_of_preflights(cluster: JSON) -> bool:
+    """Returns whether ClusterVersion has a mode, a condition or a risk from a preflight."""
     status = mapping(cluster, "status")
     if text(mapping(mapping(cluster, "spec"), "desiredUpdate"), "mode"):
         return True

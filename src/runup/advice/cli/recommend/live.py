@@ -1,4 +1,4 @@
-"""The live cluster for `recommend`: ClusterVersion, the alerts of its Thanos, and the operator's records."""
+"""Reads a live cluster for `recommend`: ClusterVersion, the alerts of its Thanos, and the operator's records."""
 
 from __future__ import annotations
 
@@ -17,13 +17,18 @@ Read = tuple[JSON, tuple[alerts.Check, ...], str, tuple[JSON, ...], datetime]
 
 
 def read(connection: Connection, check: Callable[[], None]) -> Read:
-    """ClusterVersion, prechecks, why there are none, ConfigMaps, and the cluster's time. `check` refuses flags."""
+    """Returns ClusterVersion, prechecks, why there are none, ConfigMaps, and the cluster's time.
+
+    `check` is called once the cluster can be reached, and rejects contradictory flags.
+    """
     with connection.client("upgrade-recommend") as client:
         check()
         cluster = clusters.read_raw(client)
-        found = ask_alerts(client, client.now())
+        alerts_or_error = ask_alerts(client, client.now())
         maps = tuple(each for name in (extras.HISTORY, extras.ACCEPTED) if (each := clusters.read_record(client, name)))
-        if isinstance(found, Unreadable):
-            return cluster, (), found.why, maps, client.now()
-        told = [{"labels": each.labels, "annotations": each.annotations, "state": each.state} for each in found]
-        return cluster, alerts.checks(told), "", maps, client.now()
+        if isinstance(alerts_or_error, Unreadable):
+            return cluster, (), alerts_or_error.why, maps, client.now()
+        alert_documents = [
+            {"labels": each.labels, "annotations": each.annotations, "state": each.state} for each in alerts_or_error
+        ]
+        return cluster, alerts.checks(alert_documents), "", maps, client.now()

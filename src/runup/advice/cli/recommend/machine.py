@@ -1,4 +1,4 @@
-"""`recommend -o json|yaml`: the same answer for programs (docs/spec/upgrade-output.schema.json). Pure."""
+"""Renders `recommend -o json|yaml`: the same answer for programs (docs/spec/upgrade-output.schema.json). Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ JSON = dict[str, Any]
 
 
 def as_data(facts: Facts, seen: Any, asked: Asked, advice: Advice, more: Extras) -> JSON:
-    """Everything that is printed, and the issues that decide the exit code."""
-    found = buckets(facts)
-    updates = [update for minor in found.by_minor.values() for update in minor]
+    """Returns everything that is printed, and the issues that decide the exit code."""
+    offered = buckets(facts)
+    updates = [update for minor in offered.by_minor.values() for update in minor]
     accepted = {row["name"] for row in more.acceptances if row["counts"]}
     return {
         "desired": mapping(mapping(facts.json, "status"), "desired"),
@@ -47,14 +47,14 @@ def _condition(condition: Condition) -> JSON:
 
 
 def _update(update: Update, accepted: set[str]) -> JSON:
-    speaks = issue(update)
+    verdict = issue(update)
     risks = [{"name": risk.name, "message": risk.message, "accepted": risk.name in accepted} for risk in update.risks]
     return {
         "version": update.release.version,
         "image": update.release.image,
         "url": update.release.url,
-        "recommended": speaks.status if speaks else "True",
-        "reason": speaks.reason if speaks else None,
-        "message": speaks.message if speaks else None,
+        "recommended": verdict.status if verdict else "True",
+        "reason": verdict.reason if verdict else None,
+        "message": verdict.message if verdict else None,
         "risks": risks,
     }

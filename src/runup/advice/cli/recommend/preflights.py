@@ -1,6 +1,6 @@
-"""What preflights found of the targets -> lines with source, time and completeness, and data. Pure.
+"""Renders the findings of preflights as lines with source, time and completeness, and as data. Pure.
 
-An ended preflight's findings may have changed since: they are dated, and said to be old (decision D24).
+The findings of an ended preflight may have changed since: they are shown with their time and marked (decision D24).
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _LONGEST = 100
 
 
 class Result(Value):
-    """One target's. `ended`: nobody looks any more; `state`: complete, partial, running or why it failed."""
+    """The result for a target.
+
+    `ended`: no preflight checks it any more; `state`: complete, partial, running or the failure.
+    """
 
     found: Findings
     state: str
@@ -36,25 +39,25 @@ class Result(Value):
 def of(
     document: JSON, history: JSON | None, accepted: JSON | None, version: str, now: datetime | None
 ) -> tuple[list[Output], list[JSON]]:
-    """The lines about every target's preflight, or about that of `version` alone; and the machine form of them."""
+    """Returns the lines about every target's preflight, or only about that of `version`, and their machine form."""
     try:
         cluster = codec.convert(ClusterVersion, document)
-        past = histories.read(codec.convert(ConfigMap, history)) if history else History()
+        stored = histories.read(codec.convert(ConfigMap, history)) if history else History()
     except codec.DecodeError as error:
         raise CommandError(f"what preflights found cannot be read: {error}") from error
-    taken = findings.accepted(cluster, texts(accepted, "data"), now)
-    results = [result for result in _results(cluster, past, taken) if version in ("", result.found.target)]
+    accepted_names = findings.accepted(cluster, texts(accepted, "data"), now)
+    results = [result for result in _results(cluster, stored, accepted_names) if version in ("", result.found.target)]
     return list(_lines(results, at_length=bool(version))), [_data(result) for result in results]
 
 
 def _results(cluster: ClusterVersion, past: History, accepted: Accepted) -> Iterator[Result]:
-    asked = findings.current(cluster, past, accepted)
-    if asked is not None:
-        yield Result(asked, _state(asked), ended=False)
-    for found in findings.ended_findings(cluster, past, accepted):
-        report = findings.report_of(past, found.source, found.target, found.image)
+    requested = findings.current(cluster, past, accepted)
+    if requested is not None:
+        yield Result(requested, _state(requested), ended=False)
+    for earlier in findings.ended_findings(cluster, past, accepted):
+        report = findings.report_of(past, earlier.source, earlier.target, earlier.image)
         complete = report is not None and report.execution_status == "completed"
-        yield Result(found, "complete" if complete else "partial", ended=True)
+        yield Result(earlier, "complete" if complete else "partial", ended=True)
 
 
 def _state(found: Findings) -> str:
@@ -79,11 +82,17 @@ def _lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
 
 
 def _row(result: Result) -> tuple[str, ...]:
-    found = result.found
-    state = f"{result.state}{_told(found)}{', ended' if result.ended else ''}"
-    names = [risk.name for risk in found.risks if _counts(risk.reason, risk.applies, ended=result.ended)]
-    observed = timestamp(found.observed) or "not yet"
-    return f"  {found.target}", found.source, observed, state, shortened(", ".join(names) or "none", _LONGEST)
+    findings_of_target = result.found
+    state = f"{result.state}{_told(findings_of_target)}{', ended' if result.ended else ''}"
+    names = [risk.name for risk in findings_of_target.risks if _counts(risk.reason, risk.applies, ended=result.ended)]
+    observed = timestamp(findings_of_target.observed) or "not yet"
+    return (
+        f"  {findings_of_target.target}",
+        findings_of_target.source,
+        observed,
+        state,
+        shortened(", ".join(names) or "none", _LONGEST),
+    )
 
 
 def _counts(reason: str, applies: str, *, ended: bool) -> bool:

@@ -1,7 +1,6 @@
-"""`runup upgrade recommend` as oc prints it, byte for byte, in order and by stream. Pure.
+"""Renders `runup upgrade recommend` as oc prints it, byte for byte, in order and by stream. Pure.
 
-What is printed and what the command ends with are one value: `Advice`. Which issues are counted and which were
-accepted decides both.
+The printed text and the final error are one value, `Advice`, because the same issues and acceptances decide both.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _SHORT = 2
 
 
 class Asked(Value):
-    """The flags. `version` is checked already."""
+    """The flags of the command. `version` is already validated."""
 
     version: str = ""
     outdated: bool = False
@@ -30,7 +29,7 @@ class Asked(Value):
 
 
 class Advice(Value):
-    """What to print, the issues that were met, and the error to end with (empty: none)."""
+    """The text to print, the issues that were found, and the error to end with (empty: none)."""
 
     output: tuple[Output, ...]
     issues: frozenset[str]
@@ -38,28 +37,28 @@ class Advice(Value):
 
 
 def advise(facts: Facts, checks: Sequence[Check], problem: str, asked: Asked) -> Advice:
-    """The whole answer. `problem` says why the prechecks could not be made, where they could not."""
+    """Returns the whole answer. `problem` is the reason why the prechecks could not be made, if so."""
     issues: set[str] = set()
-    said = [
+    lines = [
         *_state(facts, asked.accept, issues),
         *_prechecks(checks, problem, asked.accept, issues),
         *_service(facts, issues),
     ]
-    found = buckets(facts)
-    said.extend(found.said)
+    offered = buckets(facts)
+    lines.extend(offered.said)
     if not asked.version:
-        return Advice((*said, *_listed(found, outdated=asked.outdated)), frozenset(issues))
-    update = _find(found, asked.version)
+        return Advice((*lines, *_listed(offered, outdated=asked.outdated)), frozenset(issues))
+    update = _find(offered, asked.version)
     if isinstance(update, str):
-        return Advice(tuple(said), frozenset(issues), update)
-    said.extend(_one(update, asked, issues))
-    left, names = sorted(issues - asked.accept), ",".join(sorted(issues))
-    if left:
+        return Advice(tuple(lines), frozenset(issues), update)
+    lines.extend(_one(update, asked, issues))
+    unaccepted, names = sorted(issues - asked.accept), ",".join(sorted(issues))
+    if unaccepted:
         text = "issues that apply to this cluster but which were not included in --accept"
-        return Advice(tuple(said), frozenset(issues), f"{text}: {','.join(left)}")
+        return Advice(tuple(lines), frozenset(issues), f"{text}: {','.join(unaccepted)}")
     if issues:
-        said.append(out(f"Update to {asked.version} has {_FINE} other than the accepted {names}.\n"))
-    return Advice(tuple(said), frozenset(issues))
+        lines.append(out(f"Update to {asked.version} has {_FINE} other than the accepted {names}.\n"))
+    return Advice(tuple(lines), frozenset(issues))
 
 
 def _state(facts: Facts, accept: Collection[str], issues: set[str]) -> Iterator[Output]:
@@ -84,20 +83,20 @@ def _prechecks(checks: Sequence[Check], problem: str, accept: Collection[str], i
         issues.add("FailedToCompletePrecheck")
         yield out(f"Failed to check for at least some preconditions: {problem}\n")
         return
-    sad = [check for check in checks if check.condition.status != "True"]
-    issues.update(check.name for check in sad)
+    failing = [check for check in checks if check.condition.status != "True"]
+    issues.update(check.name for check in failing)
     about, where = "The following conditions found", "in updating this cluster to later releases"
-    happy = sorted(f"{c.condition.type} ({c.condition.reason})" for c in checks if c.condition.status == "True")
-    taken = sorted(check.condition.type for check in sad if check.name in accept)
-    left = sorted(check.condition.type for check in sad if check.name not in accept)
-    if happy:
-        yield out(f"{about} no cause for concern {where}: {', '.join(happy)}\n\n")
-    if taken:
+    passing = sorted(f"{c.condition.type} ({c.condition.reason})" for c in checks if c.condition.status == "True")
+    accepted = sorted(check.condition.type for check in failing if check.name in accept)
+    unaccepted = sorted(check.condition.type for check in failing if check.name not in accept)
+    if passing:
+        yield out(f"{about} no cause for concern {where}: {', '.join(passing)}\n\n")
+    if accepted:
         explained = f"{where}, but were explicitly accepted via --accept"
-        yield out(f"{about} cause for concern {explained}: {', '.join(taken)}\n\n")
-    if left:
-        yield out(f"{about} cause for concern {where}: {', '.join(left)}\n\n")
-        for check in sad:
+        yield out(f"{about} cause for concern {explained}: {', '.join(accepted)}\n\n")
+    if unaccepted:
+        yield out(f"{about} cause for concern {where}: {', '.join(unaccepted)}\n\n")
+        for check in failing:
             yield out(f"{check.condition.type}={check.condition.status}:\n\n{_detail(check.condition)}\n")
 
 
@@ -125,28 +124,32 @@ def _listed(found: Buckets, *, outdated: bool) -> Iterator[Output]:
 
 
 def _newest(name: str, updates: Sequence[Update]) -> Iterator[Output]:
-    """Two updates at most; a header waits for a row, and is repeated after an update that took several lines."""
+    """Yields at most two updates of a minor version.
+
+    The header is printed before the first row, and repeated after an update that took several lines.
+    """
     after_long, header_printed = False, False
     queue = [_HEADER]
     for number, update in enumerate(updates):
-        speaks = issue(update)
-        if after_long or speaks is not None:
+        verdict = issue(update)
+        if after_long or verdict is not None:
             yield out("\n")
-            if speaks is None and header_printed:
+            if verdict is None and header_printed:
                 queue.append(_HEADER)
             after_long = False
+        # oc shows the two newest updates of each minor version.
         if number == _SHORT:
             more = f"And {len(updates) - _SHORT} older {name} updates you can see with"
             yield out(f"{more} '--show-outdated-releases' or '--version VERSION'.\n")
             return
-        if speaks is None:
+        if verdict is None:
             yield out(_table([*queue, _row(update)]))
             queue, header_printed = [], True
             continue
         release = update.release
         yield out(
-            f"  Version: {release.version}\n  Image: {release.image}\n  Reason: {speaks.reason}\n"
-            f"  Message: {indented(speaks.message.strip())}\n"
+            f"  Version: {release.version}\n  Image: {release.image}\n  Reason: {verdict.reason}\n"
+            f"  Message: {indented(verdict.message.strip())}\n"
         )
         after_long = True
 
@@ -155,8 +158,8 @@ _HEADER = ("  VERSION", "ISSUES")
 
 
 def _row(update: Update) -> tuple[str, str]:
-    speaks = issue(update)
-    return f"  {update.release.version}", speaks.reason if speaks is not None else _FINE
+    verdict = issue(update)
+    return f"  {update.release.version}", verdict.reason if verdict is not None else _FINE
 
 
 def _table(rows: Sequence[tuple[str, str]]) -> str:
@@ -164,7 +167,7 @@ def _table(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def _find(found: Buckets, version: str) -> Update | str:
-    """The update to `version`, or the error that says how far one gets."""
+    """Returns the update to `version`, or the error that says which part of the version is not available."""
     major, minor = minor_of(version)
     context = f"cannot display context for the requested release {version}"
     if not found.by_minor:
@@ -179,15 +182,16 @@ def _find(found: Buckets, version: str) -> Update | str:
 
 
 def _one(update: Update, asked: Asked, issues: set[str]) -> Iterator[Output]:
-    release, speaks = update.release, issue(update)
+    """Yields the text about one update, and adds its risks as an issue."""
+    release, verdict = update.release, issue(update)
     where = f"Image: {release.image}\nRelease URL: {release.url}\n"
-    if speaks is None:
+    if verdict is None:
         yield out(f"\nUpdate to {release.version} has {_FINE}.\n{where}")
         return
     issues.add(_UMBRELLA)
-    reason = f"accepted {speaks.reason} via {_UMBRELLA}" if _UMBRELLA in asked.accept else speaks.reason
-    head = f"\nUpdate to {release.version} Recommended={speaks.status}:\n{where}"
-    yield out(f"{head}Reason: {reason}\nMessage: {indented(speaks.message)}\n")
+    reason = f"accepted {verdict.reason} via {_UMBRELLA}" if _UMBRELLA in asked.accept else verdict.reason
+    head = f"\nUpdate to {release.version} Recommended={verdict.status}:\n{where}"
+    yield out(f"{head}Reason: {reason}\nMessage: {indented(verdict.message)}\n")
 
 
 def _detail(condition: Condition) -> str:

@@ -1,4 +1,4 @@
-"""Risks that the cluster itself has, whatever the update service says: one source a module, one line in `SOURCES`."""
+"""Risks of the cluster itself, independent of the update service: one module per source, one line in `SOURCES`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SOURCES: tuple[Source, ...] = (
 
 
 def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple[SourceRisk, ...]:
-    """What every source has to say, sorted by name."""
+    """Returns the risks of all sources, sorted by name."""
     return tuple(sorted((risk for source in sources for risk in source(cluster)), key=lambda risk: risk.name))
 
 
 def owns(risk: ConditionalUpdateRisk) -> bool:
-    """Whether a risk comes from a source of this package (as opposed to the update service)."""
+    """Returns whether a risk comes from a source of this package, as opposed to the update service."""
     name = risk.name
     if any(condition.reason.startswith(alerts.REASON) for condition in risk.conditions):
         return True

@@ -1,6 +1,6 @@
-"""Gates that an administrator has to acknowledge before leaving the minor version (cvo-behaviour 7.6).
+"""The risks from gates that an administrator must acknowledge before leaving the minor version (cvo-behaviour 7.6).
 
-The gates are in one ConfigMap, the acknowledgements in another; a gate counts for the minor version in its key.
+The gates are in one ConfigMap, the acknowledgements in another. A gate counts for the minor version in its key.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ PREFIX = "AdminAck-"
 UNKNOWN = "AdminAckUnknown"
 GATES, GATES_NAMESPACE = "admin-gates", "openshift-config-managed"
 ACKS, ACKS_NAMESPACE = "admin-acks", "openshift-config"
+# The keys of the CVO's gates (openshift/cluster-version-operator, adminAckGateFmt), for later major versions too.
 _KEY = re.compile(r"ack-([4-9][.][0-9]+)-[^-]")
 _URL = re.compile(r"https://[^\s<>\"']+")
 _PAGE = "preparing-to-update-a-cluster#kube-api-removals_updating-cluster-prepare"
 
 
 def risks(cluster: Cluster) -> Iterable[SourceRisk]:
-    """One risk a gate that is not acknowledged, or one that says what could not be read."""
+    """Yields one risk for each gate that is not acknowledged, or one if the ConfigMaps could not be read."""
     version = cluster.version.status.desired.version
     url = docs_url(version, _PAGE)
     if why := _missing(cluster):
@@ -35,7 +36,10 @@ def risks(cluster: Cluster) -> Iterable[SourceRisk]:
 
 
 def _missing(cluster: Cluster) -> str:
-    """What keeps us from knowing. A cluster with neither ConfigMap has no gates: nobody put the mechanism there."""
+    """Returns why the gates are not known, or an empty string.
+
+    A cluster with neither ConfigMap has no gates, because nothing has installed the mechanism.
+    """
     if cluster.admin_unreadable:
         return f"The ConfigMaps of gates and acknowledgements could not be read: {cluster.admin_unreadable}"
     if cluster.admin_gates is None and cluster.admin_acks is not None:
@@ -46,7 +50,7 @@ def _missing(cluster: Cluster) -> str:
 
 
 def _message(key: str, text: str, version: str) -> str:
-    """Why the gate stands in the way; empty where it is another minor version's."""
+    """Returns the gate's text, empty if the gate is for another minor version."""
     match = _KEY.match(key)
     if match is None:
         return f'{GATES} configmap gate "{key}" is invalid: a key is ack-X.Y-NAME.'
@@ -56,5 +60,5 @@ def _message(key: str, text: str, version: str) -> str:
 
 
 def _link(text: str) -> str:
-    found = _URL.search(text)
-    return found[0].rstrip(".,;:!?)") if found else ""
+    address = _URL.search(text)
+    return address[0].rstrip(".,;:!?)") if address else ""

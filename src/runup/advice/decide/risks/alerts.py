@@ -1,7 +1,8 @@
-"""Alerts that fire: risks of every update while they do (cvo-behaviour 7.6).
+"""The risks from firing alerts: each concerns every update while the alert fires (cvo-behaviour 7.6).
 
-An alert is known for a minute. Where Prometheus does not answer any more, what fired last is Unknown: it may be over.
-So is what began to fire since, or before anybody was told: a risk of its own stands for that.
+An answer about alerts counts for a minute. If Prometheus does not answer any more, the alerts that fired last are
+Unknown, because they may be over. Alerts may also have started to fire since, or before the first answer: a risk of its
+own represents those.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ UNKNOWN = "AlertsUnknown"
 COUNT = timedelta(seconds=60)
 _NO_RUNBOOK = "https://github.com/openshift/runbooks/tree/master/alerts?runbook=notfound"
 _UNNAMED = "<alert does not have a runbook_url annotation>"
-# What a risk may be called.
+# A risk's name; an alert of another name cannot be one.
 _NAME = re.compile(r"[A-Z][A-Za-z0-9.-]{0,255}")
 _BUDGET = "PodDisruptionBudgetAtLimit"
+# Alerts that oc checks before an update (openshift/oc, pkg/cli/admin/upgrade/recommend).
 _SLOW = (
     "KubeContainerWaiting",
     "KubeletHealthState",
@@ -36,10 +38,11 @@ _SLOW = (
 
 
 def risks(alerting: Alerting, now: datetime) -> Iterable[SourceRisk]:
-    """One risk an alert's name; its instances are joined."""
+    """Yields one risk for each alert name; the instances of an alert are joined."""
     by_name: dict[str, list[Alert]] = {}
     for alert in alerting.alerts:
         name = alert.labels.get("alertname", "")
+        # A pending alert has not lasted long enough to fire.
         if alert.state != "pending" and _NAME.fullmatch(name) and _impact(name, alert.labels):
             by_name.setdefault(name, []).append(alert)
     live = alerting.at is not None and timedelta() <= now - alerting.at < COUNT
@@ -52,7 +55,7 @@ def risks(alerting: Alerting, now: datetime) -> Iterable[SourceRisk]:
 
 
 def _impact(name: str, labels: Mapping[str, str]) -> str:
-    """What the alert means for an update; empty where it means nothing. The first row that fits counts."""
+    """Returns what the alert means for an update, empty if it means nothing. The first matching row counts."""
     rows = (
         (labels.get("severity") == "critical", "suggesting significant cluster issues worth investigating"),
         (name == _BUDGET, "which might slow node drains"),
@@ -72,9 +75,9 @@ def _risk(name: str, alerts: Sequence[Alert], gone: str) -> SourceRisk:
     if gone:
         why = f"the alert {name} was {first.state} when Prometheus answered last, and now: {gone}"
         return SourceRisk(name, text, url, unknown=why, everywhere=True)
-    said = "; ".join(dict.fromkeys(_message(name, alert) for alert in alerts))
+    messages = "; ".join(dict.fromkeys(_message(name, alert) for alert in alerts))
     since = min((alert.active_at for alert in alerts if alert.active_at), default=None)
-    applies = Condition("Applies", "True", f"{REASON}{first.state}", said, since)
+    applies = Condition("Applies", "True", f"{REASON}{first.state}", messages, since)
     return SourceRisk(name, text, url, everywhere=True, found=applies)
 
 
@@ -89,8 +92,10 @@ def _message(name: str, alert: Alert) -> str:
     if name.startswith("PodDisruptionBudget"):
         budget = f"PodDisruptionBudget={labels.get('poddisruptionbudget', '')}"
         details = f"Namespace={labels.get('namespace', '')}, {budget}. {details}"
-    told = [part for part in (annotations.get("description"), annotations.get("message")) if part]
-    described = f" The alert description is: {' | '.join(told)}" if told else " The alert has no description."
+    descriptions = [part for part in (annotations.get("description"), annotations.get("message")) if part]
+    described = (
+        f" The alert description is: {' | '.join(descriptions)}" if descriptions else " The alert has no description."
+    )
     runbook = annotations.get("runbook_url") or _UNNAMED
     head = f"{labels.get('severity', '')} alert {name} {alert.state}, {_impact(name, labels)}."
     return f"{head} {details}{described} {runbook}"

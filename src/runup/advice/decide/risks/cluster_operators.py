@@ -1,4 +1,4 @@
-"""ClusterOperators that say Upgradeable=False."""
+"""The risks from ClusterOperators that report Upgradeable=False."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PAGE = "understanding-openshift-updates-1#understanding_clusteroperator_conditi
 
 
 def risks(cluster: Cluster) -> Iterable[SourceRisk]:
-    """One risk an operator that is not upgradeable, or one that says the operators could not be listed."""
+    """Yields one risk for each operator that is not upgradeable, or one if the operators could not be listed."""
     url = docs_url(cluster.version.status.desired.version, _PAGE)
     if cluster.operators is None:
         why = f"ClusterOperators could not be listed: {cluster.unreadable}"
@@ -24,6 +24,7 @@ def risks(cluster: Cluster) -> Iterable[SourceRisk]:
         yield SourceRisk(PREFIX + bad.name, f"Whether it allows the update is not known. {why}", url, unknown=why)
     for operator in cluster.operators:
         condition = find(operator.status.conditions, "Upgradeable")
+        # A missing or Unknown condition does not block an update: only an explicit False does.
         if condition is not None and condition.status == "False":
             message = condition.message or condition.reason or "The operator says that it is not upgradeable."
             yield SourceRisk(f"{PREFIX}{operator.metadata.name}", message, url)

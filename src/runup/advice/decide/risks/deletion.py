@@ -1,4 +1,4 @@
-"""Objects that a release removes and that are still there: the next release may not expect them."""
+"""The risk that objects which a release removes still exist: the next release may not expect them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from kubekit.lang.cut import joined
 from runup.advice.decide.risks.source import Cluster, SourceRisk, docs_url
 
 NAME = "ResourceDeletionInProgress"
-# Bytes of the list of objects.
+# The maximum length of the list of objects, in bytes.
 _MAX_NAMES = 4096
 
 
 def risks(cluster: Cluster) -> Iterable[SourceRisk]:
-    """One risk while any deletion is not done."""
+    """Yields one risk while any deletion is in progress."""
     if cluster.deleting:
         names = joined(sorted(cluster.deleting), ",", _MAX_NAMES)
         yield SourceRisk(

@@ -1,4 +1,4 @@
-"""Manifests that the administrator took away from the operator."""
+"""The risk that manifests are unmanaged: the administrator has excluded them from the operator's control."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAME = "ClusterVersionOverrides"
 
 
 def risks(cluster: Cluster) -> Iterable[SourceRisk]:
-    """One risk while any override is unmanaged."""
+    """Yields one risk while any override is unmanaged."""
     if any(override.unmanaged for override in cluster.version.spec.overrides):
         yield SourceRisk(
             NAME,

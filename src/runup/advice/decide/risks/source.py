@@ -1,4 +1,4 @@
-"""What a source of in-cluster risks sees, and what it yields. Most concern minor and major updates."""
+"""The input and output of a source of in-cluster risks. Most of these risks concern minor and major updates."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, ConditionalUpda
 class Cluster:
     """The part of the cluster that sources read.
 
-    `operators` is None where the listing failed; `unreadable` says why. `unread` are operators that are there and are
-    not as their kind should be. `deleting` are objects whose deletion is not done; `admin_unreadable` says why the two
-    ConfigMaps about acknowledgements could not be read.
+    `operators` is None if the list request failed, `unreadable` says why. `unread` are operators that could not be
+    decoded. `deleting` are objects whose deletion is in progress. `admin_unreadable` says why the two ConfigMaps about
+    acknowledgements could not be read.
     """
 
     version: ClusterVersion
@@ -36,7 +36,8 @@ class Cluster:
 class SourceRisk:
     """A risk of every update that leaves the minor version, or with `everywhere` of every update at all.
 
-    `unknown` says why the source could not tell; `found` is the source's own condition where it has more to say.
+    `unknown` is the reason why the source could not decide. `found` is the source's own condition, if it has more
+    details.
     """
 
     name: str
@@ -47,12 +48,12 @@ class SourceRisk:
     found: Condition | None = None
 
     def judged(self) -> JudgedRisk:
-        """The risk as an update carries it."""
+        """Returns the risk as an update carries it."""
         risk = ConditionalUpdateRisk(name=self.name, message=self.message, url=self.url, matching_rules=ALWAYS)
         return JudgedRisk(risk, self.applies(risk))
 
     def applies(self, risk: ConditionalUpdateRisk) -> Condition:
-        """Match or the source's own condition, or Unknown where the source could not tell."""
+        """Returns the source's own condition or a match, or Unknown if the source could not decide."""
         if self.unknown:
             return rules.could_not_evaluate(risk, self.unknown)
         return self.found or rules.match()
@@ -64,6 +65,7 @@ _DOCS = "https://docs.redhat.com/en/documentation/openshift_container_platform"
 
 
 def docs_url(version: str, page: str) -> str:
-    """A page of the product's documentation for the running minor version."""
+    """Returns the address of a page of the product documentation for the running minor version."""
+    # The documentation has one set of pages for each minor version.
     minor = ".".join(version.split(".")[:2]) or "latest"
     return f"{_DOCS}/{minor}/html/updating_clusters/{page}"

@@ -1,4 +1,4 @@
-"""An update that is still going on: finish it before leaving the minor version again."""
+"""The risk that an update is still in progress: it must finish before the cluster leaves the minor version again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAME = "ClusterVersionUpdating"
 
 
 def risks(cluster: Cluster) -> Iterable[SourceRisk]:
-    """One risk while Progressing is True."""
+    """Yields one risk while Progressing is True."""
     status = cluster.version.status
     if status_of(status.conditions, "Progressing") == "True":
         yield SourceRisk(

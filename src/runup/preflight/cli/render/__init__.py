@@ -1,1 +1,1 @@
-"""Findings of preflights as text, tables and pages."""
+"""Renders findings of preflights as text, tables and pages."""

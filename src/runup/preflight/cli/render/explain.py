@@ -1,4 +1,4 @@
-"""One risk, from everything that mentions it -> `preflight explain`, as text and as data. Pure."""
+"""Renders everything that mentions one risk for `preflight explain`, as text and as data. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_RESOURCES = 20
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A risk, and what it says for each target that carries it. `not_asked`: why no cluster answered."""
+    """A risk, with its entry for each target that carries it. `not_asked`: the reason why no cluster answered."""
 
     name: str
     by_target: tuple[tuple[str, Risk], ...]
@@ -39,12 +39,15 @@ def explain(
     documented: Sequence[str] = (),
     accepted: Accepted | None = None,
 ) -> Explanation:
-    """All that is known of the risk `name` now; raises CommandError where neither cluster nor `documented` has it."""
+    """Returns all that is known of the risk `name` now.
+
+    Raises CommandError if neither the cluster nor `documented` has the risk.
+    """
     by_target = tuple(
-        (found.target, risk)
+        (findings.target, risk)
         for update in cluster.status.conditional_updates
-        for found in [of_target(cluster, history, update.release.version, update.release.image, accepted=accepted)]
-        for risk in found.risks
+        for findings in [of_target(cluster, history, update.release.version, update.release.image, accepted=accepted)]
+        for risk in findings.risks
         if risk.name == name
     )
     if not by_target and not page:
@@ -53,7 +56,7 @@ def explain(
 
 
 def of_reports(history: History, name: str, page: str, documented: Sequence[str] = ()) -> Explanation:
-    """What reports alone say of the risk; raises CommandError where neither they nor `documented` have it."""
+    """Returns what reports alone say of the risk. Raises CommandError if neither they nor `documented` have it."""
     by_target = tuple(
         (report.target_version, of_report(risk, report))
         for report in history.reports
@@ -70,15 +73,16 @@ def of_reports(history: History, name: str, page: str, documented: Sequence[str]
 
 
 def _nothing(cluster: ClusterVersion, name: str, documented: Sequence[str]) -> str:
+    """Returns the error message for a risk that no update has, with the most similar name."""
     known = known_risk_names(cluster)
     if near := get_close_matches(name, known, n=1, cutoff=0.6) or get_close_matches(name, documented, n=1, cutoff=0.8):
         return f"no update of this cluster has a risk {quoted(name)}; did you mean {quoted(near[0])}?"
-    there = f"there are {', '.join(known)}" if known else "there are none"
-    return f"no update of this cluster has a risk {quoted(name)}; {there}"
+    known_names = f"there are {', '.join(known)}" if known else "there are none"
+    return f"no update of this cluster has a risk {quoted(name)}; {known_names}"
 
 
 def explanation(known: Explanation, screen: Screen = PIPE) -> Drawn:
-    """The explanation as text."""
+    """Returns the explanation as text."""
     parts = [f"{known.name}\n"]
     if known.not_asked:
         text = f"Whether an update has this risk is not known, no cluster was asked: {known.not_asked}"
@@ -114,7 +118,7 @@ def _resources(resources: tuple[ReportedResource, ...]) -> str:
 
 
 def explanation_data(known: Explanation) -> dict[str, Any]:
-    """The explanation for programs."""
+    """Returns the explanation for programs."""
     return {
         "name": known.name,
         "targets": [{"target": target, **risk_data(risk)} for target, risk in known.by_target],

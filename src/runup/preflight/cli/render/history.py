@@ -1,4 +1,4 @@
-"""Stored reports -> the tables of `preflight history` and `preflight compare`, and their machine forms. Pure."""
+"""Renders stored reports as the tables of `preflight history` and `preflight compare`, and as data. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade -
 
 
 def history(found: History, accepted: Collection[str] = (), screen: Screen = PIPE, *, wide: bool = False) -> Drawn:
-    """One line a report, the newest first; `accepted` are names of risks that stand in no way."""
+    """Returns a table with one line per report, the newest first; `accepted` are the names of accepted risks."""
     if not found.reports:
         return joined(wrapped(_NONE, screen))
     columns = tuple(map(Column, ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")))
@@ -51,12 +51,12 @@ def _row(report: Report, accepted: Collection[str], *, wide: bool) -> Row:
 
 
 def history_data(found: History) -> list[dict[str, Any]]:
-    """The reports as they are stored."""
+    """Returns the reports as they are stored."""
     return [codec.to_dict(report) for report in found.reports]
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Two reports side by side; `both` pairs what one risk says in each."""
+    """The comparison of two reports; `both` pairs the two entries of a risk that is in each."""
 
     before: Report
     after: Report
@@ -66,34 +66,40 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def pick(found: History, name: str, source: str) -> Report:
-    """The report of a version (from the running release if there is one) or of a preflight ID; raises CommandError."""
+    """Returns the report of a version (preferably from the running release) or of a preflight ID.
+
+    Raises CommandError if there is none.
+    """
     fitting = [report for report in found.reports if name in (report.target_version, report.preflight_id)]
+    # False sorts first: a report from the running release is preferred.
     fitting.sort(key=lambda report: report.source_version != source)
     if fitting:
         return fitting[0]
     if not found.reports:
         raise CommandError(f"no report of {name}: no preflight has reported on this cluster")
-    there = ", ".join(report.target_version for report in found.reports)
-    raise CommandError(f"no report of {name}; there are reports of {there}")
+    targets = ", ".join(report.target_version for report in found.reports)
+    raise CommandError(f"no report of {name}; there are reports of {targets}")
 
 
 def compare(before: Report, after: Report) -> Comparison:
-    """What differs between two reports, by the names of their risks."""
-    left = {risk.name: risk for risk in before.risks}
-    right = {risk.name: risk for risk in after.risks}
+    """Returns the differences between two reports, by the names of their risks."""
+    before_risks = {risk.name: risk for risk in before.risks}
+    after_risks = {risk.name: risk for risk in after.risks}
     return Comparison(
         before,
         after,
-        new=tuple(right[name] for name in sorted(right.keys() - left.keys())),
-        gone=tuple(left[name] for name in sorted(left.keys() - right.keys())),
-        both=tuple((left[name], right[name]) for name in sorted(left.keys() & right.keys())),
+        new=tuple(after_risks[name] for name in sorted(after_risks.keys() - before_risks.keys())),
+        gone=tuple(before_risks[name] for name in sorted(before_risks.keys() - after_risks.keys())),
+        both=tuple(
+            (before_risks[name], after_risks[name]) for name in sorted(before_risks.keys() & after_risks.keys())
+        ),
     )
 
 
 def comparison(
     compared: Comparison, screen: Screen = PIPE, *, now: datetime | None = None, wide: bool = False
 ) -> Drawn:
-    """The comparison as text: how much differs, new, gone, the same; how old each side is where `now` is known."""
+    """Returns the comparison as text: counts, new, gone and common risks, and each report's age if `now` is given."""
     before, after = compared.before, compared.after
     counts = f"{len(compared.new)} new, {len(compared.gone)} gone, {len(compared.both)} in both"
     head = f"From {before.target_version} to {after.target_version}, as checked on {after.source_version}: {counts}"
@@ -106,7 +112,7 @@ def comparison(
         *(wrapped(line, screen) for line in (head, *(_ages(compared, now) if now else ()), *aside)),
         _part(f"Only for {after.target_version}", [(risk, "") for risk in compared.new], screen, wide=wide),
         _part(f"Only for {before.target_version}", [(risk, "") for risk in compared.gone], screen, wide=wide),
-        _part("For both", [(right, _changed(left, right)) for left, right in compared.both], screen, wide=wide),
+        _part("For both", [(new, _changed(old, new)) for old, new in compared.both], screen, wide=wide),
     )
 
 
@@ -122,12 +128,12 @@ def _changed(left: ReportedRisk, right: ReportedRisk) -> str:
 def _part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
     if not risks:
         return joined(f"\n{title}: none\n")
-    found = sorted((replace(_risk(risk), message=note + risk.message) for risk, note in risks), key=weight)
-    return joined(f"\n{title}:\n", drawn(risk_table(found, wide=wide, remedies=False, indent=2), screen))
+    rows = sorted((replace(_risk(risk), message=note + risk.message) for risk, note in risks), key=weight)
+    return joined(f"\n{title}:\n", drawn(risk_table(rows, wide=wide, remedies=False, indent=2), screen))
 
 
 def _risk(risk: ReportedRisk) -> Risk:
-    """A report's risk as the tables have them; what is accepted now says nothing about then."""
+    """Returns a report's risk as the tables expect it, not accepted: today's acceptance does not apply to that time."""
     return Risk(
         name=risk.name,
         applies=risk.applies,
@@ -142,7 +148,7 @@ def _risk(risk: ReportedRisk) -> Risk:
 
 
 def comparison_data(compared: Comparison) -> dict[str, Any]:
-    """The comparison for programs."""
+    """Returns the comparison for programs."""
     return {
         "source": compared.after.source_version,
         "before": compared.before.target_version,
@@ -150,7 +156,6 @@ def comparison_data(compared: Comparison) -> dict[str, Any]:
         "new": codec.to_dict(compared.new),
         "gone": codec.to_dict(compared.gone),
         "both": [
-            {"name": left.name, "before": codec.to_dict(left), "after": codec.to_dict(right)}
-            for left, right in compared.both
+            {"name": old.name, "before": codec.to_dict(old), "after": codec.to_dict(new)} for old, new in compared.both
         ],
     }

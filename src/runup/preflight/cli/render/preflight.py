@@ -1,4 +1,4 @@
-"""A preflight's findings -> the section in `runup upgrade`, the table and verdict of `--wait`, data. Pure."""
+"""Renders a preflight's findings: the section in `runup upgrade`, the table and verdict of `--wait`, and data. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findi
 from runup.preflight.decide.report import ReportedResource
 
 _MAX_OBJECTS = 10
-# What helps, where the condition's own message has not said it. "Over" as in docs/spec/conditions.md.
+# Remedies that the condition's own message lacks. "Over" as in docs/spec/conditions.md.
 OVER = frozenset({"TargetUnsupported", "OOMKilled", "DeadlineExceeded"})
 AGAIN = "To try once more, end it first: runup upgrade --clear-preflight"
 HEALING = "The operator goes on trying; `runup upgrade` shows how it stands."
@@ -26,7 +26,7 @@ RESULTS = {0: "Clear", COULD_NOT_RUN: "CouldNotRun", APPLY: "RisksApply", UNKNOW
 
 
 def section(found: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Iterator[Output]:
-    """What `runup upgrade` adds after everything that oc prints, where a preflight is asked for."""
+    """Yields what `runup upgrade` prints after oc's own output if a preflight is requested."""
     yield out(joined("\n", wrapped(f"Preflight of {found.target} from {found.source}: {summary(found)}", screen)))
     if shown := standing(found):
         yield out(joined("\n", drawn(risk_table(shown, wide=wide, indent=2), screen)))
@@ -34,7 +34,7 @@ def section(found: Findings, screen: Screen = PIPE, *, wide: bool = False) -> It
 
 
 def ended(found: Sequence[Findings], screen: Screen = PIPE, *, now: datetime) -> Iterator[Output]:
-    """What preflights found that have ended: how old it is, and how to check again. It holds nothing up."""
+    """Yields the findings of ended preflights, with their age and how to check again; they block no update."""
     text = "Ended preflights; what they found may have changed since and holds no update up:"
     yield out(joined("\n", wrapped(text, screen)))
     columns = (Column("TARGET"), Column("FOUND THEN", flows=True), Column("AGE"), Column("OBSERVED"))
@@ -54,7 +54,7 @@ def _hint(found: Findings) -> str:
 
 
 def summary(found: Findings) -> str:
-    """The preflight in half a line."""
+    """Returns the preflight's state in half a line."""
     if found.failed:
         return f"could not run ({found.failed.reason}): {found.failed.message}"
     if not found.completed:
@@ -63,14 +63,17 @@ def summary(found: Findings) -> str:
 
 
 def result(found: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Drawn:
-    """What `--wait` ends with: what it comes to, the table of risks, the verdict. The cause stands before the time."""
+    """Returns what `--wait` prints at the end: the result, the table of risks, and the verdict.
+
+    The cause stands before the time, because a cut line loses its end.
+    """
     shown = standing(found)
-    told = [_told(found)]
-    told += [f"{len(found.checks)} {'check' if len(found.checks) == 1 else 'checks'} done"] if found.checks else []
-    told += [f"as of {timestamp(found.observed)}"] if found.observed else []
+    parts = [_told(found)]
+    parts += [f"{len(found.checks)} {'check' if len(found.checks) == 1 else 'checks'} done"] if found.checks else []
+    parts += [f"as of {timestamp(found.observed)}"] if found.observed else []
     return joined(
         "\n",
-        wrapped(f"Preflight of {found.target} from {found.source}: {'; '.join(told)}", screen),
+        wrapped(f"Preflight of {found.target} from {found.source}: {'; '.join(parts)}", screen),
         *(("\n", drawn(risk_table(shown, wide=wide), screen)) if shown else ()),
         "\n",
         verdict_on(found, screen),
@@ -84,17 +87,20 @@ def _told(found: Findings) -> str:
 
 
 def standing(found: Findings) -> list[Risk]:
-    """The risks that are shown: all but those that are known not to apply."""
+    """Returns the risks that are shown: all but those that are known not to apply."""
     return [risk for risk in found.risks if risk.applies != "False"]
 
 
 def verdict(found: Findings) -> str:
-    """One line that says what it comes to and what to do."""
+    """Returns one line with the result and what to do."""
     return " ".join(verdict_parts(found))
 
 
 def verdict_on(found: Findings, screen: Screen) -> Drawn:
-    """The same on a terminal: wrapped, and the command on a line of its own, which the terminal folds, to be copied."""
+    """Returns the verdict for a terminal: wrapped, with the command unwrapped on its own line so that it can be copied.
+
+    Without a known width it stays on one line.
+    """
     if screen.width is None:
         return joined(verdict(found), "\n")
     text, *command = verdict_parts(found)
@@ -102,7 +108,7 @@ def verdict_on(found: Findings, screen: Screen) -> Drawn:
 
 
 def verdict_parts(found: Findings) -> tuple[str, ...]:
-    """The verdict, and the command that it ends with if there is one."""
+    """Returns the verdict, and the command that it ends with if there is one."""
     code = found.exit_code
     if found.ended:
         text = "Verdict: this preflight has ended; what it found may have changed since. Check again:"
@@ -116,7 +122,7 @@ def verdict_parts(found: Findings) -> tuple[str, ...]:
         accepted = counts(found.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
         return (f"Verdict: nothing stands in the way of an update to {found.target}{aside}.",)
-    # What a dump lacks, the cluster has: there is nothing to accept.
+    # A risk that is Unknown only because the dump lacks objects is not one to accept.
     names = [risk.name for risk in found.risks if risk.open and (risk.applies == "True" or not found.of_dump)]
     if not names:
         return (f"Verdict: {counted(found.risks)}.",)
@@ -136,7 +142,7 @@ def _sentence(text: str) -> str:
 
 
 def counted(risks: tuple[Risk, ...], aside: str = "") -> str:
-    """How many apply, could not be told (`aside` is about these two), are accepted."""
+    """Returns how many risks apply, are unknown (`aside` is appended to these two) and are accepted."""
     applying, unknown, accepted = counts(risks)
     parts = [f"{applying} {'risk applies' if applying == 1 else 'risks apply'}"] if applying else []
     parts += [f"{unknown} could not be told"] if unknown else []
@@ -146,10 +152,12 @@ def counted(risks: tuple[Risk, ...], aside: str = "") -> str:
 
 
 def by_severity(risks: tuple[Risk, ...]) -> str:
-    """` (2 critical, 6 warning)`, of those that stand in the way; nothing where there are none."""
-    found = Counter(risk.severity or "of unknown severity" for risk in risks if risk.open)
-    told = [f"{found[severity]} {severity}" for severity in (*SEVERITIES, "of unknown severity") if found[severity]]
-    return f" ({', '.join(told)})" if told else ""
+    """Returns ` (2 critical, 6 warning)` for the risks that block the update; empty if there are none."""
+    by_name = Counter(risk.severity or "of unknown severity" for risk in risks if risk.open)
+    parts = [
+        f"{by_name[severity]} {severity}" for severity in (*SEVERITIES, "of unknown severity") if by_name[severity]
+    ]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 SEVERITIES = ("critical", "warning", "info")
@@ -158,7 +166,7 @@ _STATE_STYLES = {"applies": "bold", "unknown": "magenta", "accepted": "dim"}
 
 
 def state(risk: Risk) -> str:
-    """A risk's state in one word."""
+    """Returns a risk's state in one word."""
     if risk.accepted:
         return "accepted"
     return {"True": "applies", "False": "clear"}.get(risk.applies, "unknown")
@@ -173,12 +181,12 @@ _COLUMNS = (
 
 
 def brief_table(risks: Sequence[Risk], *, indent: int = 0) -> Table:
-    """What is known of risks while their preflight runs: their severity comes with the whole report."""
+    """Returns the table of risks while their preflight runs, without severity, which comes with the complete report."""
     return Table(_COLUMNS[1:], [Row(_cells(risk)[1:]) for risk in risks], indent)
 
 
 def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = True, indent: int = 0) -> Table:
-    """Severity and state first; `wide` has what else is known, a column each, where the usual form has the remedy."""
+    """Returns the table of risks, with the remedy below each; `wide` has columns for the remedy and everything else."""
     columns = _COLUMNS
     if not wide:
         return Table(columns, [Row(_cells(risk), _remedy(risk) if remedies else ()) for risk in risks], indent)
@@ -197,19 +205,19 @@ def _remedy(risk: Risk) -> tuple[str, ...]:
 
 def _more(risk: Risk) -> tuple[str, ...]:
     objects = ", ".join(map(resource, risk.resources[:_MAX_OBJECTS]))
-    left = len(risk.resources) - _MAX_OBJECTS
-    objects += f" and {left} more" if left > 0 else ""
+    remaining = len(risk.resources) - _MAX_OBJECTS
+    objects += f" and {remaining} more" if remaining > 0 else ""
     return risk.fix.strip(), objects, risk.reason, timestamp(risk.since), risk.url
 
 
 def resource(item: ReportedResource) -> str:
-    """An object as people write it: `Node worker-0`, `Pod apps/db-0`."""
+    """Returns an object as people write it: `Node worker-0`, `Pod apps/db-0`."""
     kind = f"{item.kind}.{item.group}" if item.group else item.kind
     return f"{kind} {item.namespace}/{item.name}" if item.namespace else f"{kind} {item.name}"
 
 
 def cleared(before: ClusterVersion | None) -> str:
-    """What `--clear-preflight` prints; `before` is what was there, or None where nothing was asked for."""
+    """Returns what `--clear-preflight` prints; `before` is the ClusterVersion before, None if nothing was requested."""
     desired = before.spec.desired_update if before else None
     if desired is None:
         return "info: No preflight is requested\n"
@@ -219,7 +227,7 @@ def cleared(before: ClusterVersion | None) -> str:
 
 
 def as_data(found: Findings) -> dict[str, Any]:
-    """The machine form: everything, with the exit code that `--wait` would have."""
+    """Returns the findings for programs, with the exit code that `--wait` would have."""
     return {
         "source": found.source,
         "target": found.target,
@@ -234,7 +242,7 @@ def as_data(found: Findings) -> dict[str, Any]:
 
 
 def risk_data(risk: Risk) -> dict[str, Any]:
-    """One risk for programs."""
+    """Returns one risk for programs."""
     return {
         "name": risk.name,
         "applies": risk.applies,

@@ -1,4 +1,4 @@
-"""Preflights of one cluster or many -> what is printed: text, one table, Markdown, JUnit, SARIF, HTML, data. Pure."""
+"""Renders preflights of one or many clusters as text, one table, Markdown, JUnit, SARIF, HTML or data. Pure."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """What was found of one cluster; `where` is its name in a table.
+    """The findings about one cluster; `where` is its name in a table.
 
-    Of a dump, `lacking` are the kinds that it does not have in full, `collect` the command that adds them.
+    For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that adds them.
     """
 
     where: str
@@ -35,7 +35,10 @@ class One:
 
 
 def exit_code(found: Findings, fail_on: str) -> int:
-    """As for `--wait`, of what `fail_on` lets count: `unknown` all, a severity what applies and is as grave."""
+    """Returns the exit code of `--wait`, restricted by `fail_on`.
+
+    `unknown` counts everything that is open; a severity counts risks that apply and are at least as severe.
+    """
     code = found.exit_code
     if code in (NONE, COULD_NOT_RUN) or fail_on == "unknown":
         return code
@@ -47,31 +50,32 @@ def exit_code(found: Findings, fail_on: str) -> int:
 
 
 def worst(codes: Iterable[int]) -> int:
-    """Of several clusters: one that could not be judged, then one with risks, then one with what is not known."""
-    found = set(codes)
-    return next((code for code in (COULD_NOT_RUN, APPLY, UNKNOWN) if code in found), NONE)
+    """Returns the worst exit code of several clusters: could not run, then risks apply, then something unknown."""
+    distinct = set(codes)
+    return next((code for code in (COULD_NOT_RUN, APPLY, UNKNOWN) if code in distinct), NONE)
 
 
 def text(one: One, screen: Screen = PIPE) -> Drawn:
-    """One cluster, as `--wait` ends; of a dump what to collect, too."""
-    told = preflight.result(one.found, screen)
+    """Returns one cluster's result as `--wait` prints it; for a dump, also what to collect."""
+    result = preflight.result(one.found, screen)
     if not one.lacking:
-        return told
+        return result
     words, *command = _to_collect(one)
-    return joined(told, "\n", wrapped(words, screen), *(f"  {line}\n" for line in command))
+    return joined(result, "\n", wrapped(words, screen), *(f"  {line}\n" for line in command))
 
 
 def _to_collect(one: One) -> tuple[str, ...]:
+    """Returns the text about kinds that the dump lacks, and the command that adds them if there is one."""
     several = len(one.lacking) > 1
-    kinds, them = ("kinds", "them") if several else ("kind", "it")
+    kinds, pronoun = ("kinds", "them") if several else ("kind", "it")
     text = f"The dump does not have all of {len(one.lacking)} {kinds} that checks read which could not tell"
     if one.collect:
-        return f"{text}. Where the cluster can be reached, add {them}, and check again:", one.collect
-    return (f"{text}: {', '.join(one.lacking)}. Collect {them}, too.",)
+        return f"{text}. Where the cluster can be reached, add {pronoun}, and check again:", one.collect
+    return (f"{text}: {', '.join(one.lacking)}. Collect {pronoun}, too.",)
 
 
 def table_of(found: Sequence[One], screen: Screen = PIPE) -> Iterator[Drawn]:
-    """Many clusters, a line each."""
+    """Yields a table with one line per cluster."""
     columns = (
         Column("CLUSTER"),
         Column("FROM"),
@@ -86,36 +90,38 @@ def table_of(found: Sequence[One], screen: Screen = PIPE) -> Iterator[Drawn]:
 
 
 def _line(one: One) -> tuple[str, ...]:
-    found = one.found
-    result = preflight.RESULTS[found.exit_code]
-    if found.exit_code == COULD_NOT_RUN:
-        why = found.failed.message if found.failed else ""
-        return one.where, found.source, found.target, result, "", "", "", why.partition("\n")[0]
-    numbers = tuple(map(str, counts(found.risks)))
-    gravest = [risk.name for risk in found.risks if risk.open and risk.applies == "True"][:3]
-    return one.where, found.source, found.target, result, *numbers, ", ".join(gravest)
+    """Returns the cells of one cluster's row in the table."""
+    findings = one.found
+    result = preflight.RESULTS[findings.exit_code]
+    if findings.exit_code == COULD_NOT_RUN:
+        why = findings.failed.message if findings.failed else ""
+        return one.where, findings.source, findings.target, result, "", "", "", why.partition("\n")[0]
+    numbers = tuple(map(str, counts(findings.risks)))
+    gravest = [risk.name for risk in findings.risks if risk.open and risk.applies == "True"][:3]
+    return one.where, findings.source, findings.target, result, *numbers, ", ".join(gravest)
 
 
 def data(one: One) -> dict[str, Any]:
-    """The machine form, with the cluster's name."""
+    """Returns the machine form, with the cluster's name."""
     lacking = {"lacking": list(one.lacking)} if one.lacking else {}
     return {"cluster": one.where, **preflight.as_data(one.found), **lacking}
 
 
 def markdown(found: Sequence[One]) -> str:
-    """A checklist for each cluster: what is left to do, and what is done with."""
+    """Returns a Markdown checklist for each cluster: open risks, and accepted ones ticked."""
     return "\n".join(line for one in found for line in _markdown(one)) + "\n"
 
 
 def _markdown(one: One) -> Iterator[str]:
-    found = one.found
-    if not found.completed:
+    findings = one.found
+    if not findings.completed:
         yield f"# {_plain(one.where)}: could not be judged\n"
-        yield f"{_plain(found.failed.message) if found.failed else ''}\n"
+        yield f"{_plain(findings.failed.message) if findings.failed else ''}\n"
         return
-    yield f"# {_plain(one.where)}: {found.source} to {found.target}\n"
-    yield f"{_plain(preflight.counted(found.risks))}, as of {timestamp(found.observed)}.\n"
-    for risk in preflight.standing(found):
+    yield f"# {_plain(one.where)}: {findings.source} to {findings.target}\n"
+    yield f"{_plain(preflight.counted(findings.risks))}, as of {timestamp(findings.observed)}.\n"
+    for risk in preflight.standing(findings):
+        # A ticked box of a Markdown task list: nothing is left to do about the risk.
         box = "x" if risk.accepted else " "
         gravity = risk.severity or "unknown severity"
         yield f"- [{box}] **{risk.name}** ({gravity}, {preflight.state(risk)}): {_plain(risk.message)}"
@@ -123,20 +129,20 @@ def _markdown(one: One) -> Iterator[str]:
             yield f"  Fix: {_plain(risk.fix)}"
         if risk.because:
             yield f"  Why it may stay: {_plain(risk.because)}"
-    clear = [check.name for check in found.checks if check.result == "Clear"]
-    skipped = [check.name for check in found.checks if check.result == "Skipped"]
+    clear = [check.name for check in findings.checks if check.result == "Clear"]
+    skipped = [check.name for check in findings.checks if check.result == "Skipped"]
     yield f"\nClear: {', '.join(clear) or 'none'}."
     yield f"Not for this update: {', '.join(skipped) or 'none'}.\n"
 
 
 def _plain(words: str) -> str:
-    """Words of others in one line, their markup kept from being any."""
+    """Returns untrusted text on one line with its Markdown characters escaped."""
     line = " ".join(words.split())
     return "".join(f"\\{char}" if char in "\\*_[]<>#|`" else char for char in line)
 
 
 def junit(found: Sequence[One]) -> str:
-    """JUnit's XML: a suite a cluster; a case for each risk that stands, and one for each check that is clear."""
+    """Returns JUnit XML: one suite per cluster, one case for each risk shown and for each check that is clear."""
     suites = ElementTree.Element("testsuites", name="runup preflight")
     for one in found:
         _suite(suites, one)
@@ -170,12 +176,12 @@ def _suite(parent: ElementTree.Element, one: One) -> None:
 
 
 def _xml(words: str) -> str:
-    """Without the control characters that XML cannot hold."""
+    """Returns the text without the control characters that XML cannot hold."""
     return words.translate(_CONTROL)
 
 
 def sarif(found: Sequence[One]) -> str:
-    """SARIF 2.1.0: a result for each risk that stands, its objects as logical locations."""
+    """Returns SARIF 2.1.0: one result for each risk shown, with its objects as logical locations."""
     rules: dict[str, Risk] = {}
     for one in found:
         for risk in preflight.standing(one.found):
@@ -210,22 +216,23 @@ def _rule(risk: Risk) -> dict[str, Any]:
 
 def _sarif_result(one: One, risk: Risk) -> dict[str, Any]:
     objects = [{"fullyQualifiedName": f"{one.where}: {preflight.resource(item)}"} for item in risk.resources]
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "ruleId": risk.name,
         "level": _SARIF.get(risk.severity, "warning"),
         "kind": "fail" if risk.applies == "True" else "review",
         "message": {"text": f"{one.where}: {risk.message}"},
         "locations": [{"logicalLocations": objects or [{"fullyQualifiedName": one.where}]}],
     }
-    if found["kind"] != "fail":
-        found["level"] = "none"
+    # SARIF 2.1.0, 3.27.10: if `kind` is not `fail`, `level` must be `none`.
+    if entry["kind"] != "fail":
+        entry["level"] = "none"
     if risk.accepted:
-        found["suppressions"] = [{"kind": "external", "justification": risk.because or "accepted in the cluster"}]
-    return found
+        entry["suppressions"] = [{"kind": "external", "justification": risk.because or "accepted in the cluster"}]
+    return entry
 
 
 def html(found: Sequence[One]) -> str:
-    """One page; of several clusters the command refuses it."""
+    """Returns the page of the first cluster; the command rejects this form for several clusters."""
     one = found[0]
     assert one.found.observed is not None
     return preflight_page.page(one.found, one.found.observed, cluster=one.where)

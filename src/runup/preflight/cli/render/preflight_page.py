@@ -1,6 +1,7 @@
-"""A preflight's findings -> one self-contained HTML page: the verdict, risks by severity, evidence, remedies. Pure.
+"""Renders a preflight's findings as one self-contained HTML page. Pure.
 
-What stands in the way comes first, the gravest on top; what is accepted comes after, with why; what was looked at last.
+Risks that block the update come first, the most severe on top; accepted risks follow with their reason; the checks come
+last.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LONG = 6
 
 
 def page(found: Findings, now: datetime, *, cluster: str = "") -> str:
-    """The page of `found`, as of `now`."""
+    """Returns the page of `found`, as of `now`."""
     return document(f"Preflight of {found.target}", _body(found), now=now, cluster=cluster)
 
 
@@ -40,6 +41,7 @@ def _body(found: Findings) -> Markup:
 
 
 def _head(found: Findings) -> Markup:
+    # The command is shown apart from the text, so that it can be copied.
     text, *command = verdict_parts(found)
     return el(
         "section",
@@ -71,8 +73,8 @@ def _facts(found: Findings) -> Iterable[tuple[str, Child]]:
 
 
 def _severity(severity: str, risks: Sequence[Risk]) -> Markup | None:
-    found = [risk for risk in risks if risk.severity == severity]
-    return _section(f"{_TITLES[severity]} ({len(found)})", found) if found else None
+    of_severity = [risk for risk in risks if risk.severity == severity]
+    return _section(f"{_TITLES[severity]} ({len(of_severity)})", of_severity) if of_severity else None
 
 
 def _section(title: str, risks: Sequence[Risk]) -> Markup:
@@ -87,13 +89,13 @@ def _card(risk: Risk) -> Markup:
         el("div", el("h3", risk.name), el("span", badge(state(risk), tone), grave), class_="head"),
         el("p", risk.message, class_="body"),
         facts_of(risk),
-        # On paper a long one may go over to the next page, rather than leave half of one empty.
+        # In print, a long card may break across pages rather than leave half a page empty.
         class_=f"card issue {tone}{' long' if len(risk.resources) > _LONG else ''}",
     )
 
 
 def facts_of(risk: Risk) -> Markup:
-    """What helps, what was seen, and how to take the risk; of one that is accepted, why."""
+    """Returns a list with the remedy, the evidence and how to accept the risk, or why it was accepted."""
     rows: list[tuple[str, Child]] = []
     if risk.accepted:
         rows.append(("Why accepted", risk.because or _NO_WHY.format(name=risk.name)))
@@ -115,12 +117,12 @@ def _found_by(risk: Risk) -> str:
 
 
 def _objects(risk: Risk) -> Markup | None:
-    """The objects that the check named; a long list says how many more there are."""
+    """Returns the objects that the check named; a long list ends with the number of further ones."""
     if not risk.resources:
         return None
-    left = len(risk.resources) - _SHOWN
+    remaining = len(risk.resources) - _SHOWN
     items = [el("li", resource(item)) for item in risk.resources[:_SHOWN]]
-    return el("ul", *items, el("li", f"and {left} more") if left > 0 else None)
+    return el("ul", *items, el("li", f"and {remaining} more") if remaining > 0 else None)
 
 
 def _checks(checks: Sequence[ReportedCheck]) -> Markup:
