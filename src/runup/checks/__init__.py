@@ -1,1 +1,1 @@
-"""Checks of a cluster before an update: what a check is, those of every release, and the commands about them."""
+"""Pre-update checks of a cluster: what a check is, the built-in checks, and the `runup checks` commands."""

@@ -1,4 +1,4 @@
-"""The pages of the documentation about risks, where they are at hand: beside the sources, or packaged with runup."""
+"""Finds the documentation pages of risks, beside the sources or packaged with runup."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from pathlib import Path
 
 import runup
 
+# Of a checkout, then of an installed package.
 _FOLDERS = ("../../docs/checks", "docs/checks")
-# A risk's name comes from the command line or an address here, and must not lead out of the folder.
+# A risk's name comes from the command line or a URL: the pattern keeps it from leading out of the folder.
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 
 
 def find(risk: str) -> str:
-    """The Markdown page of `risk` (a family such as `MachineConfigPoolPaused-worker` shares one), or nothing."""
+    """Returns the Markdown page of `risk`, or an empty string if it has none.
+
+    The risks of one family, such as `MachineConfigPoolPaused-worker`, share a page.
+    """
     name = risk.partition("-")[0]
     if not _NAME.fullmatch(name) or name == "README":
         return ""
@@ -25,10 +29,11 @@ def find(risk: str) -> str:
 
 
 def names() -> list[str]:
-    """Every risk, or family of risks, that has a page."""
-    found = {path.stem for folder in _folders() for path in folder.glob("*.md")}
-    return sorted(name for name in found if _NAME.fullmatch(name) and name != "README")
+    """Returns the names of all risks and families of risks that have a page, sorted."""
+    page_names = {path.stem for folder in _folders() for path in folder.glob("*.md")}
+    return sorted(name for name in page_names if _NAME.fullmatch(name) and name != "README")
 
 
 def _folders() -> list[Path]:
+    """Returns the folders that may hold pages: the checkout's `docs/checks`, then the packaged one."""
     return [Path(runup.__file__).parent / folder for folder in _FOLDERS]

@@ -1,12 +1,17 @@
-"""The checks that every release carries: one file each, found by itself.
+"""The built-in checks that every release carries: one file each, discovered by its place.
 
-A file in an area's folder has a docstring (the check's page), an EXAMPLE, a function, and `CHECK = declared(...)`:
+A file in an area's folder has a docstring (the check's page), an EXAMPLE, a function, and `CHECK = declared(...)`. The
+`rank` of a declaration is the check's place in lists and reports; without one it comes last. The areas:
 
-- `platform/`: ClusterVersion, ClusterOperators, acknowledgements, credentials, registry; `olm/`: what OLM installs
-- `control_plane/`: etcd, certificates, gates and flags of Kubernetes; `network/`: network types, Ingress, the proxy
-- `nodes/`: nodes, pools, machines, kernel modules, room; `workloads/`: pods, budgets, VMs; `storage/`: volumes
-- `apis/`: removed and deprecated APIs, definitions, webhooks, admission; any `shared/`: helpers, which are no checks
-- a declaration's `rank` is the check's place in lists and reports; without one it comes last
+- `platform/`: ClusterVersion, ClusterOperators, acknowledgements, credentials, registry
+- `olm/`: operators that OLM installs
+- `control_plane/`: etcd, certificates, feature gates and flags of Kubernetes
+- `network/`: network types, IP families, the proxy
+- `nodes/`: nodes, pools, machines, kernel modules, headroom
+- `workloads/`: pods, disruption budgets, VMs
+- `storage/`: volumes
+- `apis/`: removed and deprecated APIs, definitions, webhooks, admission
+- any `shared/`: helpers of several checks, not checks themselves
 """
 
 from __future__ import annotations

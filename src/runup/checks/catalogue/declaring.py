@@ -1,9 +1,9 @@
-"""How a check of the catalogue is put together: its page is its module's docstring, its example stands beside it.
+"""Declares the checks of the catalogue: a check's page is its module's docstring, and its example stands beside it.
 
 A docstring's first paragraph says what is wrong; the others begin with `Applies when`, `Why it matters`, `What to do`,
-`Accepting it` and `Source of the rule`. Out of them and of what the check reads `runup.checks.decide.page` makes the
-page. The oldest checks have pages in `docs/checks` that are written by hand: they are declared with `BY_HAND` in the
-place of the docstring, and have no example.
+`Accepting it` and `Source of the rule`. `runup.checks.decide.page` makes the page from them and from what the check
+reads. The oldest checks have pages in `docs/checks` that are written by hand: they are declared with `BY_HAND` instead
+of the docstring, and have no example.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from runup.checks.decide.model import Applies, Check, CheckFunction, Context, Fi
 from runup.checks.decide.wording import minor_or_major
 from runup.preflight.decide.report import ReportedResource, Severity
 
-# In the place of a docstring: the check's page, and those of its risks, are written by hand.
+# Passed instead of a docstring: the check's page, and those of its risks, are written by hand.
 BY_HAND = ""
 ALL, MINOR = "all", "minor and major updates"
 _APPLIES_TO: dict[str, Callable[[Context], bool]] = {ALL: lambda _context: True, MINOR: minor_or_major}
-# As `unknown_risk`: what the check cannot tell is reported under the check's own name.
+# Passed as `unknown_risk`: what the check cannot tell is reported under the check's own name.
 OWN_NAME = ""
-# Behind all that have a rank.
+# The rank of a check without one, behind all others.
 LAST = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueCheck(Check):
-    """A check as the catalogue finds it: `declared` makes it.
+    """A check of the catalogue, made by `declared`.
 
     `rank` is its place in lists and reports: lower first, equal ones by name.
     """
@@ -52,9 +52,9 @@ def declared(
     unknown_risk: str | None = None,
     example: str = "",
 ) -> CatalogueCheck:
-    """The check whose page is `about`; what it cannot tell is the risk `<name>Unknown`, or `unknown_risk`.
+    """Returns the check whose page is `about`; what it cannot tell is the risk `<name>Unknown`, or `unknown_risk`.
 
-    `applies_to` is for updates other than `ALL` and `MINOR`, which `updates` then says in words.
+    `applies_to` is for updates other than `ALL` and `MINOR`; `updates` then describes them in words.
     """
     return CatalogueCheck(
         name,
@@ -62,6 +62,7 @@ def declared(
         tuple(read if isinstance(read, Resource) else resource_of(read) for read in reads),
         run,
         applies_to or _APPLIES_TO[updates],
+        # None means the usual name; an empty string is OWN_NAME.
         unknown_risk=f"{name}Unknown" if unknown_risk is None else unknown_risk,
         severity=severity,
         updates=updates,
@@ -80,7 +81,7 @@ def risk(
     severity: Severity = "warning",
     kind: Resource | None = None,
 ) -> Finding:
-    """A finding about `objects`; `kind` says of what kind they are where their type does not."""
+    """Returns a finding about `objects`; `kind` is their kind if their type does not say it."""
     return Finding(
         name,
         message,
@@ -92,7 +93,7 @@ def risk(
 
 
 def unsure(name: str, why: str, objects: Iterable[Object] = (), *, fix: str, kind: Resource | None = None) -> Finding:
-    """What could not be told of `objects`, as the risk that stands for what the check `name` cannot tell."""
+    """Returns an Unknown finding about `objects`, under the risk that stands for what check `name` cannot tell."""
     return Finding(
         f"{name}Unknown",
         f"Whether {name} applies could not be told: {why.rstrip('.')}.",
@@ -104,13 +105,13 @@ def unsure(name: str, why: str, objects: Iterable[Object] = (), *, fix: str, kin
 
 
 def refer(obj: Object, kind: Resource | None = None) -> ReportedResource:
-    """The object that a finding is about."""
+    """Returns the reference to an object that a finding is about."""
     resource = kind or resource_of(type(obj))
     metadata = obj.metadata
     return ReportedResource(group=resource.group, kind=resource.kind, namespace=metadata.namespace, name=metadata.name)
 
 
 def named(obj: Object) -> str:
-    """`namespace/name`, or the name alone."""
+    """Returns `namespace/name`, or the name alone if the object has no namespace."""
     metadata = obj.metadata
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

@@ -8,12 +8,12 @@ from pkgutil import iter_modules
 
 from runup.checks.catalogue.declaring import CatalogueCheck
 
-# The folder, of the catalogue or of an area, for modules that checks share and that declare none.
+# The folder of the catalogue or of an area for modules that checks share; they declare no check.
 SHARED = "shared"
 
 
 class BadCatalogue(Exception):
-    """A module of the catalogue is not as the others are; the text names it and says what to do."""
+    """Error raised if a module of the catalogue does not have the form of the others; the text says what to do."""
 
 
 def find_checks(package: str, path: Iterable[str]) -> tuple[CatalogueCheck, ...]:
@@ -27,6 +27,7 @@ def find_checks(package: str, path: Iterable[str]) -> tuple[CatalogueCheck, ...]
 
 
 def _modules(package: str, path: Iterable[str]) -> Iterator[str]:
+    """Yields the names of the modules in the area folders, without the shared ones. Raises BadCatalogue."""
     for area in iter_modules(path):
         if not area.ispkg or area.name == SHARED:
             continue
@@ -39,6 +40,7 @@ def _modules(package: str, path: Iterable[str]) -> Iterator[str]:
 
 
 def _check_of(module: str) -> CatalogueCheck:
+    """Imports a module and returns its check. Raises BadCatalogue."""
     check = getattr(import_module(module), "CHECK", None)
     if check is None:
         area = module.rpartition(".")[0]
@@ -49,7 +51,10 @@ def _check_of(module: str) -> CatalogueCheck:
 
 
 def _refuse_duplicates(declared: dict[str, CatalogueCheck]) -> None:
-    """A report, a page and an acceptance go by names: no two checks share one, also of what they cannot tell."""
+    """Raises BadCatalogue if two checks share a name, also that of what they cannot tell.
+
+    Reports, pages and acceptances refer to checks and risks by name.
+    """
     taken: dict[str, str] = {}
     for module, check in declared.items():
         for name in {check.name, check.unknown_risk} - {""}:

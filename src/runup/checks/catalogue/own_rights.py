@@ -1,4 +1,4 @@
-"""Which rights the checks of this very release need."""
+"""Computes the rights that the checks of this release need."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from runup.preflight.decide.accounts import Right
 
 
 def own_rights() -> tuple[Right, ...]:
-    """What the checks of this very release's Python read; also what an image without the file of reads is given."""
+    """Returns what this release's Python checks read; an image without the file of reads is given the same."""
     return rights.of_checks(CHECKS)

@@ -1,1 +1,1 @@
-"""`runup checks`: checks are written, tested and listed."""
+"""The `runup checks` commands, which write, test, list and explain checks."""

@@ -1,4 +1,4 @@
-"""`runup checks`: write, test and list the checks of a release; nothing here talks to a cluster."""
+"""Defines `runup checks`: write, test, list and explain the checks of a release; nothing here talks to a cluster."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ def checks() -> None:
 
 
 def _write(text: str) -> None:
+    # Here and below imports stand inside functions, so that listing the commands does not pay for them.
     from runup.cli.output import write
 
     write([("out", text)])
 
 
 def _all(words: tuple[str, ...]) -> tuple[Found, ...]:
+    """Returns what the files and folders named by `words` hold. Raises CommandError."""
     from runup.checks.cli import files
 
     return files.read(words)
@@ -51,10 +53,10 @@ def lint(paths: tuple[str, ...], strict: bool) -> int:
       runup checks lint preflight-checks
       runup checks lint 0000_20_dns_old-records.yaml --strict
     """
-    found = _all(paths)
-    errors = [error for one in found for error in one.errors]
-    notes = [note for one in found for note in one.notes]
-    number = sum(len(one.checks) for one in found)
+    results = _all(paths)
+    errors = [error for result in results for error in result.errors]
+    notes = [note for result in results for note in result.notes]
+    number = sum(len(result.checks) for result in results)
     for line in (*errors, *(f"note: {note}" for note in notes)):
         _write(f"{line}\n")
     if not number and not errors:
@@ -80,21 +82,21 @@ def test(paths: tuple[str, ...]) -> int:
     from runup.checks.cli.files import with_cases
     from runup.checks.decide import cases
 
-    found = _all(with_cases(paths))
-    if errors := [error for one in found for error in one.errors]:
+    results = _all(with_cases(paths))
+    if errors := [error for result in results for error in result.errors]:
         raise CommandError("\n".join(errors))
-    by_name = {check.name: check for one in found for check in one.checks}
-    held = {each.check: each for one in found for each in one.cases}
+    by_name = {check.name: check for result in results for check in result.checks}
+    cases_by_check = {each.check: each for result in results for each in result.cases}
     failed = 0
-    for name in sorted(held.keys() - by_name.keys()):
+    for name in sorted(cases_by_check.keys() - by_name.keys()):
         failed += 1
         _write(f"FAIL {name}: there are cases and no such check\n")
     for name, check in sorted(by_name.items()):
-        if name not in held:
+        if name not in cases_by_check:
             failed += 1
             _write(f"FAIL {name}: it has no cases; `runup checks new` writes some\n")
             continue
-        for verdict in cases.judge(check, held[name]):
+        for verdict in cases.judge(check, cases_by_check[name]):
             failed += bool(verdict.problem)
             _write(f"{'FAIL' if verdict.problem else 'ok  '} {name}: {verdict.case}{_why(verdict.problem)}\n")
     if not by_name:
@@ -130,6 +132,10 @@ def list_(release_dir: str, output: str | None) -> None:
 
 
 def _known(release_dir: str) -> tuple[Check, ...]:
+    """Returns the built-in checks and those of the release's folder.
+
+    Raises CommandError if the folder does not exist.
+    """
     from runup.checks.catalogue import CHECKS
 
     folder = Path(release_dir) / "preflight-checks"
@@ -141,6 +147,7 @@ def _known(release_dir: str) -> tuple[Check, ...]:
 
 
 def _data(check: Check) -> dict[str, Any]:
+    """Returns what `runup checks list` shows of a check."""
     return {
         "name": check.name,
         "component": check.component,
@@ -182,7 +189,7 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
 
 
 def _declared(paths: tuple[str, ...]) -> tuple[Check, ...]:
-    """As `_read`; raises CommandError also where there is no check."""
+    """Returns the checks of these files and folders as `_read` does; raises CommandError also if they have none."""
     checks = _read(paths)
     if paths and not checks:
         raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
@@ -190,23 +197,27 @@ def _declared(paths: tuple[str, ...]) -> tuple[Check, ...]:
 
 
 def _read(paths: tuple[str, ...]) -> tuple[Check, ...]:
-    """The checks of these files and folders; raises CommandError where one cannot be read: the others are not all."""
-    found = _all(paths)
-    if errors := [error for one in found for error in one.errors]:
+    """Returns the checks of these files and folders.
+
+    Raises CommandError if one cannot be read: the others are not all.
+    """
+    results = _all(paths)
+    if errors := [error for result in results for error in result.errors]:
         raise CommandError("\n".join(errors))
-    return tuple(check for one in found for check in one.checks)
+    return tuple(check for result in results for check in result.checks)
 
 
 def _named(name: str, known: tuple[Check, ...], given: bool) -> Check:
-    """The check of that name, else the one whose risk has it; raises CommandError."""
+    """Returns the check of that name, or else the one whose risk has it. Raises CommandError."""
     import difflib
 
+    # Names of checks come first, since a risk may have the name of another check.
     for names in ([each.name for each in known], [each.unknown_risk for each in known]):
         if name in names:
             return known[names.index(name)]
-    near = difflib.get_close_matches(name, [each.name for each in known], 1)
-    ours = "" if given else "; for a release's own: `runup release extract IMAGE --to DIR`, and --release-dir DIR"
-    hint = f"; did you mean {near[0]}?" if near else f"; `runup checks list` names those built in{ours}"
+    similar = difflib.get_close_matches(name, [each.name for each in known], 1)
+    elsewhere = "" if given else "; for a release's own: `runup release extract IMAGE --to DIR`, and --release-dir DIR"
+    hint = f"; did you mean {similar[0]}?" if similar else f"; `runup checks list` names those built in{elsewhere}"
     raise CommandError(f"there is no check {name}{hint}")
 
 
@@ -236,30 +247,34 @@ def coverage(releases: tuple[str, ...], updates: tuple[str, ...]) -> int:
     """
     from runup.checks.decide.coverage import gaps
 
-    held = {}
+    checks_by_release = {}
     for typed in releases:
         version, _, folder = typed.partition("=")
-        held[_version(version, "--release")] = _read((folder,)) if folder else ()
+        checks_by_release[_version(version, "--release")] = _read((folder,)) if folder else ()
     edges = {edge for typed in updates for edge in _edges(typed)}
-    missing = list(gaps(held, edges))
+    missing = list(gaps(checks_by_release, edges))
     for gap in missing:
         _write(f"{gap}\n")
-    _write(f"{len(held)} releases, {len(edges)} updates, {len(missing)} gaps\n")
+    _write(f"{len(checks_by_release)} releases, {len(edges)} updates, {len(missing)} gaps\n")
     return 1 if missing else 0
 
 
 def _edges(typed: str) -> list[tuple[Version, Version]]:
-    """`FROM..TO`, or a file as the update service answers: nodes, and edges by their numbers."""
+    """Returns the updates that `--update` names: `FROM..TO`, or a file of an update graph.
+
+    A graph is as the update service answers it: nodes, and edges by their numbers. Raises CommandError.
+    """
     import json
 
+    # A file may have two dots in its name, too.
     if ".." in typed and not Path(typed).is_file():
         source, _, target = typed.partition("..")
         return [(_version(source, "--update"), _version(target, "--update"))]
     try:
         graph = json.loads(contents(typed))
         versions = [_version(node["version"], "--update") for node in graph["nodes"]]
-        plain = [(versions[source], versions[target]) for source, target in graph["edges"]]
-        return plain + [
+        unconditional = [(versions[source], versions[target]) for source, target in graph["edges"]]
+        return unconditional + [
             (_version(edge["from"], "--update"), _version(edge["to"], "--update"))
             for group in graph.get("conditionalEdges") or ()
             for edge in group["edges"]
@@ -308,6 +323,7 @@ def new(name: str, component: str, resource: str, kind: str, target: str, folder
     resource, kind = complete(resource, kind)
     into = Path(folder)
     paths = (into / f"{name}.yaml", into / f"{name}.test.yaml")
+    # All are looked at before the first is written, so that nothing is left half-done.
     for path in paths:
         if path.exists():
             raise CommandError(f"{path} exists; it is not replaced")

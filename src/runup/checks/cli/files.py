@@ -1,4 +1,4 @@
-"""Declarative checks and their cases as files: a folder or file in, what is in it out, every mistake with its line."""
+"""Reads declarative checks and their cases from files and folders, and reports every mistake with its line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INCLUDE = f"include.release.openshift.io/{DEFAULT_PROFILE}"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Of a file: the checks and cases in it, what is wrong, and what is only noteworthy."""
+    """The content of a file: its checks and cases, its errors, and notes about likely mistakes."""
 
     path: Path
     checks: tuple[Check, ...] = ()
@@ -33,43 +33,49 @@ class Found:
 
 
 def read(words: Sequence[str]) -> tuple[Found, ...]:
-    """What the files and folders named by `words` hold; raises CommandError where there is none."""
+    """Returns what the files and folders named by `words` hold.
+
+    Raises CommandError if one does not exist or is empty.
+    """
     paths = [path for word in words for path in _paths(Path(word))]
     return tuple(_read(path) for path in paths)
 
 
 def _paths(path: Path) -> list[Path]:
+    """Returns the file, or all YAML and JSON files of the folder. Raises CommandError if there is none."""
     if path.is_dir():
-        found = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
-        if not found:
+        files = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
+        if not files:
             raise CommandError(f"{path} holds no YAML or JSON file")
-        return found
+        return files
     if not path.is_file():
         raise CommandError(f"{path}: there is no such file or folder")
     return [path]
 
 
 def with_cases(words: Sequence[str]) -> tuple[str, ...]:
-    """`words`, and beside each file of a check that of its cases, where there is one."""
+    """Returns `words`, and beside each file of a check that of its cases, if it exists."""
     files = [Path(word) for word in words if Path(word).is_file() and not is_cases(word)]
     beside = (file.with_suffix(f".test{file.suffix}") for file in files)
     return tuple(dict.fromkeys((*words, *(str(path) for path in beside if path.is_file()))))
 
 
 def _read(path: Path) -> Found:
+    """Returns the content of one file; an error in it is reported there and not raised."""
     try:
         text = contents(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return Found(path, errors=(f"{path}: cannot be read: {error}",))
-    documents, broken = _documents(path, text)
-    errors, notes, checks, held = list(broken), [], [], []
+    documents, syntax_errors = _documents(path, text)
+    errors, notes, checks, cases_read = list(syntax_errors), [], [], []
     for document in documents:
         kind = document.get("kind") if isinstance(document, dict) else None
         if kind == cases.KIND:
             try:
-                held.append(cases.parse(document))
+                cases_read.append(cases.parse(document))
             except BadCases as error:
                 errors.append(f"{path}: {error}")
+        # An object of this API whose kind is misspelt is an error rather than something else to skip.
         elif kind == KIND or str(_of(document, "apiVersion")) == API_VERSION:
             try:
                 check = declared_check(document, file=str(path), text=text)
@@ -79,10 +85,11 @@ def _read(path: Path) -> Found:
             checks.append(check)
             errors += [f"{path}: {each}" for each in _refused(check)]
             notes += [f"{path}: {each}" for each in _notes(document, check)]
-    return Found(path, tuple(checks), tuple(held), tuple(errors), tuple(notes))
+    return Found(path, tuple(checks), tuple(cases_read), tuple(errors), tuple(notes))
 
 
 def _documents(path: Path, text: str) -> tuple[list[Any], list[str]]:
+    """Returns the documents of a YAML text, or none and the error."""
     from kubekit.lang import yaml as kyaml
 
     try:
@@ -96,22 +103,22 @@ def _of(document: Any, key: str) -> Any:
 
 
 def _refused(check: Check) -> Iterator[str]:
-    """Reads that no check is given a right for."""
+    """Yields the reads that no check is given a right for, with the reason."""
     for right in rights.of_checks([check]):
         if why := rights.why_not(right):
             yield f"{check.name}: {why}"
 
 
 def _notes(document: dict[str, Any], check: Check) -> Iterator[str]:
-    """What is allowed and likely a mistake."""
+    """Yields notes about what is allowed and likely a mistake."""
     spec = document.get("spec") or {}
     risk = spec.get("risk") or {}
     if not risk.get("remediation"):
         yield f"{check.name}: spec.risk.remediation is missing: say what helps"
     if not spec.get("targets"):
         yield f"{check.name}: spec.targets is missing: it is for updates to every later release"
-    taken = {name for each in CHECKS for name in (each.name, each.unknown_risk)}
-    if risk.get("name") in taken:
+    built_in_names = {name for each in CHECKS for name in (each.name, each.unknown_risk)}
+    if risk.get("name") in built_in_names:
         yield f"{check.name}: risk {risk['name']} is a built-in check's, and would be merged with it"
     annotations = (document.get("metadata") or {}).get("annotations") or {}
     if str(annotations.get(_INCLUDE)) != "true":

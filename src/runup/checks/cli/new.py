@@ -1,6 +1,6 @@
-"""The skeleton of a check and of its cases: names in, two texts out.
+"""Generates the skeleton of a check and of its cases: names in, two texts out.
 
-The cases hold a word that no case may have, so that a skeleton does not pass by being left as it is.
+The cases contain a word that no case may contain, so that an unchanged skeleton does not pass.
 """
 
 from __future__ import annotations
@@ -61,11 +61,14 @@ cases:
 
 
 def skeleton(name: str, component: str, resource: str, kind: str, target: str, file: str) -> tuple[str, str]:
-    """The check's text and its cases'. `resource` is `plural.version.group`, as kubectl takes it; core's has none."""
+    """Returns the text of the check and that of its cases.
+
+    `resource` is `plural.version.group`, as kubectl takes it; the core group's has no group.
+    """
     plural, _, rest = resource.partition(".")
     version, _, group = rest.partition(".")
     risk = "".join(word[:1].upper() + word[1:] for word in name.replace(".", "-").split("-"))
-    words = {
+    placeholders = {
         "name": name,
         "component": component,
         "resource": plural,
@@ -79,11 +82,14 @@ def skeleton(name: str, component: str, resource: str, kind: str, target: str, f
         "plural": f"{plural}.{group}" if group else plural,
         "api_version": f"{group}/{version}" if group else version or "v1",
     }
-    return CHECK.format(**words), CASES.format(**words)
+    return CHECK.format(**placeholders), CASES.format(**placeholders)
 
 
 def complete(resource: str, kind: str) -> tuple[str, str]:
-    """Both of them, the one that was not typed looked up among the kinds that runup knows; raises CommandError."""
+    """Returns the resource and the kind, with the one that was not given looked up among those that runup knows.
+
+    Raises CommandError if runup knows none.
+    """
     if resource and kind:
         return resource, kind
     if not resource and not kind:
@@ -92,7 +98,7 @@ def complete(resource: str, kind: str) -> tuple[str, str]:
     group = rest.partition(".")[2]
     for known in RESOURCES.values():
         if known.kind == kind or (known.plural, known.group) == (plural, group):
-            full = f"{known.plural}.{known.version}" + (f".{known.group}" if known.group else "")
-            return resource or full, known.kind
+            known_resource = f"{known.plural}.{known.version}" + (f".{known.group}" if known.group else "")
+            return resource or known_resource, known.kind
     typed, other = (f"--resource {resource}", "--kind") if resource else (f"--kind {kind}", "--resource")
     raise CommandError(f"{typed} is none that runup knows; give its {other}, too")

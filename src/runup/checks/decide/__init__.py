@@ -1,1 +1,1 @@
-"""Decides what checks come to: values in, outcomes and reports out."""
+"""Evaluates checks and builds their reports as pure functions: values in, outcomes and reports out."""

@@ -1,7 +1,8 @@
-"""Tests that a declarative check brings: a file of cases in, what each came to out.
+"""Runs the tests that a declarative check brings: a file of cases in, a verdict on each case out.
 
-A case is a small cluster and what the check must say of it. A check has at least one of each kind: clear, applies,
-unknown, and an empty cluster; the skeleton that `runup checks new` writes has a word in it that no case may have.
+A case is a small cluster and what the check must report on it. A check has at least one case of each kind: clear,
+applies, unknown, and an empty cluster. The skeleton that `runup checks new` writes contains a word that no case may
+contain.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from runup.checks.decide.objects import snapshot_of
 API_VERSION, KIND = "preflight.runup.dev/v1alpha1", "PreflightCheckTest"
 REPLACE = "REPLACE-ME"
 Expect = Literal["Clear", "Applies", "Unknown", "Skipped"]
+# A fixed time, so that a case does not depend on the day on which it runs.
 _NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 
 
 class BadCases(ValueError):
-    """The file is no file of cases; the message names the field."""
+    """Error raised if the file is not a file of cases; the message names the field."""
 
 
 class Case(Wire, frozen=True, forbid_unknown_fields=True):
@@ -61,25 +63,25 @@ class Cases(Wire, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a case; an empty `problem` means that it is as expected."""
+    """The result of one case; an empty `problem` means that it is as expected."""
 
     case: str
     problem: str = ""
 
 
 def parse(document: Any) -> Cases:
-    """The cases of a file; raises BadCases."""
+    """Returns the cases of a file. Raises BadCases."""
     try:
-        found = msgspec.convert(document, Cases)
+        cases = msgspec.convert(document, Cases)
     except msgspec.ValidationError as error:
         raise BadCases(str(error)) from error
-    if (found.api_version, found.kind) != (API_VERSION, KIND):
+    if (cases.api_version, cases.kind) != (API_VERSION, KIND):
         raise BadCases(f"is no {KIND} of {API_VERSION}")
-    return found
+    return cases
 
 
 def judge(check: Check, cases: Cases) -> Iterator[Verdict]:
-    """Each case, and then what the file as a whole lacks."""
+    """Yields a verdict on each case, then one for each kind of case that the file lacks."""
     for case in cases.cases:
         yield Verdict(case.name, _problem(check, case))
     for lack in missing(check, cases.cases):
@@ -87,9 +89,9 @@ def judge(check: Check, cases: Cases) -> Iterator[Verdict]:
 
 
 def missing(check: Check, cases: Sequence[Case]) -> Iterator[str]:
-    """Which of the four kinds of cases there are none of."""
+    """Yields which of the four kinds of cases there are none of."""
     if check.container is not None:
-        return  # its image is tested where it is made
+        return  # its image is tested where it is built
     kinds = {case.expect for case in cases}
     for expect in ("Clear", "Applies"):
         if not any(case.expect == expect and (case.objects or case.prometheus) for case in cases):
@@ -104,6 +106,7 @@ def missing(check: Check, cases: Sequence[Case]) -> Iterator[str]:
 
 
 def _problem(check: Check, case: Case) -> str:
+    """Returns how the check's result differs from what the case expects, or an empty string if it does not."""
     if REPLACE in msgspec.json.encode(case).decode():
         return f"the skeleton is unchanged: replace {REPLACE}"
     try:
@@ -119,13 +122,13 @@ def _problem(check: Check, case: Case) -> str:
     )
     outcome = run_check(check, snapshot, context)
     if outcome.result != case.expect:
-        said = " ".join(finding.message for finding in outcome.findings)
-        return f"expected {case.expect}, found {outcome.result}{f': {said}' if said else ''}"
+        messages = " ".join(finding.message for finding in outcome.findings)
+        return f"expected {case.expect}, found {outcome.result}{f': {messages}' if messages else ''}"
     return _of_findings(case, [each for each in outcome.findings if each.applies is Applies.YES])
 
 
 def _answers(check: Check, case: Case) -> Known:
-    """What Prometheus says in this case, read as its own answer would be."""
+    """Returns what Prometheus answers in this case, parsed like its real answer."""
     if case.prometheus is None:
         return NOTHING
     samples = [{"metric": {}, "value": [_NOW.timestamp(), f"{value:g}"]} for value in case.prometheus]
@@ -138,11 +141,12 @@ def _answers(check: Check, case: Case) -> Known:
 
 
 def _of_findings(case: Case, found: Sequence[Any]) -> str:
-    said = " ".join(finding.message for finding in found)
-    if case.message and case.message not in said:
-        return f"expected a message with {case.message!r}, found {said!r}"
+    """Returns how the messages or resources differ from what the case expects, or an empty string if they do not."""
+    messages = " ".join(finding.message for finding in found)
+    if case.message and case.message not in messages:
+        return f"expected a message with {case.message!r}, found {messages!r}"
     names = sorted({item.name for finding in found for item in finding.resources})
     if case.resources is not None and sorted(case.resources) != names:
-        wanted, there = (", ".join(each) or "nothing" for each in (sorted(case.resources), names))
-        return f"expected it to be about {wanted}, found {there}"
+        wanted, actual = (", ".join(each) or "nothing" for each in (sorted(case.resources), names))
+        return f"expected it to be about {wanted}, found {actual}"
     return ""

@@ -1,7 +1,7 @@
-"""What a component's container said -> a check's outcome. Pure.
+"""Turns the result of a component's container into the outcome of a check. Pure.
 
-In: the Pod as it ended and its log, which somebody else's program wrote. Out: the outcome of that one check. Whatever
-went wrong with the container, its report or its time is Unknown for this check, and for no other.
+In: the finished Pod and its log, which a component's own program wrote. Out: the outcome of that one check. If the
+container, its report or its time limit fails, this check is Unknown, and no other.
 """
 
 from __future__ import annotations
@@ -18,37 +18,39 @@ from runup.preflight.decide import report as reports
 from runup.preflight.decide.containers import CONTAINER
 from runup.preflight.decide.report import FORMAT, BadReport, Report, ReportedRisk
 
-# The end of a log that may hold the report, and no more of it than two reports are long.
+# How much of the end of a log is read to find the report: some lines, and no more bytes than two reports have.
 TAIL_LINES = 50
 TAIL_BYTES = 2 * reports.MAX_BYTES
 _MAX_QUOTE = 300
 
 
 def has_ended(pod: Pod) -> bool:
-    """Whether nothing of it runs any more, or will."""
+    """Returns whether no container of the Pod runs any more or will run again."""
     return pod.status.phase in ("Succeeded", "Failed")
 
 
 def outcome(check: Check, pod: Pod, log: bytes, context: Context, preflight_id: str) -> CheckOutcome:
-    """What `check` came to, its container having ended and written `log`."""
+    """Returns the outcome of `check`, whose container has ended and has written `log`."""
     try:
-        said = read(log)
+        report = read(log)
     except BadReport as error:
         return could_not_tell(check, _why_ended(check, pod) or error.message)
-    found = tuple(_finding(risk) for risk in said.risks)
-    why = _why_ended(check, pod) or next(_why_not(said, context, preflight_id), "")
+    findings = tuple(_finding(risk) for risk in report.risks)
+    why = _why_ended(check, pod) or next(_why_not(report, context, preflight_id), "")
+    # Risks that the container did report are kept: a risk that was found does not go away.
     if why:
-        return could_not_tell(check, why, found)
-    return run_check(replace(check, run=lambda _snapshot, _context: found), Snapshot(), context)
+        return could_not_tell(check, why, findings)
+    # By way of the engine, so that its rules for valid findings hold for a container's, too.
+    return run_check(replace(check, run=lambda _snapshot, _context: findings), Snapshot(), context)
 
 
 def without_log(check: Check, pod: Pod, why: str) -> CheckOutcome:
-    """What `check` came to where its container's log cannot be had: one that never started has none."""
+    """Returns the outcome of `check` if its container's log cannot be read: one that never started has none."""
     return could_not_tell(check, _why_ended(check, pod) or f"the log of Pod {pod.metadata.name} cannot be read: {why}")
 
 
 def read(log: bytes) -> Report:
-    """The last report in `log`, one line of it; raises BadReport."""
+    """Returns the last report in `log`, which is one line of it. Raises BadReport."""
     for line in reversed(log.splitlines()):
         if FORMAT.encode() in line and line.lstrip().startswith(b"{"):
             return reports.read(line)
@@ -56,7 +58,7 @@ def read(log: bytes) -> Report:
 
 
 def why_it_waits(pod: Pod | None) -> str:
-    """Why a container has not ended, in words."""
+    """Returns in words why a container has not ended."""
     if pod is None:
         return "the managing operator has made no Pod for it; its log says why, or it is of a release that makes none"
     for status in pod.status.container_statuses:
@@ -70,7 +72,7 @@ def why_it_waits(pod: Pod | None) -> str:
 
 
 def _why_ended(check: Check, pod: Pod) -> str:
-    """Why a container that ended does not count, empty where it does."""
+    """Returns why an ended container does not count, or an empty string if it does."""
     if pod.status.reason == "DeadlineExceeded":
         limit = f" in {check.container.timeout_s} s" if check.container else ""
         return f"its container did not end{limit}{_waiting(pod)}"
@@ -85,11 +87,13 @@ def _why_ended(check: Check, pod: Pod) -> str:
 
 
 def _waiting(pod: Pod) -> str:
+    """Returns a clause about the first container that waits, or an empty string."""
     waits = (status.state.waiting for status in pod.status.container_statuses)
     return next((f": it waited ({each.reason}): {_quote(each.message)}".rstrip(": ") for each in waits if each), "")
 
 
 def _ended(pod: Pod) -> ContainerStateTerminated | None:
+    """Returns the terminated state of the check's container, or None if it has none."""
     for status in pod.status.container_statuses:
         if status.name == CONTAINER and status.state.terminated is not None:
             return status.state.terminated
@@ -97,7 +101,8 @@ def _ended(pod: Pod) -> ContainerStateTerminated | None:
 
 
 def _why_not(said: Report, context: Context, preflight_id: str) -> Iterator[str]:
-    """What keeps a report from being an answer to what was asked."""
+    """Yields the reasons why a report does not answer what was asked."""
+    # A container need not repeat the id of the preflight.
     if said.target_version != str(context.target) or said.preflight_id not in ("", preflight_id):
         yield f"its container's report is of another preflight, for {said.target_version}"
     if said.execution_status != "completed":
@@ -106,11 +111,11 @@ def _why_not(said: Report, context: Context, preflight_id: str) -> Iterator[str]
         yield "its container checked nothing: its report names no check and no risk"
     if said.risks_omitted:
         yield f"its container found {said.risks_omitted} more risks than its report has"
-    told = {"Applies": "True", "Unknown": "Unknown"}
-    for result, applies in told.items():
-        silent = [check.name for check in said.checks if check.result == result]
-        if silent and not any(risk.applies == applies for risk in said.risks):
-            yield f"its container's report says {result} for {names(silent)}, and names no such risk"
+    applies_by_result = {"Applies": "True", "Unknown": "Unknown"}
+    for result, applies in applies_by_result.items():
+        unexplained = [check.name for check in said.checks if check.result == result]
+        if unexplained and not any(risk.applies == applies for risk in said.risks):
+            yield f"its container's report says {result} for {names(unexplained)}, and names no such risk"
 
 
 def _finding(risk: ReportedRisk) -> Finding:
@@ -127,6 +132,6 @@ def _finding(risk: ReportedRisk) -> Finding:
 
 
 def _quote(text: str) -> str:
-    """The end of somebody's last words."""
+    """Returns the end of a container's last message on one line."""
     text = " ".join(printable(text).split())
     return text if len(text) <= _MAX_QUOTE else f"...{text[-_MAX_QUOTE:]}"

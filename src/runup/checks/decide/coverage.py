@@ -1,7 +1,7 @@
-"""Whether a check that covered a source version is still there in every release that can be updated to from it.
+"""Finds updates that an earlier release's check covered and that a later release no longer covers.
 
-A check belongs to the target release. Whoever removes one from a later release, or makes its range narrower, takes it
-away from clusters that still skip over the release in between (the reviewers' question of September 2026).
+A check belongs to the target release. Removing one from a later release, or narrowing its range, takes it away from
+clusters that can still skip the release in between (the reviewers' question of September 2026).
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from datetime import UTC, datetime
 from kubekit.lang.version import Version
 from runup.checks.decide.model import Check, Context
 
-# No check's range depends on the time.
+# Stands in for `Context.now`, because no check's range depends on the time.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """`check` of release `had` covers `source`; `lost` can be updated to from there, and has no such check."""
+    """A gap in coverage: `check` of release `had` covers updates from `source`.
+
+    `lost` can be updated to from `source` as well, and has no such check.
+    """
 
     check: str
     had: Version
@@ -34,7 +37,8 @@ class Gap:
 
 
 def gaps(releases: Mapping[Version, Sequence[Check]], edges: Collection[tuple[Version, Version]]) -> Iterator[Gap]:
-    """Every gap between a release and a later one; `edges` are (source, target) of the updates that are offered."""
+    """Yields every gap between a release and a later one; `edges` are the (source, target) pairs of offered updates."""
+    # Sorted throughout, so that the same releases give the same gaps in the same order.
     for had in sorted(releases):
         for lost in sorted(version for version in releases if version > had):
             for check in releases[had]:
@@ -46,10 +50,10 @@ def gaps(releases: Mapping[Version, Sequence[Check]], edges: Collection[tuple[Ve
 
 
 def covers(check: Check, source: Version, target: Version) -> bool:
-    """Whether the check is for that update."""
+    """Returns whether the check applies to the update from `source` to `target`."""
     return source < target and check.applies_to(Context(source, target, NEVER))
 
 
 def _same(check: Check, other: Check) -> bool:
-    """The same check: by its name, or by the risk that administrators accept."""
+    """Returns whether two checks are the same: by name, or by the risk that administrators accept."""
     return check.name == other.name or (bool(check.unknown_risk) and check.unknown_risk == other.unknown_risk)

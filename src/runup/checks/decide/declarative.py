@@ -1,9 +1,9 @@
-"""`PreflightCheck` (preflight.runup.dev/v1alpha1): a check as one YAML file beside a release's manifests.
+"""Compiles `PreflightCheck` (preflight.runup.dev/v1alpha1), a check as one YAML file beside a release's manifests.
 
 In: an object of the file. Out: a `Check` like any other, or a `DeclarativeError` that names file, line, field and the
-way out. The expression is evaluated per object of the list named by `for`, because an evaluation has a budget of 10,000
-iterations; whole lists are there as variables, for short ones. An object about which an expression could not be
-answered is Unknown, and the others are answered all the same.
+way out. The expression is evaluated for each object of the list named by `for`, because one evaluation has a budget of
+10,000 iterations; whole lists are available as variables, for short ones. If the expression fails for an object, that
+object is Unknown and the others are answered all the same.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from runup.preflight.decide.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, 
 
 API_VERSION = "preflight.runup.dev/v1alpha1"
 KIND = "PreflightCheck"
-# As an address takes it: a query is asked for by GET.
+# The query must fit into a URL, because it is sent by GET.
 MAX_QUERY = 4096
-# Names that an expression has besides those of its reads.
+# Variables of an expression besides those of its reads.
 OBJECT, UPDATE = "object", "update"
 NOT_HERE = "a component's container answers it, and those run in a cluster that its operator preflights"
 NO_PROMETHEUS = "it is a query, and no Prometheus is asked here: --prometheus-url names one"
-# Messages of single objects that a risk's message holds.
+# How many messages of single objects a risk's message holds at most.
 MESSAGES = 5
 
 
 class DeclarativeError(ValueError):
-    """A PreflightCheck that cannot be used; the message names file, line and field."""
+    """Error raised if a PreflightCheck cannot be used; the message names file, line and field."""
 
 
 class _Strict(Wire, frozen=True, forbid_unknown_fields=True):
-    """A typo in a check must not make it a check of something else."""
+    """A struct without unknown fields: a typo in a check must not make it a check of something else."""
 
 
 class ReadSpec(_Strict, frozen=True):
@@ -104,7 +104,7 @@ class PreflightCheckSpec(_Strict, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """Everything of a spec that is parsed once."""
+    """The parts of a spec that are parsed only once."""
 
     spec: PreflightCheckSpec
     reads: dict[str, Read]
@@ -115,12 +115,15 @@ class _Compiled:
     message: Program | None = None
 
     def applies_to(self, context: Context) -> bool:
-        """Whether the check is for this update."""
+        """Returns whether the check is for this update."""
         return context.source in self.sources and context.target in self.targets
 
 
 def declared_check(document: Any, *, file: str, text: str = "") -> Check:
-    """The check that `document`, an object of `file`, declares; raises DeclarativeError. `text` is for line numbers."""
+    """Returns the check that `document`, an object of `file`, declares. Raises DeclarativeError.
+
+    `text` is the file's text, for line numbers.
+    """
     try:
         name, spec = _spec_of(document)
         if spec.container is not None and not TAG.fullmatch(name):
@@ -144,7 +147,7 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
 
 
 class _Problem(Exception):
-    """What is wrong, and the field: a path such as `spec.reads[0].version`."""
+    """Error in one field: the message, and the field as a path such as `spec.reads[0].version`."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(problem)
@@ -153,12 +156,14 @@ class _Problem(Exception):
 
 
 def _placed(problem: _Problem, file: str, text: str) -> str:
+    """Returns the problem with the file, the line and the field that it is in."""
     line = line_of(text, problem.path)
     where = f"{file}, line {line}" if line else file
     return f"{where}: {problem.path}: {problem.problem}"
 
 
 def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
+    """Returns the name and the spec of a PreflightCheck. Raises _Problem."""
     if not isinstance(document, dict) or (document.get("apiVersion"), document.get("kind")) != (API_VERSION, KIND):
         raise _Problem("kind", f"is no {KIND} of {API_VERSION}")
     metadata = document.get("metadata")
@@ -168,6 +173,7 @@ def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
     try:
         spec = msgspec.convert(document.get("spec") or {}, PreflightCheckSpec)
     except msgspec.ValidationError as error:
+        # msgspec puts the path of the field at the end of its message: " - at `$.risk.name`".
         problem, _, path = str(error).partition(" - at `$")
         if path.rstrip("`") == ".risk.severity":
             problem += f"; use one of {', '.join(get_args(Severity))}"
@@ -176,6 +182,7 @@ def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
 
 
 def _compiled(spec: PreflightCheckSpec) -> _Compiled:
+    """Returns the spec with its ranges, reads and expressions parsed. Raises _Problem."""
     _check_risk(spec.risk)
     reads = {read.name: _read(read, f"spec.reads[{index}]") for index, read in enumerate(spec.reads)}
     if len(reads) != len(spec.reads):
@@ -191,6 +198,7 @@ def _compiled(spec: PreflightCheckSpec) -> _Compiled:
     if (spec.when or spec.risk.message_expression) and not spec.expression:
         raise _Problem("spec.when", "when and messageExpression go with an expression")
     sources, targets = _range(spec.sources, "spec.sources"), _range(spec.targets, "spec.targets")
+    # The list of `for` is no variable: an expression sees one of its objects at a time, as `object`.
     variables = {name: "list" for name in reads if name != spec.for_} | {UPDATE: "map"}
     variables |= {OBJECT: "dyn"} if spec.for_ else {}
     programs = {
@@ -261,18 +269,21 @@ def _read(spec: ReadSpec, path: str) -> Read:
             f"{what}{of_group} is none that runup knows ({_known_kinds()}), so it wants {names(missing)} too"
             + ("" if spec.group else ", and the group unless it is the core's"),
         )
+    # Fields are sorted, so that reads of the same fields are one key in a snapshot and share one list.
     kind = spec.kind or (known.kind if known else "")
     return Read(group, version, kind, plural, bool(spec.namespace), spec.namespace, tuple(sorted(set(spec.fields))))
 
 
 def _known(spec: ReadSpec) -> Resource | None:
-    """What runup knows of the kind, or of the plural of that very group, that a read names.
+    """Returns what runup knows of the kind, or of the plural of that very group, that a read names.
 
-    A kind without group and version may be of any group; with a version alone, as manifests have it, of the core.
+    A kind without group and version may be of any group; with a version alone, as manifests have it, of the core group.
     """
-    found = (item for item in RESOURCES.values() if spec.kind in ("", item.kind) and spec.resource in ("", item.plural))
+    matching = (
+        item for item in RESOURCES.values() if spec.kind in ("", item.kind) and spec.resource in ("", item.plural)
+    )
     anywhere = bool(spec.kind) and not (spec.group or spec.version or spec.resource)
-    return next((item for item in found if anywhere or item.group == spec.group), None)
+    return next((item for item in matching if anywhere or item.group == spec.group), None)
 
 
 def _known_kinds() -> str:
@@ -308,24 +319,26 @@ def _run(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[
     lists = {name: snapshot.listed(read) for name, read in compiled.reads.items()}
     shared = {name: [plain(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
     variables: dict[str, Any] = {UPDATE: _update(context), **shared}
-    # One object of the list at a time becomes a dict: all of them at once would be what `reads` avoids.
+    # One object at a time becomes a dict: all of them at once would take the memory that `reads` saves.
     objects: Sequence[Any] = lists[spec.for_] if spec.for_ else (None,)
     answers = [_answer(compiled, obj, variables) for obj in objects]
     yield from _findings(spec, objects, answers)
 
 
 def _of_prometheus(spec: PreflightCheckSpec, query: str, context: Context) -> Iterator[Finding]:
+    """Yields the finding of a check that is a query, Unknown if Prometheus did not answer it."""
     if not context.prometheus.configured:
         yield _unknown(spec, NO_PROMETHEUS)
         return
-    said = promql.evaluate(query, context.prometheus, context.now)
-    if isinstance(said, str):
-        yield _unknown(spec, f"its query could not be answered: {said}")
-    elif said:
+    answer = promql.evaluate(query, context.prometheus, context.now)
+    if isinstance(answer, str):
+        yield _unknown(spec, f"its query could not be answered: {answer}")
+    elif answer:
         yield _found(spec, spec.risk.message)
 
 
 def _found(spec: PreflightCheckSpec, message: str, objects: Iterable[Any] = ()) -> Finding:
+    """Returns the finding that the risk applies."""
     risk = spec.risk
     return Finding(
         risk.name,
@@ -344,7 +357,7 @@ def _update(context: Context) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What an object's evaluation came to: it applies (with words of its own), or why it could not be told."""
+    """The result of evaluating one object: whether the risk applies, with a message of its own, or the error."""
 
     applies: bool = False
     message: str = ""
@@ -355,6 +368,7 @@ _CLEAR = _Answer()
 
 
 def _answer(compiled: _Compiled, obj: Object | None, variables: dict[str, Any]) -> _Answer:
+    """Evaluates the expressions for one object, or without any if `obj` is None."""
     assert compiled.expression is not None
     values = variables if obj is None else {**variables, OBJECT: plain(obj)}
     try:
@@ -367,7 +381,7 @@ def _answer(compiled: _Compiled, obj: Object | None, variables: dict[str, Any]) 
     try:
         return _Answer(True, str(compiled.message.evaluate(values)) if compiled.message else "")
     except CelError as error:
-        # The risk applies; that its words could not be made is no reason to keep it back.
+        # The risk applies, and a message that could not be computed is no reason to hide it.
         return _Answer(True, f"(no message: {one_line(error)})")
 
 
@@ -379,6 +393,7 @@ def _bool(program: Program, values: dict[str, Any]) -> bool:
 
 
 def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequence[_Answer]) -> Iterator[Finding]:
+    """Yields one finding for all objects that the risk applies to, and one for all whose evaluation failed."""
     risk = spec.risk
     applying = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.applies]
     if applying:
@@ -409,6 +424,7 @@ def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[Report
 
 
 def _unknown(spec: PreflightCheckSpec, why: str, objects: Iterable[Any] = ()) -> Finding:
+    """Returns the finding that it is unknown whether the risk applies."""
     return Finding(
         spec.risk.name,
         f"Whether {spec.risk.name} applies could not be told: {why.rstrip('.')}.",

@@ -1,4 +1,4 @@
-"""What a declarative check is about, in Markdown as the pages of the built-in ones: made of its own fields. Pure."""
+"""Describes a declarative check in Markdown, like the pages of the built-in ones, from its own fields. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def updates(sources: str, targets: str) -> str:
-    """For which updates, in words."""
+    """Returns in words which updates the check is for."""
     ranges = (("from", sources.strip()), ("to", targets.strip()))
     return " ".join(f"{word} {text}" for word, text in ranges if text) or "all"
 
 
 def about(spec: Mapping[str, Any]) -> str:
-    """The paragraphs, out of a `spec` that is known to be good."""
+    """Returns the paragraphs about a check, from a `spec` that is known to be valid."""
     return "\n\n".join(_paragraphs(spec))
 
 
@@ -30,6 +30,7 @@ def _paragraphs(spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _when(spec: Mapping[str, Any]) -> str:
+    """Returns in words when the risk applies: the container's answer, the query or the expression."""
     if container := spec.get("container"):
         return f"the release's image `{container['image']}`, run with `preflight --format=preflight-v1-json`, says so."
     if asked := spec.get("promql"):

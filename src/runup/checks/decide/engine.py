@@ -1,9 +1,9 @@
-"""Runs checks: a snapshot and the update in question in, one outcome a check out.
+"""Runs checks on a snapshot for one update, and returns one outcome for each check.
 
-A check is somebody else's code. Whatever it does (raise, ask for what could not be read, report a nonsensical risk)
-stays its own outcome, and the outcome of a check that could not tell is Unknown, carried by a risk, never "fine".
-Where a kind that it asked for has an object which could not be read, that object alone is Unknown; where the kind may
-have objects that were not listed, these are.
+A check may be third-party code. Whatever it does (raise, request a kind that could not be read, report an invalid risk)
+affects its own outcome only. The outcome of a check that could not tell is Unknown, carried by a risk, never "fine". If
+a kind that it requested has an object which could not be read, that object alone is Unknown; if the kind may have
+objects that were not listed, these are.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ PARTIAL = "PreflightPartial"
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What became of one check. `duration_seconds` is wall time, measured by whoever ran it.
+    """The result of one check. `duration_seconds` is wall time, measured by the caller.
 
-    `asked` are the kinds that it looked at: as long as none of them changes, it would say the same.
+    `asked` holds the kinds that the check looked at: as long as none of them changes, the outcome stays the same.
     """
 
     check: Check
@@ -36,43 +36,46 @@ class CheckOutcome:
 
 
 class BadFinding(ValueError):
-    """A check reported a risk that ClusterVersion could not carry."""
+    """Error raised if a check reports a risk that ClusterVersion could not carry."""
 
 
 def evaluate(checks: Iterable[Check], snapshot: Snapshot, context: Context) -> tuple[CheckOutcome, ...]:
-    """The outcome of every check, in the order given."""
+    """Returns the outcome of every check, in the order given."""
     return tuple(run_check(check, snapshot, context) for check in checks)
 
 
 def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
-    """The outcome of one check; never raises what the check raised.
+    """Runs one check and returns its outcome; never raises what the check raised.
 
-    What a check yielded before it failed is kept: a risk that was found does not go away.
+    Findings that a check yielded before it failed are kept: a risk that was found does not go away.
     """
+    # A set of its own, because each outcome records only the kinds that its own check requested.
     snapshot = replace(snapshot, asked=set())
     outcome = _judged(check, snapshot, context)
     return replace(outcome, asked=frozenset(snapshot.asked))
 
 
 def _judged(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
-    found: list[Finding] = []
+    """Runs one check and returns its outcome, still without the kinds that it asked for."""
+    findings: list[Finding] = []
     try:
         if not check.applies_to(context):
             return CheckOutcome(
                 check, "Skipped", message=f"Not for an update from {context.source} to {context.target}."
             )
-        found.extend(_valid(finding) for finding in check.run(snapshot, context))
+        findings.extend(_valid(finding) for finding in check.run(snapshot, context))
+    # Before Unreadable, of which it is a case: one unreadable object leaves the other findings standing.
     except UnreadableObject as lacking:
-        return _told(check, (*found, *_undecoded(check, snapshot, lacking), *_incomplete(check, snapshot)))
+        return _told(check, (*findings, *_undecoded(check, snapshot, lacking), *_incomplete(check, snapshot)))
     except Unreadable as lacking:
-        return could_not_tell(check, str(lacking), tuple(found))
+        return could_not_tell(check, str(lacking), tuple(findings))
     except Exception as error:  # noqa: BLE001 - isolating a check is what this function is for
-        return could_not_tell(check, f"the check failed: {one_line(error)}", tuple(found))
-    return _told(check, (*found, *_undecoded(check, snapshot), *_incomplete(check, snapshot)))
+        return could_not_tell(check, f"the check failed: {one_line(error)}", tuple(findings))
+    return _told(check, (*findings, *_undecoded(check, snapshot), *_incomplete(check, snapshot)))
 
 
 def could_not_tell(check: Check, why: str, found: tuple[Finding, ...] = ()) -> CheckOutcome:
-    """The outcome of a check that did not come to its end, with the risk that stands for it."""
+    """Returns the outcome of a check that did not finish, with the risk that stands for it."""
     why = why.rstrip(".")
     risk = Finding(
         name=unknown_risk(check),
@@ -85,20 +88,23 @@ def could_not_tell(check: Check, why: str, found: tuple[Finding, ...] = ()) -> C
 
 
 def _undecoded(check: Check, snapshot: Snapshot, asked_for: UnreadableObject | None = None) -> tuple[Finding, ...]:
-    """One finding for the objects that could not be read of the kinds asked for, and the one that was `asked_for`."""
-    # A kind that it did not ask for on this cluster has no part in its answer.
+    """Returns one finding about the objects of the requested kinds that could not be read, if there are any.
+
+    `asked_for` is the object that the check requested by name, if that could not be read.
+    """
+    # A kind that the check did not request on this cluster has no part in its answer.
     asked = [resource for resource in check.reads if resource in snapshot.asked]
     bad = {(resource, each): None for resource in asked for each in snapshot.undecoded.get(resource, ())}
     bad |= {(asked_for.resource, asked_for.bad): None} if asked_for else {}
     if not bad:
         return ()
-    said = [f"{resource.kind} {each}".rstrip(".") for resource, each in bad]
-    more = f"; and {len(said) - NAMED} more" if len(said) > NAMED else ""
-    whose = "the object" if len(said) == 1 else f"{len(said)} objects"
+    problems = [f"{resource.kind} {each}".rstrip(".") for resource, each in bad]
+    more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
+    whose = "the object" if len(problems) == 1 else f"{len(problems)} objects"
     return (
         Finding(
             name=unknown_risk(check),
-            message=f"Whether {check.name} applies to {whose} could not be told: {'; '.join(said[:NAMED])}{more}.",
+            message=f"Whether {check.name} applies to {whose} could not be told: {'; '.join(problems[:NAMED])}{more}.",
             applies=Applies.UNKNOWN,
             reason=PARTIAL,
             resources=tuple(_reference(resource, each) for resource, each in bad),
@@ -108,18 +114,18 @@ def _undecoded(check: Check, snapshot: Snapshot, asked_for: UnreadableObject | N
 
 
 def _incomplete(check: Check, snapshot: Snapshot) -> tuple[Finding, ...]:
-    """One finding for what may be there beside what was listed of the kinds that `check` asked for."""
-    said = [
+    """Returns one finding about objects that may be missing from the lists that `check` requested, if there are any."""
+    gaps = [
         f"{resource.kind}: {'; '.join(why).rstrip('.')}"
         for resource, why in snapshot.incomplete.items()
         if resource in snapshot.asked
     ]
-    if not said:
+    if not gaps:
         return ()
     return (
         Finding(
             name=unknown_risk(check),
-            message=f"Whether {check.name} applies to what was not listed could not be told: {'; '.join(said)}.",
+            message=f"Whether {check.name} applies to what was not listed could not be told: {'; '.join(gaps)}.",
             applies=Applies.UNKNOWN,
             reason=PARTIAL,
             remediation="Look at the rest in the cluster itself; or accept the risk by name.",
@@ -132,7 +138,8 @@ def _reference(resource: Resource, bad: Undecodable) -> ReportedResource:
 
 
 def unknown_risk(check: Check) -> str:
-    """The name of the risk that stands for a check that could not tell."""
+    """Returns the name of the risk that stands for a check that could not tell."""
+    # A check's own name need not be a valid name of a risk, which ClusterVersion would refuse.
     for name in (check.unknown_risk, check.name):
         if NAME.fullmatch(name) and len(name) <= MAX_NAME:
             return name
@@ -140,12 +147,13 @@ def unknown_risk(check: Check) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """An error's type and the first line of its text, at most 300 characters."""
+    """Returns an error's type and the first line of its text, at most 300 characters."""
     text = next(iter(str(error).splitlines()), "")
     return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
 
 
 def _told(check: Check, findings: tuple[Finding, ...]) -> CheckOutcome:
+    """Returns the outcome of a check that finished, with a message that counts its findings."""
     applying = sum(finding.applies is Applies.YES for finding in findings)
     unknown = len(findings) - applying
     result: CheckResult = "Applies" if applying else "Unknown" if unknown else "Clear"
@@ -154,6 +162,8 @@ def _told(check: Check, findings: tuple[Finding, ...]) -> CheckOutcome:
 
 
 def _valid(finding: Finding) -> Finding:
+    """Returns the finding unchanged. Raises BadFinding if ClusterVersion could not carry it."""
+    # A check may be third-party code, whose types nobody has checked.
     if not isinstance(finding, Finding):
         raise BadFinding(f"it yielded {type(finding).__name__}, not a Finding")
     if not NAME.fullmatch(finding.name) or len(finding.name) > MAX_NAME:

@@ -1,7 +1,7 @@
-"""A file-based catalog of operators: the files of a catalog image in, what a package's channels lead to out. Pure.
+"""Parses a file-based catalog of operators: the files of a catalog image in, packages with their channels out. Pure.
 
 Format: operator-framework/operator-registry, alpha/declcfg: below /configs, files of JSON objects one after the other
-or of YAML documents, each with a `schema` and a `package`; those that are named here matter, others do not.
+or of YAML documents, each with a `schema` and a `package`. Only the schemas that are named here are read.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _KEPT = (PACKAGE, "olm.channel", "olm.deprecations")
 
 
 class BadCatalog(ValueError):
-    """A file of the catalog cannot be read; the message names it."""
+    """Error raised if a file of the catalog cannot be read; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A version in a channel, and which ones it can follow. `skip_range` is one of versions, as semver ranges are."""
+    """A version in a channel and the versions that it can follow. `skip_range` is a range of semver."""
 
     name: str
     replaces: str = ""
@@ -40,7 +40,7 @@ class Entry:
 class Package:
     """An operator in a catalog: its channels by name.
 
-    `deprecated` maps `package`, `channel NAME` and `bundle NAME` to why they are.
+    `deprecated` maps `package`, `channel NAME` and `bundle NAME` to the message of their deprecation.
     """
 
     name: str
@@ -50,23 +50,25 @@ class Package:
 
 
 def folders(packages: Iterable[str]) -> tuple[str, ...]:
-    """Where an image has those packages; one that keeps each in a folder of its own, as those of OpenShift do."""
+    """Returns the folders of the packages in an image that keeps each package in its own, as those of OpenShift do."""
     return tuple(f"{ROOT}/{name}" for name in sorted(set(packages)))
 
 
 def slim(path: str, data: bytes) -> bytes:
-    """The file `path` as JSON without what nobody here looks at: bundles, which are most of it; raises BadCatalog."""
+    """Returns the file `path` as JSON without unused schemas: bundles, which are most of it. Raises BadCatalog."""
     return b"\n".join(msgspec.json.encode(part) for part in _parts(path, data) if part.get("schema") in _KEPT)
 
 
 def parse(files: Mapping[str, bytes]) -> dict[str, Package]:
-    """The packages in `files` (path -> bytes); raises BadCatalog."""
+    """Returns the packages in `files` (path -> bytes) by name. Raises BadCatalog."""
     parts = [part for path in sorted(files) for part in _parts(path, files[path]) if part.get("schema") in _KEPT]
     names = dict.fromkeys(_text(part, "name") for part in parts if part.get("schema") == PACKAGE)
     return {name: _package(name, [part for part in parts if _owner(part) == name]) for name in names if name}
 
 
+# A package's own object has its name in `name`; all others have it in `package`.
 def _owner(part: dict[str, Any]) -> str:
+    """Returns the name of the package that a part belongs to."""
     return _text(part, "name") if part.get("schema") == PACKAGE else _text(part, "package")
 
 
@@ -92,6 +94,7 @@ def _entry(each: dict[str, Any]) -> Entry:
 
 
 def _deprecated(part: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields what a part deprecates (`package`, `channel NAME` or `bundle NAME`), with the message."""
     for each in _maps(part, "entries"):
         reference = each.get("reference")
         if isinstance(reference, dict):
@@ -100,39 +103,42 @@ def _deprecated(part: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _parts(path: str, data: bytes) -> Iterator[dict[str, Any]]:
+    """Yields the objects in one JSON or YAML file; any other file has none. Raises BadCatalog."""
     if path.endswith(".json"):
         yield from _objects(path, data)
     elif path.endswith((".yaml", ".yml")):
         if len(data) > MAX_YAML_BYTES:
             raise BadCatalog(f"{path}: of YAML, {MAX_YAML_BYTES} bytes are read at most, and it has {len(data)}")
         try:
-            found = kyaml.load_all(data, name=path)
+            documents = kyaml.load_all(data, name=path)
         except kyaml.YamlError as error:
             raise BadCatalog(str(error)) from error
-        yield from (each for each in found if isinstance(each, dict))
+        yield from (each for each in documents if isinstance(each, dict))
 
 
 def _objects(path: str, data: bytes) -> Iterator[dict[str, Any]]:
-    """JSON objects one after the other, which no library for one document reads."""
-    decoder, at = json.JSONDecoder(), 0
+    """Yields JSON objects that follow one another, which no library for one document reads. Raises BadCatalog."""
+    decoder, position = json.JSONDecoder(), 0
     try:
         text = data.decode()
-        while at < len(text):
-            if text[at].isspace():
-                at += 1
+        while position < len(text):
+            if text[position].isspace():
+                position += 1
                 continue
-            found, at = decoder.raw_decode(text, at)
-            if isinstance(found, dict):
-                yield found
+            value, position = decoder.raw_decode(text, position)
+            if isinstance(value, dict):
+                yield value
     except (ValueError, RecursionError) as error:
         raise BadCatalog(f"{path}: {error}") from error
 
 
 def _maps(part: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    found = part.get(key)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    """Returns the dicts of a list field, or none if the field is not a list."""
+    items = part.get(key)
+    return [each for each in items if isinstance(each, dict)] if isinstance(items, list) else []
 
 
 def _text(part: dict[str, Any], key: str) -> str:
-    found = part.get(key)
-    return found if isinstance(found, str) else ""
+    """Returns a string field, or an empty string if the field is not a string."""
+    value = part.get(key)
+    return value if isinstance(value, str) else ""

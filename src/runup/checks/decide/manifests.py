@@ -1,8 +1,8 @@
-"""The target's own manifests, as far as checks judge a cluster by them: definitions, requests for accounts,
-catalogs of operators, gates.
+"""Selects the target's manifests that checks judge a cluster by.
 
-A payload has hundreds of files of several megabytes. Only those are parsed in which one of these kinds can be, and of a
-definition only names and versions are kept.
+These are CustomResourceDefinitions, CredentialsRequests, CatalogSources and the admin gates. A payload has hundreds of
+files of several megabytes. Only those that can contain such a kind are parsed, and of a definition only names and
+versions are kept.
 """
 
 from __future__ import annotations
@@ -19,38 +19,44 @@ JSON = Mapping[str, Any]
 
 
 class BadManifests(ValueError):
-    """A file that may hold one of them cannot be parsed; the message names it."""
+    """Error raised if a file that may hold such a manifest cannot be parsed; the message names the file."""
 
 
 def of_files(files: Iterable[tuple[str, str]]) -> tuple[Manifest, ...]:
-    """The manifests of these kinds in `files` (path, text); raises BadManifests."""
+    """Returns the manifests of these kinds in `files` (path, text). Raises BadManifests."""
     return tuple(manifest for path, text in files if _may_hold(text) for manifest in _of_file(path, text))
 
 
 def for_cluster(manifests: Iterable[Manifest], filters: Filters) -> tuple[JSON, ...]:
-    """Those that the cluster gets, as checks look at them."""
+    """Returns the objects of those manifests that a cluster with these filters gets."""
     return tuple(each.object for each in manifests if not isinstance(include(each, filters), Excluded))
 
 
 def _may_hold(text: str) -> bool:
+    """Returns whether the text can contain one of the kinds, without parsing it."""
+    # To search the text takes far less time than to parse megabytes of YAML.
     return GATES in text or any(kind in text for kind in KINDS)
 
 
 def _of_file(path: str, text: str) -> Iterator[Manifest]:
-    found, errors = parse_manifests(path, text)
+    """Yields the manifests of these kinds in one file. Raises BadManifests."""
+    manifests, errors = parse_manifests(path, text)
     if errors:
         raise BadManifests(str(errors[0]))
-    for manifest in found:
+    for manifest in manifests:
         identity = manifest.identity
+        # The gates are a ConfigMap, of which a payload has many others.
         if identity.kind in KINDS or (identity.kind, identity.name) == ("ConfigMap", GATES):
             yield Manifest.of(manifest.file, identity, _without_schemas(manifest.object))
 
 
 def _without_schemas(obj: dict[str, Any]) -> dict[str, Any]:
+    """Returns the object without the schemas of its versions, which are most of a definition."""
     spec = obj.get("spec")
     versions = spec.get("versions") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(versions, list):
         return obj
+    # The OpenAPI schemas are most of a definition, and no check looks at them.
     slim = [
         {key: each[key] for key in ("name", "served", "storage") if key in each}
         for each in versions

@@ -1,9 +1,9 @@
-"""What a check is: a name, what it reads, for which updates it is, and a function from a snapshot to findings.
+"""Defines a check: its name, the kinds it reads, the updates it applies to, and a function from a snapshot to findings.
 
-A check sees one `Snapshot` and one `Context`, and yields `Finding`s: none means clear. What it could not read raises
-`Unreadable`, which the engine turns into Unknown: not being able to tell is never the same as fine. A single object
-that is not as its kind should be is not in the snapshot's lists; the engine says Unknown for it, and for nothing else.
-The same goes for what a list may lack.
+A check receives one `Snapshot` and one `Context` and yields `Finding`s; if it yields none, it is clear. A kind that
+could not be read raises `Unreadable`, which the engine turns into Unknown: not being able to tell is never the same as
+fine. A single object that does not match the type of its kind is not in the snapshot's lists; the engine reports
+Unknown for that object alone, and likewise for objects that a list may lack.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ K = TypeVar("K", bound=Object)
 
 
 class Applies(Enum):
-    """Whether a risk applies to this cluster. A risk that does not apply is not a finding."""
+    """The answer of a finding about this cluster. A risk that does not apply is not a finding."""
 
     YES = "True"
     UNKNOWN = "Unknown"
@@ -35,12 +35,12 @@ class Applies(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One risk. `name` is stable and unique to the cause: administrators accept it by name."""
+    """A risk that a check found. `name` is stable and unique to the cause: administrators accept it by name."""
 
     name: str
     message: str
     applies: Applies = Applies.YES
-    url: str = ""  # empty: the page of our documentation for this name
+    url: str = ""  # empty: the page of runup's documentation for this name
     reason: str = ""
     severity: Severity = "warning"
     resources: tuple[ReportedResource, ...] = ()
@@ -48,7 +48,7 @@ class Finding:
 
 
 class Unreadable(Exception):
-    """A kind could not be listed. `lacking` says what is missing: the RBAC rule, or the API."""
+    """Error raised if a kind could not be listed. `lacking` says what is missing: the RBAC rule or the API."""
 
     def __init__(self, resource: Resource, lacking: str, message: str = "") -> None:
         super().__init__(message or f"{resource} could not be listed: {lacking}")
@@ -57,7 +57,7 @@ class Unreadable(Exception):
 
 
 class UnreadableObject(Unreadable):
-    """The one object that was asked for is there and is not as its kind should be."""
+    """Error raised if the requested object exists but does not match the type of its kind."""
 
     def __init__(self, resource: Resource, bad: Undecodable) -> None:
         super().__init__(resource, bad.problem, f"{resource.kind} {bad}")
@@ -66,12 +66,12 @@ class UnreadableObject(Unreadable):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the checks may look at: every object of the kinds that were asked for, or why a kind could not be read.
+    """The objects that checks may look at: all those of the requested kinds, or why a kind could not be read.
 
-    `undecoded` are single objects that are there and could not be read; `objects` does not have them. `incomplete` says
-    of a kind why there may be objects that were not listed. `absent` are those of the unreadable that were not found at
-    all: whether the cluster has no such kind, or nobody looked, its definitions tell (`catalogue.shared.presence`).
-    `asked` fills with the kinds that were asked for.
+    `undecoded` holds the objects that exist but could not be decoded; `objects` does not contain them. `incomplete`
+    maps a kind to the reasons why its list may lack objects. `absent` holds the unreadable kinds that were not found at
+    all: the definitions tell whether the cluster has no such kind or nobody looked (`catalogue.shared.presence`).
+    `asked` collects the kinds that a check requested.
     """
 
     objects: Mapping[Resource, tuple[Any, ...]] = field(default_factory=dict)
@@ -82,25 +82,33 @@ class Snapshot:
     asked: set[Resource] = field(default_factory=set, compare=False, repr=False)
 
     def all(self, kind: type[K]) -> tuple[K, ...]:
-        """Every object of `kind`; raises Unreadable."""
+        """Returns every object of `kind`. Raises Unreadable if it could not be listed."""
         return cast("tuple[K, ...]", self.listed(resource_of(kind)))
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
-        """The object of that name, or None where the cluster has none; raises Unreadable where that is not known."""
+        """Returns the object of that name, or None if the cluster has none. Raises Unreadable if that is not known."""
         for obj in self.all(kind):
             if obj.metadata.name == name and obj.metadata.namespace == namespace:
                 return obj
         resource = resource_of(kind)
+        # An object of that name that could not be decoded does exist: None would be wrong.
         for bad in self.undecoded.get(resource, ()):
             if (bad.name, bad.namespace) == (name, namespace):
                 raise UnreadableObject(resource, bad)
-        if why := self.incomplete.get(resource):
-            told = "; ".join(why)
-            raise Unreadable(resource, told, f"{resource.kind} {name} is not in the list, which is incomplete: {told}")
+        # In an incomplete list the absence of an object proves nothing.
+        if reasons := self.incomplete.get(resource):
+            explanation = "; ".join(reasons)
+            raise Unreadable(
+                resource, explanation, f"{resource.kind} {name} is not in the list, which is incomplete: {explanation}"
+            )
         return None
 
     def listed(self, resource: Resource) -> tuple[Any, ...]:
-        """Every object of `resource`, as a wire type, or as a dict for the reads of declarative checks."""
+        """Returns every object of `resource`, as its wire type or as the type of a `Read` or `Slim`.
+
+        Raises Unreadable.
+        """
+        # Noted before it may fail: the outcome depends on kinds that could not be read, too.
         self.asked.add(resource)
         if resource in self.unreadable:
             raise Unreadable(resource, self.unreadable[resource])
@@ -111,7 +119,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Which update is judged, and when. `target_kubernetes` is the Kubernetes that the target ships, e.g. 1.36.0."""
+    """The update to be judged, and the time.
+
+    `target_kubernetes` is the Kubernetes version of the target, such as 1.36.0.
+    """
 
     source: Version
     target: Version
@@ -120,18 +131,18 @@ class Context:
     namespace: str = ""
     # The target's own manifests of the kinds in `manifests.KINDS`; None where they could not be read.
     manifests: tuple[Mapping[str, Any], ...] | None = None
-    # What Prometheus answered to the checks' queries.
+    # Prometheus's answers to the checks' queries.
     prometheus: Known = NOTHING
-    # The target's pull spec, where it is known, and what its kernels' modules are known to be; None: nobody looked.
+    # The target's pull spec, if known, and what is known of the kernel modules for it; None: nobody looked.
     target_image: str = ""
     kernel_modules: Seen | None = None
-    # The catalogs of operators that the target brings.
+    # The operator catalogs that the target brings.
     catalogs: Catalogs = NONE_READ
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What answers a check in a Pod of its own: `image` is its name in the release's image-references."""
+    """The container that answers a check in its own Pod; `image` is a name in the release's image-references."""
 
     image: str
     timeout_s: int
@@ -144,8 +155,8 @@ CheckFunction = Callable[[Snapshot, Context], Iterable[Finding]]
 class Check:
     """A check as the engine runs it.
 
-    `severity` is the gravest that it reports, `updates` says in words for which updates it is, `about` is what its page
-    is made of, and `example` is YAML of objects to which it applies.
+    `severity` is the highest that it reports, `updates` describes in words the updates that it is for, `about` is the
+    text of its page, and `example` is YAML of objects to which the risk applies.
     """
 
     name: str
@@ -153,13 +164,13 @@ class Check:
     reads: tuple[Resource, ...]
     run: CheckFunction
     applies_to: Callable[[Context], bool] = lambda _context: True
-    # The risk that stands for this check when it could not tell.
+    # The name of the risk that is reported if the check could not tell.
     unknown_risk: str = ""
     severity: Severity = "warning"
     updates: str = "all"
     about: str = ""
     example: str = ""
-    # What is to be asked of Prometheus before `run`.
+    # The PromQL query whose answer `run` needs; empty if it needs none.
     query: str = ""
-    # None: `run` answers. Else a container does, and `run` says why there is none.
+    # None: `run` answers. Otherwise a container does, and `run` reports Unknown where containers are not run.
     container: Container | None = None

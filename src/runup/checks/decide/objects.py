@@ -1,7 +1,7 @@
-"""Objects as JSON in, what checks may look at out: for dumps, for examples, for the tests that a check brings.
+"""Builds snapshots from objects as JSON: for dumps, for examples, and for the tests that a check brings.
 
-An object belongs to a read by group and kind; where a kind is read in several versions, by the version, too. An object
-that is not as its kind should be is named in the snapshot, as a client's list would have it.
+An object belongs to a read by group and kind and, if the kind is read in several versions, by version as well. An
+object that does not match the type of its kind is named in the snapshot, as in a client's list.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ Why = Callable[[Resource], str]
 
 @dataclass
 class _Found:
+    """The objects collected for one read: decoded ones, and those that could not be decoded."""
+
     objects: list[Any] = field(default_factory=list)
     undecoded: list[Undecodable] = field(default_factory=list)
 
@@ -34,68 +36,75 @@ def snapshot_of(
     lacking: Why = lambda _: "",
     partly: Why = lambda _: "",
 ) -> Snapshot:
-    """What checks that read `reads` may look at of `objects`.
+    """Returns the snapshot of `objects` for checks that read `reads`.
 
-    `lacking` says why a kind is not known although no object of it is there (empty: there is none), `partly` why there
-    may be more of it.
+    `lacking` returns why a kind is not known although it has no object here (empty: there is none); `partly` returns
+    why there may be more objects of it.
     """
     wanted = tuple(dict.fromkeys(read for read in reads if known(read)))
     by_kind: dict[tuple[str, str], list[Resource]] = {}
     for read in wanted:
         by_kind.setdefault((read.group, read.kind), []).append(read)
-    found = {read: _Found() for read in wanted}
+    found_by_read = {read: _Found() for read in wanted}
     for obj in objects:
         group, _, version = str(obj.get("apiVersion") or "").rpartition("/")
         for read in _readers(by_kind.get((group, str(obj.get("kind"))), []), version):
             if _within(read, obj):
-                _take(found[read], read, obj)
-    other = {read for reads in by_kind.values() if any(_any(found[each]) for each in reads) for read in reads}
-    empty = {
+                _take(found_by_read[read], read, obj)
+    present = {read for reads in by_kind.values() if any(_any(found_by_read[each]) for each in reads) for read in reads}
+    unreadable = {
         read: why
-        for read, each in found.items()
-        if not _any(each) and (why := OTHER_VERSION if _versions(by_kind, read) and read in other else lacking(read))
+        for read, each in found_by_read.items()
+        if not _any(each) and (why := OTHER_VERSION if _versions(by_kind, read) and read in present else lacking(read))
     }
     return Snapshot(
-        {read: tuple(each.objects) for read, each in found.items() if read not in empty},
-        empty,
-        {read: tuple(each.undecoded) for read, each in found.items() if each.undecoded},
-        {read: (why,) for read in found if read not in empty and (why := partly(read))},
-        frozenset(read for read, why in empty.items() if why == OTHER_VERSION or not _built_in(read)),
+        {read: tuple(each.objects) for read, each in found_by_read.items() if read not in unreadable},
+        unreadable,
+        {read: tuple(each.undecoded) for read, each in found_by_read.items() if each.undecoded},
+        {read: (why,) for read in found_by_read if read not in unreadable and (why := partly(read))},
+        # The API server always serves the built-in kinds, so one that is not here was not looked at.
+        frozenset(read for read, why in unreadable.items() if why == OTHER_VERSION or not _built_in(read)),
     )
 
 
 def _versions(by_kind: Mapping[tuple[str, str], list[Resource]], read: Resource) -> bool:
-    """Whether the kind is read in several versions."""
+    """Returns whether the kind is read in several versions."""
     return len({each.version for each in by_kind[read.group, read.kind]}) > 1
 
 
 def _built_in(read: Resource) -> bool:
-    """Whether no CustomResourceDefinition makes the kind; `migration.k8s.io` has an operator's."""
+    """Returns whether Kubernetes itself has the kind rather than a CustomResourceDefinition.
+
+    Of the groups below `k8s.io`, `migration.k8s.io` is an operator's.
+    """
     return "." not in read.group or (read.group.endswith(".k8s.io") and read.group != "migration.k8s.io")
 
 
 def _any(found: _Found) -> bool:
+    """Returns whether any object was found, decoded or not."""
     return bool(found.objects or found.undecoded)
 
 
 def _readers(candidates: list[Resource], version: str) -> list[Resource]:
-    """Those that read the object: a kind that is read in one version only is read whatever the object's own is."""
+    """Returns the reads that take the object: a kind that is read in only one version takes objects of any version."""
     if len({read.version for read in candidates}) < 2:
         return candidates
     return [read for read in candidates if read.version == version]
 
 
 def _within(read: Resource, obj: JSON) -> bool:
+    """Returns whether the object is in the namespace of the read and has the labels that it selects."""
     metadata = obj.get("metadata") or {}
     namespace = namespace_of(read)
     if namespace and metadata.get("namespace") != namespace:
         return False
     selector = read.label_selector if isinstance(read, Slim) else ""
-    # The only selector in use says that a label must not be there.
+    # The only selector in use has the form `!label`: the label must not be there.
     return not selector or selector.removeprefix("!") not in (metadata.get("labels") or {})
 
 
 def _take(found: _Found, read: Resource, obj: JSON) -> None:
+    """Adds the object to `found`, as undecoded if it does not match the type of its kind."""
     try:
         decoded = codec.convert(type_of(read), obj)
     except DecodeError as error:

@@ -1,4 +1,4 @@
-"""A release's files in, the same with the file that says what its checks read (`rights`) out."""
+"""Adds the file that declares what a release's checks read (`rights`) to the release's files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from runup.release.decide.payload import CHECKS, is_cases
 
 
 def with_reads(files: Mapping[str, bytes], own: Iterable[Right], base: bytes | None = None) -> dict[str, bytes]:
-    """A release's `files` with the file of reads; one that they bring stays. `own` is what the checks of this release's
-    Python read, `base` the file of the image below, whose Python counts in its place.
+    """Returns a release's `files` with the file of reads; one that they already contain stays.
 
-    Raises BadReads for a base's that cannot be used.
+    `own` is what this release's Python checks read. `base` is the file of the image below, whose Python counts instead.
+    Raises BadReads if `base` cannot be used.
     """
     if rights.FILE in files:
         return dict(files)
@@ -24,18 +24,19 @@ def with_reads(files: Mapping[str, bytes], own: Iterable[Right], base: bytes | N
 
 
 def of_files(files: Mapping[str, bytes]) -> tuple[Right, ...]:
-    """What the declarative checks among `files` (path in the image -> bytes) read; one that is unusable reads nothing.
+    """Returns what the declarative checks among `files` (path in the image -> bytes) read.
 
-    All that a release carries count, also those that a cluster may not get: which it gets changes while it runs.
+    An unusable check reads nothing. All checks of a release count, even those that a cluster may not get: which it gets
+    changes while it runs.
     """
-    found = []
+    checks = []
     for path, data in sorted(files.items()):
         if not path.startswith(f"{CHECKS}/") or path == rights.FILE or is_cases(path):
             continue
         text = data.decode("utf-8", errors="replace")
         for manifest in parse_manifests(path, text)[0]:
             try:
-                found.append(declared_check(manifest.object, file=path, text=text))
+                checks.append(declared_check(manifest.object, file=path, text=text))
             except DeclarativeError:
                 continue
-    return rights.of_checks(found)
+    return rights.of_checks(checks)

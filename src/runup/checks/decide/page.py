@@ -1,4 +1,4 @@
-"""The page of a check, made of its docstring, what it reads and its example; `docs/checks` holds them as files."""
+"""Builds a check's page from its docstring, reads and example; `docs/checks` holds the pages as files."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from runup.checks.decide.reads import namespace_of
 from runup.checks.decide.target_catalogs import NONE_READ, Catalogs, TargetCatalog
 
 OPENINGS = ("Applies when", "Why it matters", "What to do", "Accepting it", "Source of the rule")
-# An example is judged for this update, at this moment. Objects with annotation `example: target` are the target's.
+# The update and the time for which examples are judged. Objects annotated `example: target` are the target's.
 _NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 _SOURCE, _TARGET, _KUBERNETES = "5.0.0", "5.2.0", "1.38.1"
 _IMAGE = "quay.io/example/release@sha256:5"
-# Documents with a `schema` are what this image has: the catalog of operators that the target brings.
+# The image of the target's operator catalog, whose content is the example's documents with a `schema`.
 _CATALOG = "registry.example/redhat-operator-index:v5.2"
 
 
 def page(check: Check) -> str:
-    """The page about the check's risk, in Markdown."""
+    """Returns the page about the check's risk, in Markdown."""
     summary, *rest = check.about.split("\n\n")
     parts = [f"# {check.name}", summary, f"**Reads** {_reads(check.reads)}.", *(_bold(part) for part in rest)]
-    said = "\n".join(f"> {message}" for message in messages(check))
+    quoted_messages = "\n".join(f"> {message}" for message in messages(check))
     parts += [f"**For example** this, before an update from {_SOURCE} to {_TARGET}:"]
-    parts += [f"```yaml\n{check.example.strip()}\n```", f"is told as\n\n{said}"]
+    parts += [f"```yaml\n{check.example.strip()}\n```", f"is told as\n\n{quoted_messages}"]
     return "\n\n".join(parts) + "\n"
 
 
 def declared_page(check: Check) -> str:
-    """The page of a check that a release declares."""
+    """Returns the page of a check that a release declares, in Markdown."""
     reads = f"\n\n**Reads** {_reads(check.reads)}." if check.reads else ""
     return f"# {check.name}\n\n{check.about}{reads}\n\n**Updates** {check.updates}; **severity** {check.severity}.\n"
 
 
 def unknown_page(check: Check) -> str:
-    """The page about what the check could not tell."""
+    """Returns the page about the risk that the check could not tell, in Markdown."""
     return (
         "\n\n".join(
             [
@@ -65,7 +65,7 @@ def unknown_page(check: Check) -> str:
 
 
 def example(check: Check) -> tuple[Snapshot, Context]:
-    """The check's example as it is judged."""
+    """Returns the snapshot and the context of the check's example."""
     documents = [each for each in kyaml.load_all(check.example) if isinstance(each, dict)]
     target = [each for each in documents if _is_targets(each)]
     cluster = (each for each in documents if not _is_targets(each) and "schema" not in each)
@@ -81,13 +81,13 @@ def example(check: Check) -> tuple[Snapshot, Context]:
 
 
 def messages(check: Check) -> list[str]:
-    """What the check says of its example."""
+    """Returns the messages of the check's findings on its example."""
     snapshot, context = example(check)
     return [finding.message for finding in run_check(check, snapshot, context).findings]
 
 
 def problems(check: Check) -> Iterator[str]:
-    """What a docstring or example lacks to become a page."""
+    """Yields what a docstring or example lacks to become a page."""
     paragraphs = check.about.split("\n\n")[1:]
     for opening in OPENINGS:
         if not any(part.startswith(opening) for part in paragraphs):
@@ -97,23 +97,26 @@ def problems(check: Check) -> Iterator[str]:
 
 
 def _catalogs(parts: Sequence[dict[str, Any]]) -> Catalogs:
+    """Returns the target's catalogs, made of the example's documents that have a `schema`."""
     if not parts:
         return NONE_READ
-    found = parse({"catalog.json": b"\n".join(msgspec.json.encode(part) for part in parts)})
-    return Catalogs(read={_CATALOG: TargetCatalog(_CATALOG, found, looked_for=frozenset(found))})
+    packages = parse({"catalog.json": b"\n".join(msgspec.json.encode(part) for part in parts)})
+    return Catalogs(read={_CATALOG: TargetCatalog(_CATALOG, packages, looked_for=frozenset(packages))})
 
 
 def _is_targets(obj: dict[str, Any]) -> bool:
+    """Returns whether the example's object belongs to the target rather than to the cluster."""
     return ((obj.get("metadata") or {}).get("annotations") or {}).get("example") == "target"
 
 
 def _bold(part: str) -> str:
+    """Returns the paragraph with its opening, if it has one, in bold type."""
     opening = next((each for each in OPENINGS if part.startswith(each)), "")
     return f"**{opening}**{part.removeprefix(opening)}"
 
 
 def _reads(reads: Sequence[Resource]) -> str:
-    """`pods`, `nodes` and `configmaps` of `openshift-config`, each once."""
+    """Returns the reads in words, each once: `pods`, `nodes` and `configmaps` of namespace `openshift-config`."""
     named = list(dict.fromkeys(_named(read) for read in reads))
     return _joined(named)
 

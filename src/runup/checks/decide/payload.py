@@ -1,7 +1,7 @@
-"""The checks of a release: the built-in ones, those of `/preflight-checks`, and what the image's Python brings.
+"""Reads the checks that a release declares in its folder `/preflight-checks`.
 
-In: the files of that folder, as text. Out: checks. A file that is no check does not stop the others; it becomes a check
-that says so, Unknown, because an unread check is not a clear one.
+In: the files of that folder, as text. Out: checks. A file that is not a valid check does not stop the others: it
+becomes a check that is Unknown and says why, because an unread check is not a clear one.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ _FOR_NO_PROFILE = (
 
 
 class UnusableCheck(Exception):
-    """A check that the release brings but that cannot be run."""
+    """Error raised by a check that the release brings but that cannot be run."""
 
 
 def declared_checks(files: Mapping[str, str], filters: Filters) -> tuple[Check, ...]:
-    """Every check of `files` (path -> text) that the cluster gets, in the order of the paths."""
+    """Returns every check of `files` (path -> text) that the cluster gets, in the order of the paths."""
     return tuple(
         check for path in sorted(files) if not is_cases(path) for check in _of_file(path, files[path], filters)
     )
 
 
 def _of_file(path: str, text: str, filters: Filters) -> Iterator[Check]:
+    """Yields the checks of one file that the cluster gets, and an unusable one for each error in it."""
     manifests, errors = parse_manifests(path, text)
     yield from (unusable(path, str(error)) for error in errors)
     for manifest in manifests:
         if not any(key.startswith(INCLUDE_PREFIX) for key in manifest.annotations or ()):
-            # For no cluster at all, which nobody means: left out it would look like a check that found nothing.
+            # No cluster would run it, which nobody intends: left out, it would look like a check that found nothing.
             yield unusable(manifest.identity.name, f"{path}: {_FOR_NO_PROFILE}")
         elif not isinstance(include(manifest, filters), Excluded):
             yield _check(manifest, text)
@@ -51,11 +52,11 @@ def _check(manifest: Manifest, text: str) -> Check:
 
 
 def unusable(name: str, why: str) -> Check:
-    """A check that stands for one that could not be loaded: whether it applies cannot be told."""
+    """Returns a check that stands for one that could not be loaded: it is always Unknown."""
 
     def run(_snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
         raise UnusableCheck(why)
 
-    # As it stands in the file, for whoever looks for it; a risk's name has no other characters.
+    # The name as in the file, so that users can search for it; a risk's name may have no other characters.
     plain = re.sub(r"[^A-Za-z0-9.-]+", "-", name.rpartition("/")[2])
     return Check(name, "release", (), run, unknown_risk=f"PreflightCheckUnusable-{plain}"[:256])

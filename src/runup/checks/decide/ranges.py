@@ -1,7 +1,7 @@
-"""Ranges of versions, as a declarative check writes them: `>=5.0.0 <5.2.0`, alternatives parted by `||`.
+"""Parses ranges of versions, as a declarative check writes them: `>=5.0.0 <5.2.0`, alternatives separated by `||`.
 
-Comparators are `>=`, `>`, `<=`, `<` and `=` (or none); those beside each other must all hold. `5.2` is short for 5.2.0.
-Order is that of SemVer, so 5.2.0-rc.1 is below 5.2.0: write `>=5.2.0-0` to take candidates in.
+Comparators are `>=`, `>`, `<=`, `<` and `=` (or none); adjacent ones must all hold. `5.2` is short for 5.2.0. The order
+is that of SemVer, so 5.2.0-rc.1 is below 5.2.0: write `>=5.2.0-0` to include release candidates.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _OPERATORS: dict[str, Callable[[Version, Version], bool]] = {
 
 
 class RangeError(ValueError):
-    """The text is no range of versions."""
+    """Error raised if a text is not a range of versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Which versions; an empty range takes all of them."""
+    """A set of versions; an empty range contains all of them."""
 
     text: str = ""
     alternatives: tuple[tuple[tuple[str, Version], ...], ...] = ()
@@ -43,27 +43,29 @@ class Range:
 
 
 def parse_range(text: str) -> Range:
-    """The range that `text` is; raises RangeError."""
+    """Returns the range that `text` describes. Raises RangeError."""
     if not text.strip():
         return Range(text)
     return Range(text, tuple(_alternative(part, text) for part in text.split("||")))
 
 
 def _alternative(part: str, text: str) -> tuple[tuple[str, Version], ...]:
-    found: list[tuple[str, Version]] = []
+    """Returns the comparators and bounds of one alternative, which must all hold. Raises RangeError."""
+    comparators: list[tuple[str, Version]] = []
     position = 0
     while position < len(part) and part[position:].strip(" ,\t"):
         match = _COMPARATOR.match(part, position)
         if match is None:
             raise RangeError(f"{text!r} is no range of versions such as '>=5.0.0 <5.2.0'")
-        found.append((match[1] or "=", _version(match[2], text)))
+        comparators.append((match[1] or "=", _version(match[2], text)))
         position = match.end()
-    if not found:
+    if not comparators:
         raise RangeError(f"{text!r} has an empty alternative")
-    return tuple(found)
+    return tuple(comparators)
 
 
 def _version(bound: str, text: str) -> Version:
+    """Returns the version that a bound names, with `5.2` as 5.2.0. Raises RangeError."""
     try:
         return Version(f"{bound}.0" if _SHORT.fullmatch(bound) else bound)
     except VersionError as error:

@@ -1,8 +1,8 @@
-"""What a check reads, as a type that keeps nothing else.
+"""Describes what a check reads, with types that keep nothing else.
 
-A list of 50,000 pods takes gigabytes as dicts. `shape` makes, of the fields that a check names, a struct type that the
-decoder fills and that leaves the rest of the text undecoded; `plain` gives the dict that CEL wants, one object at a
-time.
+A list of 50,000 pods takes gigabytes as dicts. `shape` builds a struct type from the fields that a check names; the
+decoder fills these and leaves the rest of the text undecoded. `plain` converts one object at a time to the dict that
+CEL needs.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.scheme import Resource
 from runup.api.kinds import types
 
-# Nothing of it was in the text: CEL's `has()` must say so.
+# Marks a field that was absent from the text, so that CEL's `has()` can say so.
 UNSET = msgspec.UNSET
 
 
 class Read(Resource, msgspec.Struct, frozen=True):
-    """Some fields of a resource: another key in a snapshot than the resource itself, which holds wire types.
+    """Some fields of a resource. In a snapshot it is a key of its own, apart from that of the whole resource.
 
-    `fields` are dotted paths from the object's top such as `spec.nodeName`; metadata is always there. `namespace`
+    `fields` are dotted paths from the top of the object such as `spec.nodeName`; metadata is always kept. `namespace`
     limits the list to one namespace.
     """
 
@@ -36,10 +36,10 @@ class Read(Resource, msgspec.Struct, frozen=True):
 
 
 class Slim(Resource, msgspec.Struct, frozen=True):
-    """A resource as `type`, which knows less of it than the scheme's own, and of that only what `keep` keeps.
+    """A resource decoded as `type`, which has fewer fields than the scheme's own, and reduced further by `keep`.
 
-    Another key in a snapshot than the resource itself. `namespace` limits the list to one namespace, `label_selector`
-    to some of its objects.
+    In a snapshot it is a key of its own, apart from that of the resource. `namespace` limits the list to one namespace,
+    `label_selector` to some of its objects.
     """
 
     type: type[Object] = Object
@@ -52,9 +52,10 @@ class Slim(Resource, msgspec.Struct, frozen=True):
 
 
 class Lookup(Slim, msgspec.Struct, frozen=True):
-    """A resource of which only those objects are read that others call for, by name: nobody can watch it.
+    """A resource of which only the objects that others refer to are read, by name. It cannot be watched.
 
-    `of` is the read whose objects call for some, `names` says which one each does, empty for none.
+    `of` is the read whose objects refer to them; `names` returns the namespace and name that each refers to, empty for
+    none.
     """
 
     of: Resource | None = None
@@ -64,30 +65,30 @@ class Lookup(Slim, msgspec.Struct, frozen=True):
         return super().__str__()
 
 
-# The first type of a resource is the slim one; the sandbox's, which keep whole objects, come after.
+# Reversed, so that the first type of a resource wins: it is the slim one, the sandbox's keep whole objects.
 _KINDS = {resource: kind for kind, resource in reversed(types().items())}
 
 
 def known(resource: Resource) -> bool:
-    """Whether there is a type for it."""
+    """Returns whether runup has a type for the resource."""
     return type(resource) is not Resource or resource in _KINDS
 
 
 def type_of(resource: Resource) -> type[Object]:
-    """The type as which objects of `resource` are decoded; raises KeyError where it is not `known`."""
+    """Returns the type as which objects of `resource` are decoded. Raises KeyError if it is not `known`."""
     if isinstance(resource, Slim):
         return resource.type
     return shape(resource.fields) if isinstance(resource, Read) else _KINDS[resource]
 
 
 def namespace_of(resource: Resource) -> str:
-    """The only namespace that is listed; empty for all."""
+    """Returns the only namespace that is listed, or an empty string for all."""
     return resource.namespace if isinstance(resource, Read | Slim) else ""
 
 
 @cache
 def shape(fields: tuple[str, ...]) -> type[Object]:
-    """The type of an object of which only `fields` are kept."""
+    """Returns the struct type of an object of which only `fields` are kept."""
     tree: dict[str, Any] = {}
     for path in sorted(fields):
         _plant(tree, path.split("."))
@@ -96,15 +97,19 @@ def shape(fields: tuple[str, ...]) -> type[Object]:
 
 
 def plain(obj: Object) -> dict[str, Any]:
-    """`obj` as the dict that CEL reads; what the object did not have is not there."""
-    # By way of JSON: CEL takes no tuples, and metadata has some (owners, finalizers).
-    found = cast("dict[str, Any]", msgspec.json.decode(msgspec.json.encode(obj)))
-    found.setdefault("metadata", {})
-    return found
+    """Returns `obj` as the dict that CEL reads; fields that the object did not have are absent."""
+    # Through JSON, because CEL takes no tuples and metadata has some (owners, finalizers).
+    decoded = cast("dict[str, Any]", msgspec.json.decode(msgspec.json.encode(obj)))
+    # Encoding omits default values, and expressions rely on metadata being there.
+    decoded.setdefault("metadata", {})
+    return decoded
 
 
 def _plant(tree: dict[str, Any], path: list[str]) -> None:
-    """Add a path; a longer path below a shorter one changes nothing, the shorter one keeps all below it."""
+    """Adds a path to the tree.
+
+    A path below one that is already there changes nothing: the shorter one keeps all below it.
+    """
     head, rest = path[0], path[1:]
     if not rest:
         tree[head] = None
@@ -113,6 +118,7 @@ def _plant(tree: dict[str, Any], path: list[str]) -> None:
 
 
 def _struct(name: str, tree: dict[str, Any], base: type[Wire]) -> type[Wire]:
+    """Returns a struct type with a field for each key of the tree, nested as the tree is."""
     members: Iterable[tuple[str, Any, Any]] = [
         (
             f"field_{number}",

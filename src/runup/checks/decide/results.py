@@ -1,8 +1,8 @@
-"""Outcomes of checks -> the report, `preflight-v1-json`.
+"""Builds the report (`preflight-v1-json`) from the outcomes of checks.
 
-Here are the rules that make a report fit for ClusterVersion whatever the checks found: names are unique (findings of
-one name are merged), at most 200 risks (the rest is counted in one more), at most 1 MiB, and the same findings give
-the same bytes, in whatever order they came.
+The rules here make a report fit for ClusterVersion whatever the checks found: names are unique (findings of one name
+are merged), there are at most 200 risks (the last one counts the rest), the size is at most 1 MiB, and the same
+findings give the same bytes in whatever order they came.
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ from runup.preflight.decide.report import (
 )
 from runup.release.decide import documentation
 
+# Highest first, so that `min` by this order finds the highest.
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
-# Characters of a text and resources of a risk, from generous to sparse: the first pair that makes the report fit.
+# Room for the words that say how many characters are cut off.
 _MARK = 36
+# Characters of a text and resources of a risk, from generous to sparse; the first pair that fits is used.
 FITS = ((4000, 100), (1000, 20), (500, 0), (100, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a report says of itself, echoed from whoever asked for it. Times are UTC."""
+    """The fields of a report that are echoed from the request. Times are UTC."""
 
     source_version: str
     target_version: str
@@ -52,25 +54,28 @@ class Header:
 
 
 def running(header: Header, outcomes: Sequence[CheckOutcome], total: int, now: datetime, message: str = "") -> Report:
-    """The report while checks are still to come; by default it says how many are done."""
+    """Returns the report while checks are still to come; by default its message says how many are done."""
     message = message or f"{len(outcomes)} of {total} checks done"
     return _report(header, outcomes, now, "running", message)
 
 
 def completed(header: Header, outcomes: Sequence[CheckOutcome], now: datetime) -> Report:
-    """The report of a whole evaluation."""
+    """Returns the report of a whole evaluation."""
     report = _report(header, outcomes, now, "completed", "")
     return replace(report, completion_time=now)
 
 
 def failed(header: Header, outcomes: Sequence[CheckOutcome], now: datetime, message: str) -> Report:
-    """The report of an evaluation that could not be brought to its end, with what was found until then."""
+    """Returns the report of an evaluation that could not be finished, with the findings so far."""
     report = _report(header, outcomes, now, "failed", message)
     return replace(report, completion_time=now)
 
 
 def risks(outcomes: Iterable[CheckOutcome], base: str = "") -> tuple[ReportedRisk, ...]:
-    """Every risk of the outcomes, one a name, ordered by name, at most `MAX_RISKS`; pages are below `base`."""
+    """Returns every risk of the outcomes, one for each name and ordered by name, at most `MAX_RISKS`.
+
+    The pages of the risks are below the URL `base`.
+    """
     by_name: dict[str, list[Finding]] = {}
     for outcome in outcomes:
         for finding in outcome.findings:
@@ -80,8 +85,9 @@ def risks(outcomes: Iterable[CheckOutcome], base: str = "") -> tuple[ReportedRis
 
 
 def omitted(outcomes: Iterable[CheckOutcome]) -> int:
-    """How many risks `risks` has no room for; one of those that it has stands for them."""
+    """Returns the number of risks that `risks` has no room for; one of those that it returns stands for them."""
     names = {finding.name for outcome in outcomes for finding in outcome.findings}
+    # One place is taken by the risk that stands for the others.
     return len(names) - (MAX_RISKS - 1) if len(names) > MAX_RISKS else 0
 
 
@@ -119,8 +125,11 @@ def _reported(outcome: CheckOutcome) -> ReportedCheck:
 
 
 def _merged(name: str, findings: Sequence[Finding], base: str) -> ReportedRisk:
-    """One risk of all the findings of a name: it applies if any does, is as severe as the worst, says all they say."""
-    # What applies comes first, whatever the order in which the checks ran; the rest in the order of its words.
+    """Returns one risk for all findings of a name.
+
+    It applies if any of them does, has the highest severity among them, and joins their messages.
+    """
+    # What applies comes first, then in alphabetical order: the order in which the checks ran must not matter.
     ordered = sorted(
         findings, key=lambda finding: (finding.applies is not Applies.YES, finding.message, finding.remediation)
     )
@@ -141,15 +150,18 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 
 def _resources(resources: Iterable[ReportedResource]) -> tuple[ReportedResource, ...]:
-    """Each once, in the order of the findings: a check names first what matters most, and the rest may be cut off."""
+    """Returns each resource once, in the order of the findings.
+
+    A check names the most important resources first, because the rest may be cut off.
+    """
     return tuple(dict.fromkeys(resources))
 
 
 def _capped(found: list[ReportedRisk], base: str) -> list[ReportedRisk]:
-    """At most `MAX_RISKS`: the gravest stay, one risk says how many more there are and which."""
+    """Returns at most `MAX_RISKS` risks: the most severe, and one that counts and names the others."""
     if len(found) <= MAX_RISKS:
         return found
-    # A release's own risk of that name would make the report unreadable: names are unique.
+    # A release's own risk of that name goes among the others: a second one would make the report invalid.
     ordered = sorted(
         found,
         key=lambda risk: (risk.name == OMITTED, risk.applies != "True", SEVERITIES.index(risk.severity), risk.name),
@@ -170,6 +182,7 @@ def _capped(found: list[ReportedRisk], base: str) -> list[ReportedRisk]:
 
 
 def _fitted(report: Report) -> Report:
+    """Returns the report with texts and resources cut until it has at most `MAX_BYTES`."""
     for characters, resources in FITS:
         trimmed = replace(
             report,
@@ -195,7 +208,10 @@ def _trimmed(risk: ReportedRisk, characters: int, resources: int) -> ReportedRis
 
 
 def _text(text: str, characters: int) -> str:
-    """A check's words end up in an API object and on a terminal; what is cut off is counted."""
+    """Returns `text` made printable and cut to `characters`; the end says how many are cut off.
+
+    A check's text ends up in an API object and on a terminal.
+    """
     clean = printable(text)
     if len(clean) <= characters:
         return clean

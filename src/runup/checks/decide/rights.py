@@ -1,8 +1,8 @@
-"""What the checks of a release read, as a file of its image: `preflight-checks/reads`.
+"""Reads and writes the file of a release image that declares what its checks read: `preflight-checks/reads`.
 
-The managing operator cannot ask a newer release's Python what it reads, and must not run it to find out. So whoever
-makes a release writes it down beside the checks: `release new` does, of the declarative checks that it packs and of the
-Python that the image runs. `of_file` reads it back, out of an image that was verified, as data of somebody else.
+The managing operator cannot ask a newer release's Python what it reads, and must not run it to find out. So the file is
+written when a release is made: `release new` lists what the declarative checks that it packs read, and what the Python
+that the image runs reads. `of_file` reads it back from an image that was verified, as data of a third party.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from runup.preflight.decide.accounts import Right
 
 FILE = "preflight-checks/reads"
 FORMAT = "preflight-reads-v1"
+# Limits for a file that another release wrote.
 MAX_READS = 500
-# Each takes a Role and its binding.
+# Each namespace takes a Role and a RoleBinding.
 MAX_NAMESPACES = 20
 MAX_BYTES = 256 * 1024
-# The process itself reads them: which version runs, which checks the cluster gets, and where images are asked for.
+# The preflight process itself reads these: the running version, the gates that select checks, and image mirrors.
 _ALWAYS = (
     *(Right(r.group, r.plural) for r in (resource_of(ClusterVersion), resource_of(FeatureGate))),
     Right("config.openshift.io", "imagedigestmirrorsets"),
@@ -35,7 +36,7 @@ _ALWAYS = (
 )
 _GROUP = re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*)?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-# Whoever reads these can act as somebody else, or has what only its owner should have. A MachineConfig is a node's
+# Reading these lets an account act as another, or see another's credentials. A MachineConfig holds a node's
 # files, the cluster's pull secret among them; a ControllerConfig holds the registry's; an OAuthClient its own password.
 FORBIDDEN = frozenset(
     {
@@ -51,27 +52,29 @@ FORBIDDEN = frozenset(
 
 
 class BadReads(ValueError):
-    """The file cannot be used; the text says why."""
+    """Error raised if the file cannot be used; the text says why."""
 
 
 class _Reads(Wire, frozen=True):
+    """The content of the file."""
+
     format: str
     reads: tuple[Right, ...] = ()
 
 
 def of_checks(checks: Iterable[Check]) -> tuple[Right, ...]:
-    """What `checks` read, and what every preflight does."""
+    """Returns the rights that `checks` need, and those that every preflight needs."""
     return _sorted(_right(resource) for check in checks for resource in check.reads)
 
 
 def to_file(*rights: Iterable[Right]) -> bytes:
-    """The file that declares all of `rights`."""
+    """Returns the content of the file that declares all of `rights`."""
     every = _sorted(right for some in rights for right in some)
     return msgspec.json.format(codec.encode(_Reads(FORMAT, every)), indent=2) + b"\n"
 
 
 def of_file(data: bytes) -> tuple[tuple[Right, ...], tuple[str, ...]]:
-    """What may be granted of what the file declares, and in words what may not; raises BadReads."""
+    """Returns the declared rights that may be granted, and in words those that may not. Raises BadReads."""
     if len(data) > MAX_BYTES:
         raise BadReads(f"{FILE} has more than {MAX_BYTES} bytes")
     try:
@@ -90,7 +93,7 @@ def of_file(data: bytes) -> tuple[tuple[Right, ...], tuple[str, ...]]:
 
 
 def why_not(right: Right) -> str:
-    """Why nobody's check is given `right`; empty where it may be given."""
+    """Returns why no check may be given `right`, or an empty string if one may."""
     what = f"{right.resource[:100]!r} of group {right.group[:100]!r}"
     if (right.group, right.resource) in FORBIDDEN:
         return f"{what} may not be read: whoever reads it can act as somebody else"
@@ -106,6 +109,7 @@ def _right(resource: Resource) -> Right:
 
 
 def _sorted(rights: Iterable[Right]) -> tuple[Right, ...]:
-    found = {(right.group, right.resource, right.namespace) for right in (*rights, *_ALWAYS)}
+    """Returns the rights and those that every preflight needs, each once and in order."""
+    keys = {(right.group, right.resource, right.namespace) for right in (*rights, *_ALWAYS)}
     # One for the whole cluster covers those for a namespace.
-    return tuple(Right(*key) for key in sorted(found) if not key[2] or (*key[:2], "") not in found)
+    return tuple(Right(*key) for key in sorted(keys) if not key[2] or (*key[:2], "") not in keys)

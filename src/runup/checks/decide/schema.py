@@ -1,4 +1,4 @@
-"""The JSON Schema of `PreflightCheck` and of its tests, made from the types: editors complete and check by it."""
+"""Generates the JSON Schemas of `PreflightCheck` and of its tests from the types, for editors to complete by."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def check_schema() -> dict[str, Any]:
-    """Of one PreflightCheck."""
+    """Returns the JSON Schema of one PreflightCheck."""
     (spec,), parts = msgspec.json.schema_components([PreflightCheckSpec], ref_template="#/$defs/{name}")
     metadata = {
         "type": "object",
@@ -40,7 +40,7 @@ def check_schema() -> dict[str, Any]:
 
 
 def cases_schema() -> dict[str, Any]:
-    """Of one file of cases."""
+    """Returns the JSON Schema of one file of cases."""
     schema = msgspec.json.schema(cases.Cases, ref_template="#/$defs/{name}")
     schema["$defs"]["Cases"]["properties"] |= {
         "apiVersion": {"const": cases.API_VERSION},

@@ -1,7 +1,7 @@
-"""The tables of what Kubernetes takes away, read from the files in `data`: each with its source, date and range.
+"""Reads the tables of what Kubernetes removes from the files in `data`: each has its source, date and range.
 
-A table speaks of the minor versions from `first` to `last` and has a row for each, also for those that remove nothing.
-What a later version removes it does not know, and whoever asks is told so.
+A table covers the minor versions from `first` to `last` and has a row for each, even if that version removes nothing.
+It does not know what a later version removes, and `Table.knows` says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DATA = resources.files(__package__) / "data"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows by minor version of Kubernetes 1; `source` and `date` say where they are from."""
+    """The rows of a table by minor version of Kubernetes 1; `source` and `date` say where they come from."""
 
     source: str
     date: str
@@ -28,33 +28,36 @@ class Table:
     removed: Mapping[int, Any]
 
     def between(self, source: int, target: int) -> Iterator[tuple[int, Any]]:
-        """What the minor versions above `source` and up to `target` remove, as (minor, row)."""
+        """Returns the (minor, row) pairs of the minor versions above `source` and up to `target`."""
         return ((minor, row) for minor, row in self.removed.items() if source < minor <= target)
 
     def knows(self, target: int) -> bool:
-        """Whether the table goes as far as `target`."""
+        """Returns whether the table reaches the minor version `target`."""
         return target <= self.last
 
 
 @cache
 def table(name: str) -> Table:
-    """The table in `data/NAME.yaml`."""
-    read = document(name)
-    removed = {int(str(minor).partition(".")[2]): row for minor, row in read["removed"].items()}
-    return Table(read["source"], str(read["date"]), read["first"], read["last"], dict(sorted(removed.items())))
+    """Returns the table in `data/NAME.yaml`."""
+    content = document(name)
+    # Keys are such as "1.16"; tables are of Kubernetes 1 alone.
+    removed = {int(str(minor).partition(".")[2]): row for minor, row in content["removed"].items()}
+    return Table(
+        content["source"], str(content["date"]), content["first"], content["last"], dict(sorted(removed.items()))
+    )
 
 
 @cache
 def document(name: str) -> dict[str, Any]:
-    """All of `data/NAME.yaml`."""
-    read = kyaml.load((DATA / f"{name}.yaml").read_bytes(), name=f"{name}.yaml")
-    assert isinstance(read, dict)
-    return read
+    """Returns the whole content of `data/NAME.yaml`."""
+    content = kyaml.load((DATA / f"{name}.yaml").read_bytes(), name=f"{name}.yaml")
+    assert isinstance(content, dict)
+    return content
 
 
 @cache
 def removed_versions(source: int, target: int) -> Mapping[tuple[str, str, str], int]:
-    """Which (group, version, kind) are gone between two minor versions of Kubernetes, and since which."""
+    """Returns the (group, version, kind) triples removed between two minor versions of Kubernetes, and by which."""
     rows = table("removed-apis").between(source, target)
     return {
         (entry["group"], entry["version"], kind): minor

@@ -1,7 +1,7 @@
-"""What is known of the catalogs of operators that a cluster will have on the target: values alone, for the checks.
+"""Values that hold what is known of the operator catalogs that a cluster will have on the target.
 
-Which image a CatalogSource will have then is decided in `catalogue.olm.shared.olm_catalog_images`; who has a network
-reads it.
+`catalogue.olm.shared.olm_catalog_images` decides which image a CatalogSource will have then; callers that have a
+network read it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NOBODY_LOOKED = "it was not read"
 
 @dataclass(frozen=True, slots=True)
 class TargetCatalog:
-    """What was read of one image: of the packages `looked_for` those that it has, or why it could not be read."""
+    """The content of one catalog image: those of the packages `looked_for` that it has, or why it could not be read."""
 
     image: str
     packages: Mapping[str, Package] = field(default_factory=dict)
@@ -26,9 +26,9 @@ class TargetCatalog:
 
 @dataclass(frozen=True, slots=True)
 class Catalogs:
-    """Images that were named by hand (name of a CatalogSource -> image), and what was read (image -> what it has).
+    """The catalog images that the user named (name of a CatalogSource -> image) and the content read of each image.
 
-    `why` is why an image that is in neither was not read.
+    `why` is the reason why an image that is in neither was not read.
     """
 
     named: Mapping[str, str] = field(default_factory=dict)
@@ -36,12 +36,12 @@ class Catalogs:
     why: str = NOBODY_LOOKED
 
     def of(self, image: str, package: str) -> TargetCatalog:
-        """What is known of `image` and whether it has `package`: an answer, or a problem."""
-        found = self.read.get(image)
-        if found is None:
+        """Returns what is known of `package` in `image`: an answer, or a problem."""
+        catalog = self.read.get(image)
+        if catalog is None:
             return TargetCatalog(image, problem=self.why)
-        if found.problem or package in found.looked_for:
-            return found
+        if catalog.problem or package in catalog.looked_for:
+            return catalog
         return TargetCatalog(image, problem=f"package {package} was not looked for yet")
 
 

@@ -53,7 +53,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _service(crd: CustomResourceDefinition) -> ServiceReference | None:
+    """Returns the Service that converts the definition's objects, or None if none is needed."""
     conversion = crd.spec.conversion
+    # With one served version objects need no conversion.
     if conversion.strategy != "Webhook" or sum(version.served for version in crd.spec.versions) < 2:
         return None
     config = conversion.webhook.client_config if conversion.webhook else None

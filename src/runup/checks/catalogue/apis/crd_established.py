@@ -34,22 +34,22 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    found = [(crd, why) for crd in snapshot.all(CustomResourceDefinition) if (why := _why(crd))]
-    if found:
-        found.sort(key=lambda pair: pair[0].metadata.name)
-        told = names([f"{crd.metadata.name} ({why})" for crd, why in found])
+    inactive = [(crd, why) for crd in snapshot.all(CustomResourceDefinition) if (why := _why(crd))]
+    if inactive:
+        inactive.sort(key=lambda pair: pair[0].metadata.name)
+        listing = names([f"{crd.metadata.name} ({why})" for crd, why in inactive])
         yield risk(
             NAME,
-            f"{count(len(found), 'CustomResourceDefinition')} {'is' if len(found) == 1 else 'are'} not in force: "
-            f"{told}.",
-            [crd for crd, _ in found],
+            f"{count(len(inactive), 'CustomResourceDefinition')} {'is' if len(inactive) == 1 else 'are'} not in force: "
+            f"{listing}.",
+            [crd for crd, _ in inactive],
             fix="See with `oc describe crd NAME` what holds it up.",
         )
 
 
 def _why(crd: CustomResourceDefinition) -> str:
-    held = [(each.type, each.status) for each in crd.status.conditions]
-    return ", ".join(f"{type_}={status}" for type_, status in held if (type_, status) in BAD)
+    conditions = [(each.type, each.status) for each in crd.status.conditions]
+    return ", ".join(f"{type_}={status}" for type_, status in conditions if (type_, status) in BAD)
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", (DEFINITIONS,), _run, rank=320, example=EXAMPLE)

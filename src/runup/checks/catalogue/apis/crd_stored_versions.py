@@ -54,18 +54,23 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if context.manifests is None:
         yield unsure(NAME, "the target's manifests could not be read", fix="Check with the release's whole image.")
         return
-    wanted = {
-        name: versions for manifest in context.manifests if (named := _versions(manifest)) for name, versions in [named]
+    target_versions = {
+        name: versions
+        for manifest in context.manifests
+        if (definition := _versions(manifest))
+        for name, versions in [definition]
     }
     for crd in sorted(definitions, key=lambda each: each.metadata.name):
         name = crd.metadata.name
-        dropped = [each for each in crd.status.stored_versions if name in wanted and each not in wanted[name]]
+        dropped = [
+            each for each in crd.status.stored_versions if name in target_versions and each not in target_versions[name]
+        ]
         if dropped:
             yield risk(
                 NAME,
                 f"Objects of {name} may be stored in {names(dropped)}, which the definition of {context.target} "
                 "does not "
-                f"have (it has {names(sorted(wanted[name]))}).",
+                f"have (it has {names(sorted(target_versions[name]))}).",
                 [crd],
                 severity="critical",
                 fix=f"Rewrite the objects, then patch the status; `oc get crd {name} -o yaml` shows storedVersions.",
@@ -73,6 +78,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _versions(manifest: object) -> tuple[str, frozenset[str]] | None:
+    """Returns the name and the versions of a CustomResourceDefinition, or None for any other manifest."""
     if not isinstance(manifest, dict) or manifest.get("kind") != "CustomResourceDefinition":
         return None
     name = (manifest.get("metadata") or {}).get("name")

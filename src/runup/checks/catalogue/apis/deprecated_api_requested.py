@@ -55,10 +55,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     soon = [used[api] for api in sorted(used) if target is not None and _soon(used[api][0], target)]
     if soon:
         who = sorted({client or "clients that the server did not note" for _, by in soon for client in by})
-        told = [f"{count.metadata.name} (removed in {count.status.removed_in_release})" for count, _ in soon]
+        descriptions = [f"{count.metadata.name} (removed in {count.status.removed_in_release})" for count, _ in soon]
         yield risk(
             NAME,
-            f"After {context.target} these APIs go, and they were asked for in the last day: {names(told)}. "
+            f"After {context.target} these APIs go, and they were asked for in the last day: {names(descriptions)}. "
             f"Who asked: {names(who)}.",
             [count for count, _ in soon],
             severity="info",

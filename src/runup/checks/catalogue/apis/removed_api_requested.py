@@ -46,7 +46,7 @@ status:
 
 
 def removed_in(count: APIRequestCount) -> int | None:
-    """The minor version of Kubernetes that no longer serves what is counted, if the server knows one."""
+    """Returns the minor version of Kubernetes that no longer serves the counted API, or None if it is not known."""
     major, _, minor = count.status.removed_in_release.partition(".")
     return int(minor) if major == "1" and minor.isdigit() else None
 

@@ -39,10 +39,11 @@ ADMISSION = "admissionregistration.k8s.io"
 
 
 def _managed(group: str, version: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
+    """Returns the read of a kind of which only the metadata with its managed fields is kept."""
     return Slim(group, version, kind, plural, namespaced, type=Managed)
 
 
-# Of each kind the versions by which it is listed, the best first: an older API server does not have the newest.
+# For each kind the versions by which it is listed, preferred first: an older API server does not have the newest.
 KINDS: tuple[tuple[Slim, ...], ...] = (
     (_managed("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True),),
     tuple(_managed(FLOW, version, "FlowSchema", "flowschemas") for version in ("v1", "v1beta3")),
@@ -107,6 +108,8 @@ def _judge(
             group, _, version = entry.api_version.rpartition("/")
             if (group, version, read.kind) in removed:
                 gone.append((obj, entry))
+            # Only alpha and beta versions are ever removed within a major version
+            # (https://kubernetes.io/docs/reference/using-api/deprecation-policy/).
             elif beyond and group == read.group and ("alpha" in version or "beta" in version):
                 unclear.append((obj, entry))
     if gone:

@@ -34,7 +34,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     failed = [
         each
         for each in all_or_none(snapshot, StorageVersionMigration)
-        if any(found.type == "Failed" and found.status == "True" for found in each.status.conditions)
+        if any(condition.type == "Failed" and condition.status == "True" for condition in each.status.conditions)
     ]
     if failed:
         failed.sort(key=lambda each: each.metadata.name)

@@ -46,6 +46,7 @@ webhooks:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    # With Equivalent, the default, the API server converts requests of other versions to the rule's.
     exact = [(configuration, each) for configuration, each in webhooks(snapshot) if each.match_policy == "Exact"]
     if not exact:
         return
@@ -59,19 +60,20 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for configuration, webhook in exact:
         dead = [rule for rule in webhook.rules if _is_dead(rule, gone)]
         if dead:
-            told = sorted(
+            versions = sorted(
                 {f"{group}/{version}" for rule in dead for group in rule.api_groups for version in rule.api_versions}
             )
             yield risk(
                 NAME,
                 f"Webhook {webhook.name} of {type(configuration).__name__} {configuration.metadata.name} is asked only "
-                f"about {names(told)}, which {context.target} does not serve.",
+                f"about {names(versions)}, which {context.target} does not serve.",
                 [configuration],
                 fix="Name the version that is served in the rule, or set matchPolicy: Equivalent.",
             )
 
 
 def _is_dead(rule: RuleWithOperations, gone: set[tuple[str, str]]) -> bool:
+    """Returns whether every version that the rule names is gone."""
     pairs = [(group, version) for group in rule.api_groups for version in rule.api_versions]
     return bool(pairs) and all(pair in gone for pair in pairs)
 

@@ -54,6 +54,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def _judge(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
     name = named(config_map)
     try:
+        # The one valid longest counts: authorities that were renewed stay in the bundle for a time.
         last = max(ends(config_map.data.get(BUNDLE, "")), default=None)
     except BadBundle as bad:
         fix = f"See `oc -n {config_map.metadata.namespace} get cm {config_map.metadata.name} -o yaml`."

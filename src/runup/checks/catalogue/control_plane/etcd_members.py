@@ -21,29 +21,34 @@ from runup.checks.decide.wording import DOWN_PATIENCE, graver, resource, said
 
 NAME = "EtcdMembersUnhealthy"
 UNKNOWN = f"{NAME}Unknown"
-# The condition of a member, and its status while all is well.
+# The conditions about members, each with its healthy status.
 MEMBERS = (("EtcdMembersAvailable", "True"), ("EtcdMembersDegraded", "False"))
 # How the ClusterOperator's reason names the controller: `EtcdMembers_UnhealthyMembers`, several joined by `::`.
 CONTROLLER = "EtcdMembers_"
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    # The etcd of a hosted control plane runs in another cluster.
     if control_plane(snapshot) == "External":
         return
     etcd, why = _etcd(snapshot)
     if etcd is None:
         yield from _of_operator(snapshot, context, why)
         return
-    held = [(find(etcd.status.conditions, type_), good) for type_, good in MEMBERS]
-    bad = [found for found, good in held if found is not None and found.status not in (good, "Unknown")]
-    if bad:
-        yield _unhealthy(etcd, bad[0], context)
-    elif any(found is None or found.status == "Unknown" for found, _ in held):
+    conditions = [(find(etcd.status.conditions, type_), good) for type_, good in MEMBERS]
+    unhealthy = [
+        condition
+        for condition, good in conditions
+        if condition is not None and condition.status not in (good, "Unknown")
+    ]
+    if unhealthy:
+        yield _unhealthy(etcd, unhealthy[0], context)
+    elif any(condition is None or condition.status == "Unknown" for condition, _ in conditions):
         yield _unknown("Etcd cluster does not report EtcdMembersAvailable and EtcdMembersDegraded", etcd)
 
 
 def _etcd(snapshot: Snapshot) -> tuple[Etcd | None, str]:
-    """The object, or why there is none to ask."""
+    """Returns the Etcd object, or None and the reason why there is none to ask."""
     try:
         etcd = snapshot.get(Etcd, "cluster")
     except Unreadable as lacking:
@@ -52,15 +57,16 @@ def _etcd(snapshot: Snapshot) -> tuple[Etcd | None, str]:
 
 
 def _of_operator(snapshot: Snapshot, context: Context, why: str) -> Iterator[Finding]:
+    """Yields a finding by the ClusterOperator's conditions, for clusters whose Etcd object says nothing."""
     operator = snapshot.get(ClusterOperator, "etcd")
     if operator is None:
         yield _unknown(f"{why}, and no ClusterOperator etcd")
         return
     conditions = operator.status.conditions
     for type_, good in (("Available", "True"), ("Degraded", "False")):
-        found = find(conditions, type_)
-        if found is not None and found.status not in (good, "Unknown") and CONTROLLER in found.reason:
-            yield _unhealthy(operator, found, context)
+        condition = find(conditions, type_)
+        if condition is not None and condition.status not in (good, "Unknown") and CONTROLLER in condition.reason:
+            yield _unhealthy(operator, condition, context)
             return
     if (status_of(conditions, "Available"), status_of(conditions, "Degraded")) != ("True", "False"):
         yield _unknown(f"{why}, and its operator, which is not healthy, does not say whether its members are", operator)

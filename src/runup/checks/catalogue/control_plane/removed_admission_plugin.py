@@ -31,9 +31,9 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {enable-admission-plugin
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    found = admission_plugins(snapshot)
+    settings = admission_plugins(snapshot)
     rows = "removed-flags"
-    yield from judge(NAME, "Admission plug-in", found, context, rows, lambda row, _: row.get("admission", ()))
+    yield from judge(NAME, "Admission plug-in", settings, context, rows, lambda row, _: row.get("admission", ()))
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, rank=280, severity="critical", example=EXAMPLE)

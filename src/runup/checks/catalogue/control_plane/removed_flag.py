@@ -32,8 +32,8 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {cloud-config: [/etc/clo
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    found = flags(snapshot)
-    yield from judge(NAME, "Flag", found, context, "removed-flags", lambda row, flag: row.get(flag.component, ()))
+    settings = flags(snapshot)
+    yield from judge(NAME, "Flag", settings, context, "removed-flags", lambda row, flag: row.get(flag.component, ()))
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, rank=270, severity="critical", example=EXAMPLE)

@@ -48,6 +48,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _is_dual(ranges: Iterable[str]) -> bool:
+    """Returns whether the ranges are of both IP families. Raises ValueError if one is not a range."""
     return len({ip_network(cidr, strict=False).version for cidr in ranges}) > 1
 
 

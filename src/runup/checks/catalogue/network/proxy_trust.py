@@ -39,11 +39,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         name = proxy.spec.trusted_ca.name
         if not name:
             continue
-        found = snapshot.listed(CONFIG)
-        if why := _wrong(found, name, context):
-            unsure = snapshot.incomplete.get(CONFIG)
-            if unsure and why.startswith("is not there"):
-                raise Unreadable(CONFIG, "; ".join(unsure))
+        config_maps = snapshot.listed(CONFIG)
+        if why := _wrong(config_maps, name, context):
+            gaps = snapshot.incomplete.get(CONFIG)
+            # In an incomplete list the absence of a ConfigMap proves nothing.
+            if gaps and why.startswith("is not there"):
+                raise Unreadable(CONFIG, "; ".join(gaps))
             yield risk(
                 NAME,
                 f"The cluster trusts its proxy by ConfigMap openshift-config/{name}, which {why}.",
@@ -54,6 +55,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _wrong(config_maps: Sequence[ConfigMap], name: str, context: Context) -> str:
+    """Returns what is wrong with the ConfigMap of that name, or an empty string."""
     config_map = next((each for each in config_maps if each.metadata.name == name), None)
     if config_map is None:
         return "is not there"

@@ -44,16 +44,16 @@ status: {nodeInfo: {architecture: arm64}}
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     nodes = snapshot.all(Node)
-    found = sorted({arch for node in nodes if (arch := node.status.node_info.architecture)})
-    if len(found) < 2:
+    architectures = sorted({arch for node in nodes if (arch := node.status.node_info.architecture)})
+    if len(architectures) < 2:
         return
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is not None and cluster.status.desired.architecture == "Multi":
         return
-    fewest = min(found, key=lambda arch: sum(node.status.node_info.architecture == arch for node in nodes))
+    fewest = min(architectures, key=lambda arch: sum(node.status.node_info.architecture == arch for node in nodes))
     yield risk(
         NAME,
-        f"The nodes are of {names(found)}, and the cluster's release is not one for several architectures, so "
+        f"The nodes are of {names(architectures)}, and the cluster's release is not one for several architectures, so "
         "neither is "
         f"{context.target}.",
         [node for node in nodes if node.status.node_info.architecture == fewest],

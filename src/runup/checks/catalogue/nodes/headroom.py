@@ -70,7 +70,7 @@ status: {phase: Running}
 
 @dataclass(slots=True)
 class _Load:
-    """Of a node: milli-cores and bytes that its pods ask for, and the part of it that a drain moves."""
+    """The requests of a node's pods (milli-cores and bytes), and the part of them that a drain moves."""
 
     cpu: int = 0
     memory: int = 0
@@ -83,6 +83,7 @@ _NOTHING = _Load()
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
+    # Without a second node there is nowhere to move pods to, and a single-node control plane is not drained.
     if len(nodes) < 2 or control_plane(snapshot) == "SingleReplica":
         return
     silent = [node for node in nodes if not ("cpu" in node.status.allocatable and "memory" in node.status.allocatable)]
@@ -92,10 +93,10 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         return
     pools = all_pools(snapshot)
     loads = _loads(by_node(snapshot.listed(PODS)))
-    left = _left(nodes, _capacities(nodes, ()), loads)
+    free = _left(nodes, _capacities(nodes, ()), loads)
     members = by_pool(nodes, pools)
     for pool in sorted(pools, key=lambda each: each.metadata.name):
-        yield from _judge(pool.metadata.name, members.get(pool.metadata.name, ()), loads, left, allowed(pool))
+        yield from _judge(pool.metadata.name, members.get(pool.metadata.name, ()), loads, free, allowed(pool))
 
 
 @of_groups
@@ -115,19 +116,20 @@ def _loads(pods: Sequence[PlacedPod]) -> _Load:
 def _judge(
     pool: str, members: Sequence[Node], loads: Mapping[str, _Load], room: _Load, at_once: int
 ) -> Iterator[Finding]:
-    on = [(loads.get(node.metadata.name, _NOTHING), node) for node in members]
+    loaded_nodes = [(loads.get(node.metadata.name, _NOTHING), node) for node in members]
     for what, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
         moved, has = attrgetter(f"moved_{what}"), attrgetter(what)
-        fullest = nsmallest(at_once, on, key=lambda each: -moved(each[0]))
-        wanted = sum(moved(load) for load, _ in fullest)
+        fullest = nsmallest(at_once, loaded_nodes, key=lambda each: -moved(each[0]))
+        requested = sum(moved(load) for load, _ in fullest)
         nodes = [node for _, node in fullest]
-        left = has(room) - has(_left(nodes, map(_capacity, nodes), loads))
-        if wanted > left:
+        # Room on the drained nodes themselves does not help their pods.
+        free = has(room) - has(_left(nodes, map(_capacity, nodes), loads))
+        if requested > free:
             yield risk(
                 f"{NAME}-{pool}",
                 f"When {names([node.metadata.name for node in nodes])} of machine config pool {pool} "
-                f"{'is' if len(nodes) == 1 else 'are'} drained, its pods ask for {wanted} {unit} of {what}, and all "
-                f"other nodes have {left} left.",
+                f"{'is' if len(nodes) == 1 else 'are'} drained, its pods ask for {requested} {unit} of {what}, and all "
+                f"other nodes have {free} left.",
                 nodes,
                 fix="Add a node or take load away first; `oc adm top nodes` and `oc describe node NAME` show "
                 "what is asked.",
@@ -135,13 +137,13 @@ def _judge(
 
 
 def _left(nodes: Iterable[Node], capacities: Iterable[_Load | None], loads: Mapping[str, _Load]) -> _Load:
-    """What the nodes have left of each, together."""
+    """Returns the CPU and memory that the nodes have left, together."""
     room = _Load()
     for node, capacity in zip(nodes, capacities, strict=True):
         if capacity is None:
             continue
         load = loads.get(node.metadata.name, _NOTHING)
-        # No call for each of thousands; a node with more than it has takes nothing from the others.
+        # Inline, as there are thousands of nodes; one with more load than capacity takes nothing from the others.
         if capacity.cpu > load.cpu:
             room.cpu += capacity.cpu - load.cpu
         if capacity.memory > load.memory:
@@ -150,7 +152,7 @@ def _left(nodes: Iterable[Node], capacities: Iterable[_Load | None], loads: Mapp
 
 
 def _capacity(node: Node) -> _Load | None:
-    """What the node has for pods, None where no more may be put there."""
+    """Returns what the node has for pods, or None if no more may be placed there."""
     if not _takes_pods(node):
         return None
     return _Load(_milli(node.status.allocatable["cpu"]), _whole(node.status.allocatable["memory"]))
@@ -167,7 +169,7 @@ def _takes_pods(node: Node) -> bool:
     return not any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.spec.taints)
 
 
-# Nodes are of a few sizes.
+# Nodes come in a few sizes, so few quantities are ever parsed.
 @lru_cache(4096)
 def _milli(quantity: str) -> int:
     return int(parse_quantity(quantity) * 1000)

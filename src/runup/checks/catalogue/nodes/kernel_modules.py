@@ -29,11 +29,15 @@ from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import LONGEST_CAUSE, count, names
 
 NAME = "KernelModuleNotVerified"
+# The operator's v1beta1 says True and False, its v1beta2 Success and Failure.
 GOOD, BAD = ("True", "Success"), ("False", "Failure")
 
 
 def _versions(kind: type[PreflightValidation | PreflightValidationOCP]) -> tuple[Resource, ...]:
-    """By the newer version, else by the older one, which is all that the operator's 1.x and 2.0 have."""
+    """Returns the resources by which a kind is listed: in the newer version, else in the older one.
+
+    The operator's 1.x and 2.0 have only the older one.
+    """
     new = resource_of(kind)
     return new, Slim(new.group, "v1beta1", new.kind, new.plural, new.namespaced, type=kind)
 
@@ -58,7 +62,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     modules = all_or_none(snapshot, Module)
     every = all_validations(snapshot)
     of_target = set(of_release(every, context))
-    validations = [each for at, each in enumerate(every) if at not in of_target]
+    validations = [each for index, each in enumerate(every) if index not in of_target]
     looked_at = context.kernel_modules is not None and not context.kernel_modules.why
     if modules and not every and not looked_at:
         yield risk(
@@ -95,7 +99,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def all_validations(snapshot: Snapshot) -> list[PreflightValidation | PreflightValidationOCP]:
-    """Those of both kinds, in order; raises Unreadable."""
+    """Returns the validations of both kinds, in order. Raises Unreadable."""
     return sorted(
         (*listed_any(snapshot, OCP), *listed_any(snapshot, PLAIN)),
         key=lambda each: (type(each).__name__, each.metadata.name),
@@ -103,31 +107,34 @@ def all_validations(snapshot: Snapshot) -> list[PreflightValidation | PreflightV
 
 
 def of_release(validations: Sequence[PreflightValidation | PreflightValidationOCP], context: Context) -> Iterator[int]:
-    """The places of those that are about the target: of its image, or of a kernel that it is known to bring."""
+    """Yields the indexes of the validations about the target: of its image, or of a kernel that it is known to have."""
     kernels = {each.kernel for each in context.kernel_modules.found} if context.kernel_modules else set()
     children = {
         each.metadata.name
         for each in validations
         if isinstance(each, PreflightValidationOCP) and same_image(each.spec.release_image, context.target_image)
     }
-    for at, each in enumerate(validations):
+    for index, each in enumerate(validations):
         if each.metadata.name in children or each.spec.kernel_version in kernels - {""}:
-            yield at
+            yield index
 
 
 def same_image(one: str, other: str) -> bool:
-    """Whether two pull specs name the same image: by digest, wherever it was pulled from, else word for word."""
+    """Returns whether two pull specs name the same image: by digest, wherever it was pulled from, else literally."""
     digest = one.partition("@")[2]
     return bool(one) and (one == other or (digest != "" and digest == other.partition("@")[2]))
 
 
 def entries_of(validation: PreflightValidation | PreflightValidationOCP) -> dict[str, KMMStatusEntry]:
-    """By module, `namespace/name`; the list counts before the map, which has some of them twice."""
+    """Returns the status entries by module, `namespace/name`.
+
+    The list counts before the map, which has some of the modules twice.
+    """
     status = validation.status
     if status.modules:
         return {f"{entry.namespace}/{entry.name}": entry for entry in status.modules}
-    full = {key.rpartition("/")[2] for key in status.cr_statuses if "/" in key}
-    return {key: entry for key, entry in status.cr_statuses.items() if "/" in key or key not in full}
+    namespaced_names = {key.rpartition("/")[2] for key in status.cr_statuses if "/" in key}
+    return {key: entry for key, entry in status.cr_statuses.items() if "/" in key or key not in namespaced_names}
 
 
 CHECK = declared(

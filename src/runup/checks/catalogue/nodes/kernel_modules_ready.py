@@ -66,34 +66,35 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     modules = live(all_or_none(snapshot, Module))
     if not modules:
         return
-    snapshot.all(Node)  # which kernels count is known from them alone
+    snapshot.all(Node)  # which kernels count is known from the nodes alone: without them the answer is Unknown
     tried = _tried(snapshot, context)
-    seen = context.kernel_modules or NOBODY
+    verdicts = context.kernel_modules or NOBODY
     for module in modules:
         name = named(module)
         entry = tried.get(name)
         if entry is not None and entry.verification_status in (*GOOD, *BAD):
             yield from _by_validation(module, entry)
             continue
-        found = [each for each in seen.found if NamespacedName(each.namespace, each.name) == key_of(module)]
-        if not found:
-            yield unsure(NAME, f"{name}: {seen.why or 'its image is being looked at'}", [module], fix=LOOK)
-        for each in found:
+        readiness = [each for each in verdicts.found if NamespacedName(each.namespace, each.name) == key_of(module)]
+        if not readiness:
+            yield unsure(NAME, f"{name}: {verdicts.why or 'its image is being looked at'}", [module], fix=LOOK)
+        for each in readiness:
             yield from _by_image(module, each)
 
 
 def _tried(snapshot: Snapshot, context: Context) -> dict[str, KMMStatusEntry]:
-    """What validations of the target say, by `namespace/name`; of several the one that is not good."""
+    """Returns the entries of the target's validations by `namespace/name`; of several, one that is not good."""
     validations = all_validations(snapshot)
-    found: dict[str, KMMStatusEntry] = {}
-    for at in of_release(validations, context):
-        for name, entry in entries_of(validations[at]).items():
-            if name not in found or found[name].verification_status in GOOD:
-                found[name] = entry
-    return found
+    entries: dict[str, KMMStatusEntry] = {}
+    for index in of_release(validations, context):
+        for name, entry in entries_of(validations[index]).items():
+            if name not in entries or entries[name].verification_status in GOOD:
+                entries[name] = entry
+    return entries
 
 
 def _by_validation(module: Module, entry: KMMStatusEntry) -> Iterator[Finding]:
+    """Yields a finding if the module failed its validation for the target."""
     if entry.verification_status in BAD:
         stage, why = entry.verification_stage or "unknown", _short(entry.status_reason)
         text = f"Kernel module {named(module)} failed its validation for the target at stage {stage}: {why}."
@@ -101,6 +102,7 @@ def _by_validation(module: Module, entry: KMMStatusEntry) -> Iterator[Finding]:
 
 
 def _by_image(module: Module, found: Readiness) -> Iterator[Finding]:
+    """Yields a finding by what was found in the module's image."""
     name, kernel = named(module), f" on kernel {found.kernel}" if found.kernel else ""
     if found.status is Status.FALSE:
         text = f"Kernel module {name} will not load{kernel}, by stage {found.stage}: {_short(found.reason)}."

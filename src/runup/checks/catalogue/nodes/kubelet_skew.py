@@ -21,13 +21,13 @@ from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource
 
 NAME = "KubeletSkew"
-# Apart from what is true, so that accepting one does not accept the other.
+# A risk of its own, so that accepting what is unknown does not accept what is known, or the reverse.
 UNKNOWN = f"{NAME}Unknown"
 VERSION = re.compile(r"v?(\d+)\.(\d+)\.\d+")
 
 
 def allowed_skew(target: Version) -> int:
-    """How many minor versions a kubelet may be behind the API server of the OpenShift release `target`."""
+    """Returns how many minor versions a kubelet may be behind the API server of the OpenShift release `target`."""
     if target.major <= 4:
         return 1 if target.minor % 2 else 2
     return 1 + target.minor % 3
@@ -80,11 +80,11 @@ def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> 
         )
 
 
-# Nodes run a few versions.
+# Nodes run a few versions, so few are ever parsed.
 @lru_cache(256)
 def _minor(version: str) -> tuple[int, int] | None:
-    found = VERSION.match(version)
-    return (int(found[1]), int(found[2])) if found else None
+    match = VERSION.match(version)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _listed(nodes: Sequence[Node]) -> str:

@@ -34,10 +34,10 @@ status: {phase: Failed, errorReason: InsufficientResources}
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     failed = sorted((each for each in all_or_none(snapshot, Machine) if each.status.phase == "Failed"), key=named)
     if failed:
-        told = names([f"{each.metadata.name} ({each.status.error_reason or 'no reason given'})" for each in failed])
+        listing = names([f"{each.metadata.name} ({each.status.error_reason or 'no reason given'})" for each in failed])
         yield risk(
             NAME,
-            f"{count(len(failed), 'machine')} failed and will not come back: {told}.",
+            f"{count(len(failed), 'machine')} failed and will not come back: {listing}.",
             failed,
             fix="See `oc describe machine NAME -n openshift-machine-api`, then delete it; `oc get machines -A` "
             "shows a new one.",

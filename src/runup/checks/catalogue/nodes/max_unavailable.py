@@ -45,12 +45,13 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def allowed(pool: MachineConfigPool) -> int:
-    """How many machines of the pool may be away at once: 1 unless it says more; a share is of its machines."""
+    """Returns how many machines of the pool may be away at once: 1 unless it says more; a share is of its machines."""
     value = pool.spec.max_unavailable
     if isinstance(value, str):
         share = value.removesuffix("%")
         if not share.isdigit():
             return 1
+        # Rounded down, and at least 1 in the end (machine-config-operator, pkg/controller/node).
         value = pool.status.machine_count * int(share) // 100 if value.endswith("%") else int(share)
     return max(1, value or 1)
 

@@ -71,11 +71,13 @@ def _judge(pool: str, nodes: list[Node]) -> Iterator[Finding]:
         versions[node.status.node_info.kubelet_version.partition("+")[0]].append(node)
     if len(versions) < 2:
         return
-    told = [f"{version} on {count(len(found), 'node')}" for version, found in sorted(versions.items())]
+    descriptions = [
+        f"{version} on {count(len(version_nodes), 'node')}" for version, version_nodes in sorted(versions.items())
+    ]
     fewest = min(versions.values(), key=len)
     yield risk(
         f"{NAME}-{pool}",
-        f"The nodes of machine config pool {pool} run different releases: {names(told)} (the fewest: "
+        f"The nodes of machine config pool {pool} run different releases: {names(descriptions)} (the fewest: "
         f"{names([node.metadata.name for node in fewest])}).",
         fewest,
         fix=f"Let the pool finish first: `oc get mcp {pool}`, and `oc describe node NAME` for what holds it up.",

@@ -42,12 +42,14 @@ def _ready(node: Node, _: tuple[()]) -> Condition | None:
 
 def _not_ready(nodes: tuple[Node, ...]) -> Iterator[Finding]:
     ready = list(zip(nodes, _ready(nodes, ()), strict=True))
-    silent = [node for node, found in ready if found is None]
-    broken = [(node, found) for node, found in ready if found is not None and found.status != "True"]
+    silent = [node for node, condition in ready if condition is None]
+    broken = [(node, condition) for node, condition in ready if condition is not None and condition.status != "True"]
     if broken:
         nodes_broken = [node for node, _ in broken]
-        reasons = _reasons([found for _, found in broken])
-        earliest = min((found.last_transition_time for _, found in broken if found.last_transition_time), default=None)
+        reasons = _reasons([condition for _, condition in broken])
+        earliest = min(
+            (condition.last_transition_time for _, condition in broken if condition.last_transition_time), default=None
+        )
         yield _finding(
             NOT_READY,
             f"{_are(nodes_broken)} not ready: {reasons}{dated(earliest)}.",
@@ -65,7 +67,10 @@ def _not_ready(nodes: tuple[Node, ...]) -> Iterator[Finding]:
 
 
 def _cordoned(nodes: Sequence[Node]) -> Iterator[Finding]:
-    """By who cordoned them, since that says who may release them; those that somebody must see to come first."""
+    """Yields findings by who cordoned the nodes, since that says who may release them.
+
+    The nodes that somebody must see to come first.
+    """
     cordoned = [node for node in nodes if node.spec.unschedulable]
     updating = [node for node in cordoned if _by_an_update(node)]
     stuck = [node for node in updating if _is_stuck(node)]
@@ -96,9 +101,10 @@ def _cordoned(nodes: Sequence[Node]) -> Iterator[Finding]:
 
 
 def _by_an_update(node: Node) -> bool:
-    """Whether the machine-config operator cordoned the node, or is yet to release it."""
+    """Returns whether the machine-config operator cordoned the node, or is yet to release it."""
     annotations = node.metadata.annotations
     desired = annotations.get(DESIRED_DRAIN, "")
+    # The drain controller repeats the wish in `lastAppliedDrain` once it has carried it out.
     releasing = desired.startswith("uncordon-") and annotations.get(APPLIED_DRAIN, "") != desired
     return desired.startswith("drain-") or releasing or annotations.get(STATE) in ("Working", "Rebooting")
 

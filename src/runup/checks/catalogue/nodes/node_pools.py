@@ -32,14 +32,16 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if all(_is_windows(node) for node in nodes):
         return
     pools = all_pools(snapshot)
-    # Of a pool that could not be read nobody knows which nodes it selects; the engine says that it was not read.
+    # It is not known which nodes an unreadable pool selects; the engine reports that it was not read.
     kind = resource_of(MachineConfigPool)
     all_known = not snapshot.undecoded.get(kind) and not snapshot.incomplete.get(kind)
     if control_plane(snapshot) == "External" and not pools:
         return
     chosen = list(zip(nodes, _chosen(nodes, pools), strict=True))
-    none = [node for node, found in chosen if not found.selecting and not _is_windows(node)]
-    several = [(node, found.custom) for node, found in chosen if len(found.custom) > 1 and not _is_windows(node)]
+    none = [node for node, node_pools in chosen if not node_pools.selecting and not _is_windows(node)]
+    several = [
+        (node, node_pools.custom) for node, node_pools in chosen if len(node_pools.custom) > 1 and not _is_windows(node)
+    ]
     if none and all_known:
         yield _finding(
             IN_NONE,
@@ -60,16 +62,19 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def by_pool(nodes: tuple[Node, ...], pools: tuple[MachineConfigPool, ...]) -> dict[str, list[Node]]:
-    """The nodes that each pool updates; the empty name has those that none does, or that are in several custom ones."""
+    """Returns the nodes that each pool updates.
+
+    The empty name has the nodes that no pool updates, or that are in several custom ones.
+    """
     members: dict[str, list[Node]] = defaultdict(list)
-    for node, found in zip(nodes, _chosen(nodes, pools), strict=True):
-        members[found.updating].append(node)
+    for node, node_pools in zip(nodes, _chosen(nodes, pools), strict=True):
+        members[node_pools.updating].append(node)
     return members
 
 
 @dataclass(frozen=True, slots=True)
 class _Pools:
-    """Of a node: which pools select it, which of them are custom, and which one updates it (see `by_pool`)."""
+    """The pools of a node: all that select it, the custom ones of them, and the one that updates it (see `by_pool`)."""
 
     selecting: list[str]
     custom: list[str]
@@ -78,12 +83,13 @@ class _Pools:
 
 @of_each
 def _chosen(node: Node, pools: tuple[MachineConfigPool, ...]) -> _Pools:
-    found = [pool.metadata.name for pool in pools if _selects(pool, node)]
-    custom = sorted(set(found) - set(BUILT_IN))
-    return _Pools(found, custom, _updating(found, custom))
+    selecting = [pool.metadata.name for pool in pools if _selects(pool, node)]
+    custom = sorted(set(selecting) - set(BUILT_IN))
+    return _Pools(selecting, custom, _updating(selecting, custom))
 
 
 def _updating(found: Sequence[str], custom: Sequence[str]) -> str:
+    """Returns the pool that updates a node: master, else its one custom pool, else worker; empty if there is none."""
     if "master" in found:
         return "master"
     if custom:
@@ -97,6 +103,7 @@ def _is_windows(node: Node) -> bool:
 
 def _selects(pool: MachineConfigPool, node: Node) -> bool:
     selector = pool.spec.node_selector
+    # An empty selector selects no node, unlike a LabelSelector elsewhere (machine-config-operator, pkg/helpers).
     if selector is None or not (selector.match_labels or selector.match_expressions):
         return False
     return selector.matches(node.metadata.labels)

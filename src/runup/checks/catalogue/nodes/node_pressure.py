@@ -38,10 +38,10 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
     pressed = [(node, why) for node, why in zip(nodes, _why(nodes, ()), strict=True) if why]
     if pressed:
-        told = names([f"{node.metadata.name} ({why})" for node, why in pressed])
+        listing = names([f"{node.metadata.name} ({why})" for node, why in pressed])
         yield risk(
             NAME,
-            f"{count(len(pressed), 'node')} {'lacks' if len(pressed) == 1 else 'lack'} room or network: {told}.",
+            f"{count(len(pressed), 'node')} {'lacks' if len(pressed) == 1 else 'lack'} room or network: {listing}.",
             [node for node, _ in pressed],
             fix="Make room on them or replace them; `oc describe node NAME` shows the condition.",
         )

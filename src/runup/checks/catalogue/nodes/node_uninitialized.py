@@ -52,8 +52,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def _is_held(node: Node, context: Context) -> bool:
     if not any(taint.key in TAINTS for taint in node.spec.taints):
         return False
-    born = node.metadata.creation_timestamp
-    return born is not None and context.now - born >= PATIENCE
+    created = node.metadata.creation_timestamp
+    return created is not None and context.now - created >= PATIENCE
 
 
 CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, rank=550, example=EXAMPLE)

@@ -44,14 +44,14 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if _minor(context.target) < GONE_IN:
         return
     nodes = sorted(snapshot.all(Node), key=attrgetter("metadata.name"))
-    found = [node for node in nodes if _is_made_of_packages(node.status.node_info.os_image)]
-    if found:
-        told = names([f"{node.metadata.name} ({node.status.node_info.os_image})" for node in found])
+    rhel = [node for node in nodes if _is_made_of_packages(node.status.node_info.os_image)]
+    if rhel:
+        listing = names([f"{node.metadata.name} ({node.status.node_info.os_image})" for node in rhel])
         yield risk(
             NAME,
-            f"{count(len(found), 'node')} {'runs' if len(found) == 1 else 'run'} a package-based Red Hat Enterprise "
-            f"Linux, which {context.target} does not support: {told}.",
-            found,
+            f"{count(len(rhel), 'node')} {'runs' if len(rhel) == 1 else 'run'} a package-based Red Hat Enterprise "
+            f"Linux, which {context.target} does not support: {listing}.",
+            rhel,
             severity="critical",
             fix="Replace them by CoreOS nodes before the update; `oc get nodes -o wide` shows each node's OS-IMAGE.",
         )
@@ -66,7 +66,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-# Nodes run a few systems.
+# Nodes run a few systems, so few are ever matched.
 @lru_cache(256)
 def _is_made_of_packages(image: str) -> bool:
     return _PACKAGES.fullmatch(image) is not None

@@ -38,7 +38,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         each
         for each in snapshot.all(CertificateSigningRequest)
         if each.spec.signer_name in SIGNERS
-        and not any(found.type in ANSWERS for found in each.status.conditions)
+        and not any(condition.type in ANSWERS for condition in each.status.conditions)
         and each.metadata.creation_timestamp is not None
         and context.now - each.metadata.creation_timestamp >= DOWN_PATIENCE
     ]

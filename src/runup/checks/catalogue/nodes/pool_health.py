@@ -31,20 +31,20 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 def _degraded(pool: MachineConfigPool, context: Context) -> Iterator[Finding]:
     name, status = pool.metadata.name, pool.status
-    held = [condition for type_ in DEGRADED_TYPES if (condition := find(status.conditions, type_))]
-    true = [condition for condition in held if condition.status == "True"]
-    unknown = [condition for condition in held if condition.status == "Unknown"]
+    conditions = [condition for type_ in DEGRADED_TYPES if (condition := find(status.conditions, type_))]
+    degraded = [condition for condition in conditions if condition.status == "True"]
+    unknown = [condition for condition in conditions if condition.status == "Unknown"]
     machines = f" ({status.degraded_machine_count} of {count(status.machine_count, 'machine')})"
     where = machines if status.degraded_machine_count else ""
-    if true:
-        severity = graver(true[0].last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical")
-        yield _finding(DEGRADED, pool, f"Machine config pool {name} is degraded{where}{said(true[0])}", severity)
+    if degraded:
+        severity = graver(degraded[0].last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical")
+        yield _finding(DEGRADED, pool, f"Machine config pool {name} is degraded{where}{said(degraded[0])}", severity)
     elif status.degraded_machine_count:
-        # The condition follows the count within seconds, so this has only just come.
+        # The condition follows the count within seconds, so the machine became degraded just now.
         yield _finding(DEGRADED, pool, f"Machine config pool {name} has degraded machines{where}.")
     elif unknown:
         yield _finding(DEGRADED, pool, _unknown_words(pool, unknown[0]), applies=Applies.UNKNOWN)
-    elif not held and status.machine_count:
+    elif not conditions and status.machine_count:
         message = f"Machine config pool {name} does not report whether it is degraded."
         yield _finding(DEGRADED, pool, message, applies=Applies.UNKNOWN)
 
@@ -54,6 +54,7 @@ def _updating(pool: MachineConfigPool) -> Iterator[Finding]:
     updating = find(status.conditions, "Updating")
     late = behind(pool)
     moving = updating is not None and updating.status == "True"
+    # A paused pool is behind on purpose, which the check MachineConfigPoolPaused reports.
     if not status.machine_count or (pool.spec.paused and not moving):
         return
     if moving or late or status_of(status.conditions, "Updated") == "False":

@@ -46,13 +46,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
         return
     least = _least(target or 0)
-    old = [node for node in nodes if (found := _version(node)) and found < least]
+    old = [node for node in nodes if (version := _version(node)) and version < least]
     if old:
-        told = names([f"{node.metadata.name} ({node.status.node_info.container_runtime_version})" for node in old])
+        listing = names([f"{node.metadata.name} ({node.status.node_info.container_runtime_version})" for node in old])
         yield risk(
             NAME,
             f"The container runtime of {count(len(old), 'node')} is older than containerd "
-            f"{'.'.join(map(str, least))}, which Kubernetes {context.target_kubernetes} asks for: {told}.",
+            f"{'.'.join(map(str, least))}, which Kubernetes {context.target_kubernetes} asks for: {listing}.",
             old,
             severity="critical",
             fix="Update the runtime of these nodes first; `oc get nodes -o wide` shows its version.",
@@ -60,21 +60,21 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _least(target: int) -> Number:
-    """The containerd that the minor version asks for; nothing is older than the empty number."""
+    """Returns the containerd that the minor version of Kubernetes asks for; nothing is older than the empty number."""
     rows = document("minimums")["containerd"]
-    asked = [row["atLeast"] for row in rows if int(row["kubernetes"].partition(".")[2]) <= target]
-    return max((tuple(map(int, version.split("."))) for version in asked), default=())
+    minimums = [row["atLeast"] for row in rows if int(row["kubernetes"].partition(".")[2]) <= target]
+    return max((tuple(map(int, version.split("."))) for version in minimums), default=())
 
 
 def _version(node: Node) -> Number | None:
     return _number(node.status.node_info.container_runtime_version)
 
 
-# Nodes run a few versions.
+# Nodes run a few versions, so few are ever parsed.
 @lru_cache(256)
 def _number(version: str) -> Number | None:
-    found = _CONTAINERD.fullmatch(version)
-    return tuple(map(int, found.groups())) if found else None
+    match = _CONTAINERD.fullmatch(version)
+    return tuple(map(int, match.groups())) if match else None
 
 
 CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, rank=360, severity="critical", example=EXAMPLE)

@@ -35,18 +35,18 @@ status: {phase: RequiresApproval}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    there = {(csv.metadata.namespace, csv.metadata.name) for csv in installed(snapshot)}
+    present = {(csv.metadata.namespace, csv.metadata.name) for csv in installed(snapshot)}
     waiting = [
         plan
         for plan in sorted(all_or_none(snapshot, InstallPlan), key=named)
         if plan.status.phase == "RequiresApproval"
-        and any((plan.metadata.namespace, name) not in there for name in plan.spec.cluster_service_version_names)
+        and any((plan.metadata.namespace, name) not in present for name in plan.spec.cluster_service_version_names)
     ]
     if waiting:
-        told = names([f"{named(plan)} ({names(plan.spec.cluster_service_version_names)})" for plan in waiting])
+        listing = names([f"{named(plan)} ({names(plan.spec.cluster_service_version_names)})" for plan in waiting])
         yield risk(
             NAME,
-            f"{count(len(waiting), 'InstallPlan')} {'waits' if len(waiting) == 1 else 'wait'} for approval: {told}.",
+            f"{count(len(waiting), 'InstallPlan')} {'waits' if len(waiting) == 1 else 'wait'} for approval: {listing}.",
             waiting,
             severity="info",
             fix="Approve what is to come, or delete the plan; `oc get installplans -A` shows what waits.",

@@ -33,13 +33,13 @@ status: {connectionState: {lastObservedState: TRANSIENT_FAILURE}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    found = [each for each in sorted(all_or_none(snapshot, CatalogSource), key=named) if _state(each) not in WELL]
-    if found:
-        told = names([f"{named(each)} ({_state(each)})" for each in found])
+    unreachable = [each for each in sorted(all_or_none(snapshot, CatalogSource), key=named) if _state(each) not in WELL]
+    if unreachable:
+        listing = names([f"{named(each)} ({_state(each)})" for each in unreachable])
         yield risk(
             NAME,
-            f"{count(len(found), 'catalog')} of operators cannot be reached: {told}.",
-            found,
+            f"{count(len(unreachable), 'catalog')} of operators cannot be reached: {listing}.",
+            unreachable,
             fix="See its pod with `oc get pods -n openshift-marketplace`; `oc get catalogsources -A -o yaml` "
             "shows READY.",
         )

@@ -38,11 +38,11 @@ status:
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for sub in sorted(all_or_none(snapshot, Subscription), key=named):
-        held = [each for each in sub.status.conditions if each.type in TYPES and each.status == "True"]
-        if held:
+        deprecations = [each for each in sub.status.conditions if each.type in TYPES and each.status == "True"]
+        if deprecations:
             yield risk(
                 f"{NAME}-{sub.spec.name or sub.metadata.name}",
-                f"Operator {named(sub)} is at its end: {'; '.join(_said(each, sub) for each in held)}.",
+                f"Operator {named(sub)} is at its end: {'; '.join(_said(each, sub) for each in deprecations)}.",
                 [sub],
                 severity="info",
                 fix="Change to what its catalog recommends; `oc get subscription -A -o yaml` shows the condition.",

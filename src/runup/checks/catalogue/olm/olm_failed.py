@@ -53,11 +53,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             )
     succeeded = {csv.metadata.name for csv in csvs if csv.status.phase == "Succeeded"}
     for plan in sorted(all_or_none(snapshot, InstallPlan), key=named):
-        left = _left(plan, succeeded, csvs)
-        if plan.status.phase == "Failed" and left:
+        missing = _left(plan, succeeded, csvs)
+        if plan.status.phase == "Failed" and missing:
             yield risk(
                 f"{NAME}-{plan.metadata.name}",
-                f"InstallPlan {named(plan)} failed, and {names(left)} did not come{_because(plan.status.message)}.",
+                f"InstallPlan {named(plan)} failed, and {names(missing)} did not come{_because(plan.status.message)}.",
                 [plan],
                 fix=f"See `oc describe installplan {plan.metadata.name} -n {plan.metadata.namespace}`; delete it "
                 "to retry.",
@@ -70,7 +70,8 @@ def _because(message: str) -> str:
 
 
 def _left(plan: InstallPlan, succeeded: set[str], csvs: Sequence[ClusterServiceVersion]) -> list[str]:
-    """What the plan was to bring and neither is there nor was passed by a later version."""
+    """Returns what the plan was to install and is neither there nor replaced by a later version."""
+    # A version that a later one replaced is gone again, and was installed all the same.
     passed = {csv.spec.replaces for csv in csvs if csv.status.phase == "Succeeded"}
     return [name for name in plan.spec.cluster_service_version_names if name not in succeeded | passed]
 

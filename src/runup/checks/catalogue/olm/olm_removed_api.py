@@ -45,10 +45,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for csv in needing:
         gone = [api for api in csv.spec.native_apis if (api.group, api.version, api.kind) in removed]
         if gone:
-            told = names([f"{api.kind} in {api.group}/{api.version}" for api in gone])
+            listing = names([f"{api.kind} in {api.group}/{api.version}" for api in gone])
             yield risk(
                 f"{NAME}-{csv.metadata.name}",
-                f"Operator {named(csv)} needs {told}, which {context.target} does not serve.",
+                f"Operator {named(csv)} needs {listing}, which {context.target} does not serve.",
                 [csv],
                 fix=f"Update it first; `oc get csv {csv.metadata.name} -n {csv.metadata.namespace} -o yaml` names "
                 "its needs.",

@@ -67,7 +67,7 @@ entries: [{name: logging.v6.2.0}]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    # What is not installed cannot be left behind.
+    # Only an installed operator can be left behind.
     subs = [each for each in sorted(all_or_none(snapshot, Subscription), key=named) if each.status.installed_csv]
     unnamed = any(sub.spec.source not in context.catalogs.named for sub in subs)
     sources: Sequence[CatalogSource] = all_or_none(snapshot, CatalogSource) if unnamed else ()
@@ -105,33 +105,34 @@ def _judged(sub: Subscription, catalog: TargetCatalog, context: Context) -> Iter
 
 
 def _lack(sub: Subscription, package: Package | None) -> str:
-    """What keeps the installed version from going on, empty where nothing does."""
+    """Returns what keeps the installed version from going on, or an empty string if nothing does."""
     if package is None or not package.channels:
         return f"it has no package {sub.spec.name}"
     channel = sub.spec.channel or package.default_channel
     entries = package.channels.get(channel)
     if entries is None:
-        there = names(sorted(package.channels))
-        return f"it has no channel {channel}, but {there} (by default {package.default_channel})"
+        channel_names = names(sorted(package.channels))
+        return f"it has no channel {channel}, but {channel_names} (by default {package.default_channel})"
     if not any(_follows(entry, sub.status.installed_csv) for entry in entries):
         return f"nothing in its channel {channel} is or follows {sub.status.installed_csv}"
     return ""
 
 
 def _follows(entry: Entry, installed: str) -> bool:
-    # A skipRange is of versions, and says nothing that a name could be compared with: it counts as a way on.
+    """Returns whether an entry of a channel is the installed version or can follow it."""
+    # A skipRange names versions, which a name cannot be compared with: it counts as an update path.
     return installed in (entry.name, entry.replaces, *entry.skips) or bool(entry.skip_range)
 
 
 def _deprecations(sub: Subscription, package: Package, context: Context) -> Iterator[Finding]:
     channel = sub.spec.channel or package.default_channel
     what = ("package", f"channel {channel}", f"bundle {sub.status.installed_csv}")
-    said = [f"{key}: {package.deprecated[key]}" for key in what if key in package.deprecated]
-    if said:
+    messages = [f"{key}: {package.deprecated[key]}" for key in what if key in package.deprecated]
+    if messages:
         yield risk(
             f"{DEPRECATED}-{sub.metadata.name}",
             f"Operator {named(sub)} is at the end of its life in the catalog of {target_name(context)}: "
-            f"{'; '.join(said)}.",
+            f"{'; '.join(messages)}.",
             [sub],
             fix="Do what the catalog says: another channel, or another operator.",
             severity="info",

@@ -91,6 +91,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     csvs = installed(snapshot)
     subs = sorted(all_or_none(snapshot, Subscription), key=named)
     old = [(sub, csv) for sub in subs if (csv := of_subscription(csvs, sub)) and _is_too_old(csv, context)]
+    # OLM names in currentCSV what it is about to install: such an update is on its way.
     steps = [(sub, csv) for sub, csv in old if sub.status.current_csv not in ("", sub.status.installed_csv)]
     yield from _in_order(steps, snapshot, context)
     yield from _out_of_catalogs([sub for sub, csv in old if (sub, csv) not in steps], snapshot, context)
@@ -100,17 +101,17 @@ def _in_order(steps: Sequence[Step], snapshot: Snapshot, context: Context) -> It
     if not steps:
         return
     plans = all_or_none(snapshot, InstallPlan)
-    told = [f"{number}. {_step(sub, csv, plans)}" for number, (sub, csv) in enumerate(_ordered(steps), 1)]
+    descriptions = [f"{number}. {_step(sub, csv, plans)}" for number, (sub, csv) in enumerate(_ordered(steps), 1)]
     yield risk(
         NAME,
-        f"Before {target_name(context)} these operators must be updated, in this order: {'; '.join(told)}.",
+        f"Before {target_name(context)} these operators must be updated, in this order: {'; '.join(descriptions)}.",
         [sub for sub, _ in _ordered(steps)],
         fix="Approve these updates one after the other, each when the one before is Succeeded in `oc get csv -A`.",
     )
 
 
 def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    """Where the others could go: nothing newer is on its way to them."""
+    """Yields a finding about operators to which nothing newer is on its way, with where they could go."""
     if not subs:
         return
     try:
@@ -120,12 +121,12 @@ def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: 
         why = f"what the catalogs have for {which} is not known: {str(lacking).rstrip('.')}"
         yield unsure(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
         return
-    told = "; ".join(f"{named(sub)}: {_choice(sub, packages, context)}" for sub in subs)
+    listing = "; ".join(f"{named(sub)}: {_choice(sub, packages, context)}" for sub in subs)
     one = len(subs) == 1
     yield risk(
         NAME,
         f"{count(len(subs), 'operator')} {'does' if one else 'do'} not run on {target_name(context)}, and no update of "
-        f"{'it' if one else 'them'} is on its way: {told}.",
+        f"{'it' if one else 'them'} is on its way: {listing}.",
         subs,
         fix="Change the Subscription's channel to one that has a version for the target, and let it update first; "
         "where there is none, plan without the operator.",
@@ -133,10 +134,10 @@ def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: 
 
 
 def _choice(sub: Subscription, packages: Sequence[PackageManifest], context: Context) -> str:
-    found = packages_of(packages, sub)
-    if not found:
+    manifests = packages_of(packages, sub)
+    if not manifests:
         return f"its catalog {sub.spec.source} has no package {sub.spec.name}"
-    heads = sorted(found[0].status.channels, key=lambda channel: (channel.name != sub.spec.channel, channel.name))
+    heads = sorted(manifests[0].status.channels, key=lambda channel: (channel.name != sub.spec.channel, channel.name))
     ways = [way for head in heads if head.current_csv != sub.status.installed_csv and (way := _way(head, context))]
     if not ways:
         return f"no channel of its catalog {sub.spec.source} ends with a version that runs there"
@@ -144,7 +145,7 @@ def _choice(sub: Subscription, packages: Sequence[PackageManifest], context: Con
 
 
 def _way(head: PackageChannel, context: Context) -> str:
-    """The newest version in a channel, if it may run on the target."""
+    """Returns the newest version in a channel, in words, if it may run on the target, else an empty string."""
     try:
         highest = head_maximum(head)
     except BadMaximum as bad:
@@ -156,10 +157,11 @@ def _way(head: PackageChannel, context: Context) -> str:
 
 
 def _is_too_old(csv: ClusterServiceVersion, context: Context) -> bool:
+    """Returns whether the operator's own maximum excludes the target."""
     try:
         return not allows(maximum(csv.metadata.annotations.get(PROPERTIES, "")), context.target)
     except BadMaximum:
-        return False  # the check of the maximum says so
+        return False  # the check OperatorMaxOpenShiftVersion reports it
 
 
 def _step(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[InstallPlan]) -> str:
@@ -174,14 +176,14 @@ def _step(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[Install
 
 
 def _ordered(steps: Sequence[Step]) -> list[Step]:
-    """Who owns a kind before who requires it; a circle is broken by name."""
-    left, done = list(steps), []
-    while left:
-        owned = {kind.name: sub for sub, csv in left for kind in csv.spec.customresourcedefinitions.owned}
-        free = next((step for step in left if not _needs(step, owned)), left[0])
-        left.remove(free)
-        done.append(free)
-    return done
+    """Returns the steps with whoever owns a kind before whoever requires it; a cycle is broken by name."""
+    remaining, ordered = list(steps), []
+    while remaining:
+        owned = {kind.name: sub for sub, csv in remaining for kind in csv.spec.customresourcedefinitions.owned}
+        ready = next((step for step in remaining if not _needs(step, owned)), remaining[0])
+        remaining.remove(ready)
+        ordered.append(ready)
+    return ordered
 
 
 def _needs(step: Step, owned: dict[str, Subscription]) -> bool:

@@ -38,9 +38,10 @@ data: {ack-5.0-kube-1.37-api-removals-in-5.1: "Kubernetes 1.37 removes APIs: see
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     gates = dict(_of_target(context))
-    for found in snapshot.listed(MANAGED):
-        if found.metadata.name == GATES:
-            gates |= found.data
+    for config_map in snapshot.listed(MANAGED):
+        if config_map.metadata.name == GATES:
+            # The cluster's own text counts if both have the gate.
+            gates |= config_map.data
     if not gates:
         return
     acks = _acknowledged(snapshot.listed(CONFIG))
@@ -61,6 +62,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _of_target(context: Context) -> Iterator[tuple[str, str]]:
+    """Yields the gates, with their texts, of the target's own manifests."""
     for manifest in context.manifests or ():
         if manifest.get("kind") == "ConfigMap" and _name(manifest) == GATES:
             yield from ((str(gate), str(text)) for gate, text in (manifest.get("data") or {}).items())
@@ -71,11 +73,11 @@ def _name(manifest: Mapping[str, Any]) -> str:
 
 
 def _acknowledged(config_maps: tuple[ConfigMap, ...]) -> Mapping[str, str]:
-    return next((found.data for found in config_maps if found.metadata.name == ACKS), {})
+    return next((config_map.data for config_map in config_maps if config_map.metadata.name == ACKS), {})
 
 
 def _is_passed(major: int, minor: int, context: Context) -> bool:
-    """Whether the update leaves that minor version: it runs now, or is a hop on the way."""
+    """Returns whether the update leaves that minor version: it runs now, or is a hop on the way."""
     source, target = context.source, context.target
     return (source.major, source.minor) <= (major, minor) < (target.major, target.minor)
 

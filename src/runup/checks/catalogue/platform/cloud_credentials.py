@@ -38,11 +38,12 @@ spec: {credentialsMode: Manual}
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for config in all_or_none(snapshot, CloudCredential):
-        told = config.metadata.annotations.get(ANNOTATION, "")
-        if config.spec.credentials_mode != "Manual" or _reaches(told, context):
+        annotation = config.metadata.annotations.get(ANNOTATION, "")
+        # In any other mode the operator makes the credentials itself.
+        if config.spec.credentials_mode != "Manual" or _reaches(annotation, context):
             continue
         new = _new(snapshot, context)
-        says = f"says {told!r}" if told else "is not set"
+        says = f"says {annotation!r}" if annotation else "is not set"
         yield risk(
             NAME,
             f"Credentials are maintained by hand, and annotation {ANNOTATION} {says}, so nobody has confirmed those of "
@@ -53,7 +54,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _reaches(told: str, context: Context) -> bool:
-    """As the operator compares: by minor version, with or without a `v`, the patch left out or not."""
+    """Returns whether the annotation's version reaches the target's minor version, compared as the operator does.
+
+    The version may begin with `v` and may lack the patch.
+    """
     text = told.removeprefix("v")
     version = parse(text) or parse(f"{text}.0")
     target = context.target
@@ -61,14 +65,14 @@ def _reaches(told: str, context: Context) -> bool:
 
 
 def _new(snapshot: Snapshot, context: Context) -> list[str]:
-    """The target's requests that the cluster does not have."""
-    there = {named(request) for request in all_or_none(snapshot, CredentialsRequest)}
+    """Returns the target's CredentialsRequests that the cluster does not have."""
+    present = {named(request) for request in all_or_none(snapshot, CredentialsRequest)}
     wanted = [
         f"{manifest['metadata'].get('namespace', '')}/{manifest['metadata'].get('name', '')}"
         for manifest in context.manifests or ()
         if manifest.get("kind") == "CredentialsRequest"
     ]
-    return sorted(set(wanted) - there)
+    return sorted(set(wanted) - present)
 
 
 CHECK = declared(

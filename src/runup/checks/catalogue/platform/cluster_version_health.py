@@ -35,6 +35,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
         return
     yield from _failing(cluster, context)
+    # Upgradeable=False does not stop updates within a minor version.
     if minor_or_major(context):
         yield from _upgradeable(cluster)
     yield from _left_half_done(cluster)
@@ -89,15 +90,17 @@ def _unknown(cluster: ClusterVersion, message: str) -> Finding:
 
 
 def _left_half_done(cluster: ClusterVersion) -> Iterator[Finding]:
-    """Updates below the newest that were never completed, and that nothing has made good since."""
-    left = {entry.version: entry for index, entry in enumerate(cluster.status.history) if _was_left(cluster, index)}
-    if not left:
+    """Yields a finding about earlier updates that were never completed and that nothing has made good since."""
+    abandoned = {
+        entry.version: entry for index, entry in enumerate(cluster.status.history) if _was_left(cluster, index)
+    }
+    if not abandoned:
         return
-    told = names([f"{version} ({at(entry.started_time)})" for version, entry in left.items()])
-    what, of = ("An update was", "that release") if len(left) == 1 else ("Updates were", "those releases")
+    listing = names([f"{version} ({at(entry.started_time)})" for version, entry in abandoned.items()])
+    what, of = ("An update was", "that release") if len(abandoned) == 1 else ("Updates were", "those releases")
     yield Finding(
         PARTIAL,
-        f"{what} begun and left before the end: {told}. Parts of the cluster may be of {of} still.",
+        f"{what} begun and left before the end: {listing}. Parts of the cluster may be of {of} still.",
         reason="PartialUpdate",
         resources=(resource(cluster),),
         remediation="Compare the versions that `oc get clusteroperators` shows with the cluster's own; an update to "
@@ -106,23 +109,23 @@ def _left_half_done(cluster: ClusterVersion) -> Iterator[Finding]:
 
 
 def _was_left(cluster: ClusterVersion, index: int) -> bool:
-    """Whether the entry was left for an older release, or its minor version was passed and never completed.
+    """Returns whether the entry was left for an older release, or its minor version was passed and never completed.
 
     The newest is judged by the check of updates in progress. An entry without a version never got as far as its
     payload: nothing of it was applied.
     """
     history = cluster.status.history
-    entry, newest, began = history[index], _version(history[0]), _version(history[index])
-    if index == 0 or entry.state != "Partial" or began is None or newest is None:
+    entry, newest_version, entry_version = history[index], _version(history[0]), _version(history[index])
+    if index == 0 or entry.state != "Partial" or entry_version is None or newest_version is None:
         return False
     completed = [
         (place, version)
         for place, other in enumerate(history)
-        if other.state == "Completed" and (version := _version(other)) and _minor(version) == _minor(began)
+        if other.state == "Completed" and (version := _version(other)) and _minor(version) == _minor(entry_version)
     ]
-    if newest < began:
-        return not any(place < index and version >= began for place, version in completed)
-    return _minor(began) < _minor(newest) and not completed
+    if newest_version < entry_version:
+        return not any(place < index and version >= entry_version for place, version in completed)
+    return _minor(entry_version) < _minor(newest_version) and not completed
 
 
 def _minor(version: Version) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import resource
 
 NAME = "FeatureSetForbidsUpdates"
+# These cannot be undone, and prevent minor updates (openshift/api, config/v1).
 FORBIDDING = frozenset({"TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNoUpgrade"})
 HARMLESS = frozenset({"", "Default", "LatencySensitive", "OKD"})
 

@@ -22,6 +22,8 @@ from runup.preflight.decide.report import Severity
 
 @dataclass(frozen=True, slots=True)
 class _Expectation:
+    """The healthy status of an operator's condition, and the risk and severities that are reported otherwise."""
+
     condition: str
     healthy: ConditionStatus
     risk: str

@@ -40,10 +40,10 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         return
     unmanaged = [each for each in cluster.spec.overrides if each.unmanaged]
     if unmanaged:
-        told = names([f"{each.kind} {each.namespace}/{each.name}".replace(" /", " ") for each in unmanaged])
+        listing = names([f"{each.kind} {each.namespace}/{each.name}".replace(" /", " ") for each in unmanaged])
         yield risk(
             NAME,
-            f"The operator must keep its hands off parts of the release, which are not updated: {told}.",
+            f"The operator must keep its hands off parts of the release, which are not updated: {listing}.",
             [cluster],
             fix="Remove these entries from spec.overrides; `oc get clusterversion version -o yaml` shows what is left.",
         )

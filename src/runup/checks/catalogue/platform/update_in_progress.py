@@ -30,6 +30,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
         return
     progressing = find(cluster.status.conditions, "Progressing")
+    # The history has the newest update first (openshift/api, config/v1).
     newest = next(iter(cluster.status.history), None)
     if newest is not None and newest.state == "Partial":
         message = _not_finished(newest, progressing)
@@ -53,7 +54,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _not_finished(newest: UpdateHistory, progressing: Condition | None) -> str:
-    """Why, and then since when."""
+    """Returns the message about an unfinished update: the cause, and then the time of its start."""
     why = cause(progressing) if progressing and progressing.status == "True" else ""
     began = at(newest.started_time)
     update = f"The update to {newest.version or newest.image} is not finished"

@@ -1,4 +1,4 @@
-"""Until when the certificate authorities of a bundle are valid; private keys are in none of them."""
+"""Reads the validity of the certificate authorities in a bundle; bundles contain no private keys."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from datetime import datetime
 
 
 class BadBundle(ValueError):
-    """The text is no bundle of certificates; the message says what the reader said."""
+    """Error raised if a text is not a bundle of certificates; the message is that of the parser."""
 
 
 def ends(bundle: str) -> Sequence[datetime]:
-    """When each certificate of a PEM bundle ends, in its order; raises BadBundle. Empty text is an empty bundle."""
+    """Returns the end of validity of each certificate in a PEM bundle, in order. Raises BadBundle.
+
+    An empty text is an empty bundle.
+    """
     if not bundle.strip():
         return ()
-    # Nine megabytes, which the managing operator loads this room without ever needing.
+    # Imported here because it takes nine megabytes, which the managing operator, who loads this module, never needs.
     from cryptography import x509
 
     try:

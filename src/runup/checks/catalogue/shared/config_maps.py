@@ -1,7 +1,7 @@
-"""The ConfigMaps of the cluster's configuration, by namespace, and of each only what checks look at.
+"""Declares how the ConfigMaps of the cluster's configuration are read: by namespace, and only what checks look at.
 
-`openshift-config-managed` holds dashboards and signatures by the megabyte; what is kept are gates, bundles of
-certificate authorities, and names.
+`openshift-config-managed` holds megabytes of dashboards and signatures; only gates, bundles of certificate authorities
+and names are kept.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ GATES, ACKS = "admin-gates", "admin-acks"
 
 
 def _slim(config_map: ConfigMap) -> ConfigMap:
+    """Returns the ConfigMap with its CA bundle only, or with all data if it holds gates or acknowledgements."""
     metadata = config_map.metadata
-    whole = metadata.name in (GATES, ACKS)
+    keeps_all = metadata.name in (GATES, ACKS)
     return ConfigMap(
         metadata=ObjectMeta(
             name=metadata.name,
@@ -24,11 +25,12 @@ def _slim(config_map: ConfigMap) -> ConfigMap:
             uid=metadata.uid,
             resource_version=metadata.resource_version,
         ),
-        data={key: value for key, value in config_map.data.items() if whole or key == BUNDLE},
+        data={key: value for key, value in config_map.data.items() if keeps_all or key == BUNDLE},
     )
 
 
 def _of(namespace: str) -> Slim:
+    """Returns the read of one namespace's ConfigMaps."""
     return Slim("", "v1", "ConfigMap", "configmaps", namespaced=True, type=ConfigMap, keep=_slim, namespace=namespace)
 
 

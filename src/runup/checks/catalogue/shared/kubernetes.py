@@ -1,4 +1,4 @@
-"""Which minor version of Kubernetes the cluster runs and will run; the tables of what is removed go by it."""
+"""Determines the minor versions of Kubernetes that the cluster runs and will run; the tables of removals go by them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ _VERSION = re.compile(r"v?1\.(\d+)\.")
 
 
 def target_minor(context: Context) -> int | None:
-    """The minor version of the target's Kubernetes 1, if the release says it."""
+    """Returns the minor version of the target's Kubernetes 1, or None if the release does not say it."""
     return _minor(context.target_kubernetes)
 
 
 def source_minor(snapshot: Snapshot) -> int | None:
-    """The minor version that the API server runs: as its operator says, else that of the newest kubelet.
+    """Returns the minor version that the API server runs: as its operator says, else that of the newest kubelet.
 
-    Raises Unreadable where neither could be asked.
+    None if neither says it. Raises Unreadable if the operator does not say it and the nodes could not be listed.
     """
     lacking: Unreadable | None = None
     try:
         operator = snapshot.get(ClusterOperator, "kube-apiserver")
-        told = (
+        reported = (
             [entry.version for entry in operator.status.versions if entry.name == "kube-apiserver"] if operator else []
         )
-        if told and (found := _minor(told[0])) is not None:
-            return found
+        if reported and (server_minor := _minor(reported[0])) is not None:
+            return server_minor
     except Unreadable as error:
+        # The nodes may still tell; if they cannot be listed, this error names the better source.
         lacking = error
     try:
         versions = {node.status.node_info.kubelet_version for node in snapshot.all(Node)}
@@ -41,5 +42,5 @@ def source_minor(snapshot: Snapshot) -> int | None:
 
 
 def _minor(version: str) -> int | None:
-    found = _VERSION.match(version)
-    return int(found[1]) if found else None
+    match = _VERSION.match(version)
+    return int(match[1]) if match else None

@@ -1,8 +1,8 @@
-"""What was made of a long list is kept as long as the list is the same one, what was made of an object likewise.
+"""Caches what was computed from a long list, or from each of its objects, for as long as these stay the same.
 
-A snapshot's lists are made anew only when something of their kind changed, and then the objects that did not change are
-the same ones. Adding up hundreds of thousands of pods again because a node, or one of them, changed would be most of
-what a change costs, and matching thousands of nodes with their pools because one of them did most of the rest.
+A snapshot's lists are rebuilt only if something of their kind changed, and objects that did not change stay the same
+ones. To add up hundreds of thousands of pods again because a node, or one of the pods, changed would be most of the
+cost of a change; to match thousands of nodes with their pools because one of them changed would be most of the rest.
 """
 
 from __future__ import annotations
@@ -17,55 +17,57 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 
+# Compared by identity (`is`): a comparison by value would look at every field of every object.
 def of_last(make: Callable[[tuple[K, ...]], T]) -> Callable[[tuple[K, ...]], T]:
-    """`make`, which must only read its argument, remembering what it made of the very same tuple the last time."""
+    """Returns `make` with a cache of its last result for the very same tuple; `make` must only read its argument."""
     kept: list[tuple[tuple[K, ...], T]] = []
 
     def made(items: tuple[K, ...]) -> T:
-        # One look: another thread may take it away in between.
+        # Read once: another thread may replace it in between.
         last = kept[-1:]
         if last and last[0][0] is items:
             return last[0][1]
-        found = make(items)
-        kept[:] = [(items, found)]
-        return found
+        result = make(items)
+        kept[:] = [(items, result)]
+        return result
 
     return made
 
 
 def of_each(make: Callable[[K, A], T]) -> Callable[[tuple[K, ...], A], list[T]]:
-    """`make` of each item, which must only read them, remembering what it made of the very same ones the last time.
+    """Returns a function that applies `make` to each item, with a cache of the last results for the very same items.
 
-    That is as long as what all are looked at with is equal.
+    `make` must only read them. The cache is valid as long as the second argument of all of them is equal.
     """
     kept: list[tuple[tuple[K, ...], A, list[T]]] = []
 
     def made(items: tuple[K, ...], looked_at_with: A) -> list[T]:
         last = kept[-1:]
         if last and last[0][1] == looked_at_with:
-            found = _again(items, last[0][0], last[0][2], lambda item: make(item, looked_at_with))
+            results = _again(items, last[0][0], last[0][2], lambda item: make(item, looked_at_with))
         else:
-            found = [make(item, looked_at_with) for item in items]
-        kept[:] = [(items, looked_at_with, found)]
-        return found
+            results = [make(item, looked_at_with) for item in items]
+        kept[:] = [(items, looked_at_with, results)]
+        return results
 
     return made
 
 
 def _again(items: tuple[K, ...], before: tuple[K, ...], found: list[T], make: Callable[[K], T]) -> list[T]:
+    """Returns the results for `items`: those `found` for the same objects `before`, and new ones for the others."""
     if len(items) == len(before):
-        # Mostly one has changed in its place.
+        # The usual case: a single item changed, in its place.
         return [
             result if same else make(item)
             for item, same, result in zip(items, map(is_, items, before), found, strict=True)
         ]
-    # Nothing else has the id of an object that is kept.
-    known = {id(item): (result,) for item, result in zip(before, found, strict=True)}
-    return [old[0] if (old := known.get(id(item))) else make(item) for item in items]
+    # Ids are unique here, because the objects of `before` are still referenced.
+    result_by_id = {id(item): (result,) for item, result in zip(before, found, strict=True)}
+    return [cached[0] if (cached := result_by_id.get(id(item))) else make(item) for item in items]
 
 
 def grouped(*keys: Callable[[K], str]) -> Callable[[tuple[K, ...]], tuple[Mapping[str, list[K]], ...]]:
-    """The items by each of the keys, in groups of no order, remembering those of the last list.
+    """Returns a function that groups the items by each of the keys, unordered, with a cache of the last list's groups.
 
     The groups of which no item came or went are the same objects as before.
     """
@@ -77,17 +79,20 @@ def grouped(*keys: Callable[[K], str]) -> Callable[[tuple[K, ...]], tuple[Mappin
             return last[0][1]
         before, groups = last[0] if last else ((), ({},) * len(keys))
         gone, new = _difference(before, items)
-        found = tuple(_regrouped(old, gone, new, key) for old, key in zip(groups, keys, strict=True))
-        kept[:] = [(items, found)]
-        return found
+        regrouped = tuple(_regrouped(old, gone, new, key) for old, key in zip(groups, keys, strict=True))
+        kept[:] = [(items, regrouped)]
+        return regrouped
 
     return made
 
 
 def _difference(before: tuple[K, ...], items: tuple[K, ...]) -> tuple[list[K], list[K]]:
-    """What is there no more, and what is new; mostly both have all but a few items in their beginning and end."""
+    """Returns the items that are gone, and those that are new.
+
+    Usually both lists share all but a few items with their beginning and end, so only what is between is compared.
+    """
     start = _alike(map(is_, before, items))
-    # What is left of the shorter one: the beginning is nobody's end.
+    # At most what remains of the shorter list, so that beginning and end do not overlap.
     end = min(_alike(map(is_, reversed(before), reversed(items))), min(len(before), len(items)) - start)
     old, new = before[start : len(before) - end], items[start : len(items) - end]
     if not old:
@@ -97,28 +102,35 @@ def _difference(before: tuple[K, ...], items: tuple[K, ...]) -> tuple[list[K], l
 
 
 def _alike(same: Iterable[bool]) -> int:
-    """How many come before the first that is not the same; in C, for there are hundreds of thousands."""
-    told = bytes(same)
-    first = told.find(0)
-    return len(told) if first < 0 else first
+    """Returns how many come before the first that differs.
+
+    It counts in C (`bytes.find`), because there are hundreds of thousands.
+    """
+    flags = bytes(same)
+    first = flags.find(0)
+    return len(flags) if first < 0 else first
 
 
 def _regrouped(
     groups: Mapping[str, list[K]], gone: Iterable[K], new: Iterable[K], key: Callable[[K], str]
 ) -> Mapping[str, list[K]]:
-    found, lost = dict(groups), set(map(id, gone))
+    """Returns the groups without the items that are gone and with the new ones; empty groups are dropped."""
+    regrouped, gone_ids = dict(groups), set(map(id, gone))
     for name in {key(item) for item in gone}:
-        found[name] = [item for item in found[name] if id(item) not in lost]
+        regrouped[name] = [item for item in regrouped[name] if id(item) not in gone_ids]
     added: dict[str, list[K]] = defaultdict(list)
     for item in new:
         added[key(item)].append(item)
     for name, items in added.items():
-        found[name] = [*found.get(name, ()), *items]
-    return {name: items for name, items in found.items() if items}
+        regrouped[name] = [*regrouped.get(name, ()), *items]
+    return {name: items for name, items in regrouped.items() if items}
 
 
 def of_groups(make: Callable[[list[K]], T]) -> Callable[[Mapping[str, list[K]]], dict[str, T]]:
-    """`make` of each group, remembering what it made of a group of the very same name and objects the last time."""
+    """Returns a function that applies `make` to each group, with a cache of the last results.
+
+    A result is reused for a group of the very same name and objects.
+    """
     kept: list[tuple[Mapping[str, list[K]], dict[str, T]]] = []
 
     def made(groups: Mapping[str, list[K]]) -> dict[str, T]:
@@ -127,11 +139,11 @@ def of_groups(make: Callable[[list[K]], T]) -> Callable[[Mapping[str, list[K]]],
         if known is groups:
             return results
         # Lists are compared object by object, and an object with itself at once.
-        found = {
+        updated = {
             name: results[name] if (old := known.get(name)) is group or old == group else make(group)
             for name, group in groups.items()
         }
-        kept[:] = [(groups, found)]
-        return found
+        kept[:] = [(groups, updated)]
+        return updated
 
     return made

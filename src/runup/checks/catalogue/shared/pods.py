@@ -1,7 +1,7 @@
-"""Pods, as all checks share them: one list, and of each pod only what is asked about it.
+"""Declares how Pods are read for all checks: one list, and of each pod only what checks ask about.
 
-A large cluster has hundreds of thousands. What is kept of one is a few hundred bytes: what its containers ask for is
-added up, why one waits is kept in words, and labels that many pods share are kept once.
+A large cluster has hundreds of thousands. A pod takes a few hundred bytes: the requests of its containers are added up,
+the reason why one of them waits is kept in words, and labels that many pods share are kept once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from runup.checks.catalogue.declaring import named
 from runup.checks.catalogue.shared.of_last import grouped, of_groups
 from runup.checks.decide.reads import Slim
 
-# Why a container does not run, where waiting does not help (kubelet, pkg/kubelet/images and kuberuntime).
+# Reasons why a container does not run that waiting does not remove (kubelet, pkg/kubelet/images and kuberuntime).
 BROKEN = frozenset(
     {
         "CrashLoopBackOff",
@@ -45,12 +45,13 @@ _STAY = ("DaemonSet", "Node")
 
 
 def _slim(pod: PlacedPod) -> PlacedPod:
-    """What checks look at; what pods of one workload have in common is one object."""
+    """Returns the pod with only what checks look at; what pods of one workload have in common is one object."""
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     cpu_milli, memory_bytes = _requested(spec.containers)
     return PlacedPod(
         metadata=PodMeta(
             name=metadata.name,
+            # Thousands of pods have the same namespace: one text for all.
             namespace=intern(metadata.namespace),
             uid=metadata.uid,
             resource_version=metadata.resource_version,
@@ -63,6 +64,7 @@ def _slim(pod: PlacedPod) -> PlacedPod:
         cpu_milli=cpu_milli,
         memory_bytes=memory_bytes,
         ready=_is_ready(status.conditions),
+        # Init containers run first: a waiting one is the reason why the others do not run.
         waiting=_waiting(status.init_container_statuses) or _waiting(status.container_statuses),
     )
 
@@ -77,17 +79,20 @@ _groups: Callable[[_Pods], tuple[Mapping[str, list[PlacedPod]], ...]] = grouped(
 
 
 def by_node(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
-    """The pods on each node in no order, those on none under the empty name."""
+    """Returns the pods on each node, unordered; those without a node are under the empty name."""
     return _groups(pods)[0]
 
 
 def by_namespace(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
-    """The pods of each namespace in no order."""
+    """Returns the pods of each namespace, unordered."""
     return _groups(pods)[1]
 
 
 def those(choose: Callable[[list[PlacedPod]], list[PlacedPod]]) -> Callable[[_Pods], list[PlacedPod]]:
-    """What `choose` takes of each namespace's pods, whatever the time is, by namespace and name."""
+    """Returns a function that takes a list of pods and returns those that `choose` chooses, by namespace and name.
+
+    `choose` gets the pods of one namespace. It must not depend on the time, because its results are cached.
+    """
     chosen = of_groups(choose)
 
     def found(pods: _Pods) -> list[PlacedPod]:
@@ -97,7 +102,10 @@ def those(choose: Callable[[list[PlacedPod]], list[PlacedPod]]) -> Callable[[_Po
 
 
 def drained(pod: PlacedPod) -> bool:
-    """Whether a drain of its node evicts the pod: it has not ended, and is neither a DaemonSet's nor the node's own."""
+    """Returns whether a drain of its node evicts the pod.
+
+    It does not evict a pod that has ended or is being deleted, that a DaemonSet owns, or that is the node's own.
+    """
     return (
         bool(pod.spec.node_name)
         and pod.status.phase not in ENDED
@@ -107,8 +115,8 @@ def drained(pod: PlacedPod) -> bool:
 
 
 def stays(pod: PlacedPod) -> bool:
-    """Whether no drain moves it: it is a DaemonSet's, or the node's own."""
-    # Asked of hundreds of thousands: a loop takes a third of what `any` does.
+    """Returns whether no drain moves the pod: a DaemonSet owns it, or it is the node's own."""
+    # Called for hundreds of thousands of pods: a loop takes a third of the time of `any`.
     for owner in pod.metadata.owner_references:  # noqa: SIM110
         if owner.kind in _STAY:
             return True
@@ -116,7 +124,7 @@ def stays(pod: PlacedPod) -> bool:
 
 
 def selected(pods: Iterable[PlacedPod], namespace: str, labels: Mapping[str, str]) -> list[PlacedPod]:
-    """The pods of a namespace that have all of `labels`."""
+    """Returns the pods of a namespace that have all of `labels`."""
     return [
         pod
         for pod in pods
@@ -127,14 +135,14 @@ def selected(pods: Iterable[PlacedPod], namespace: str, labels: Mapping[str, str
 
 @lru_cache(4096)
 def _requested(containers: tuple[RequestingContainer, ...]) -> tuple[int, int]:
-    """Milli-cores and bytes that containers ask for together."""
-    asked = [container.resources.requests for container in containers]
-    return int(sum(_amount(each.cpu) for each in asked) * 1000), int(sum(_amount(each.memory) for each in asked))
+    """Returns the CPU (milli-cores) and memory (bytes) that the containers request together."""
+    requests = [container.resources.requests for container in containers]
+    return int(sum(_amount(each.cpu) for each in requests) * 1000), int(sum(_amount(each.memory) for each in requests))
 
 
 @lru_cache(4096)
 def _amount(quantity: str | float) -> Decimal:
-    """A quantity; one that cannot be read asks for nothing, as no pod with it would have been admitted."""
+    """Returns a quantity as a number, 0 if it cannot be read: no pod with such a quantity would have been admitted."""
     try:
         return parse_quantity(str(quantity))
     except ValueError:
@@ -142,7 +150,7 @@ def _amount(quantity: str | float) -> Decimal:
 
 
 def _is_ready(conditions: tuple[PodCondition, ...]) -> bool:
-    # Asked of hundreds of thousands, as `stays`.
+    # Called for hundreds of thousands of pods, as `stays` is.
     for condition in conditions:
         if condition.type == "Ready":
             return condition.status == "True"
@@ -150,6 +158,7 @@ def _is_ready(conditions: tuple[PodCondition, ...]) -> bool:
 
 
 def _waiting(containers: tuple[WaitingContainer, ...]) -> str:
+    """Returns the first container that waits for a reason in `BROKEN`, with the reason, or an empty string."""
     for container in containers:
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in BROKEN:
@@ -157,7 +166,7 @@ def _waiting(containers: tuple[WaitingContainer, ...]) -> str:
     return ""
 
 
-# Lists come sorted by name, pods of one workload beside each other: a few thousand are enough to share what they share.
+# Lists are sorted by name, so the pods of one workload are adjacent: a few thousand entries are enough.
 @lru_cache(4096)
 def _labels(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return dict(items)
@@ -168,7 +177,7 @@ def _owners(owners: tuple[PodOwner, ...]) -> tuple[PodOwner, ...]:
     return owners
 
 
-# One for each node, which pods do not come sorted by.
+# One entry for each node, because pods are not sorted by node.
 @lru_cache(65_536)
 def _place(node: str, grace_s: int) -> PodPlace:
     return PodPlace(node_name=node, termination_grace_period_seconds=grace_s)

@@ -1,8 +1,8 @@
-"""Kinds that a cluster need not have: what it means that one was not found.
+"""Lists kinds that a cluster need not have, and tells "the cluster has no such kind" from "it was not read".
 
-A kind that the server does not serve has no objects. That is only known where its definitions could be listed in full:
-a dump may simply lack the kind. So whoever reads a kind that may be missing reads the definitions, too. (Of a kind that
-is built into Kubernetes a dump's reader never says that it is absent: no definition could tell.)
+A kind that the server does not serve has no objects. That is only known if its definitions could be listed in full: a
+dump may simply lack the kind. So a check that reads a kind that may be missing reads the definitions, too. (A dump's
+reader never reports a kind that is built into Kubernetes as absent: no definition could tell.)
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ DEFINITIONS = resource_of(CustomResourceDefinition)
 
 
 def all_or_none(snapshot: Snapshot, kind: type[K]) -> tuple[K, ...]:
-    """Every object of `kind`; none where the cluster has no such kind; raises Unreadable."""
+    """Returns every object of `kind`; none if the cluster has no such kind. Raises Unreadable."""
     return listed_or_none(snapshot, resource_of(kind))
 
 
 def listed_or_none(snapshot: Snapshot, resource: Resource) -> tuple[Any, ...]:
-    """Every object of `resource`; none where no definition makes such a kind; raises Unreadable."""
+    """Returns every object of `resource`; none if no definition makes such a kind. Raises Unreadable."""
+    # That a kind was not found does not say by itself that the cluster has none: nobody may have looked.
     if resource in snapshot.absent and not _defined(snapshot, resource):
         return ()
     return snapshot.listed(resource)
 
 
 def listed_any(snapshot: Snapshot, versions: Sequence[Resource]) -> tuple[Any, ...]:
-    """Every object of a kind, listed by the first of its `versions` that the server has; none where it has none."""
+    """Returns every object of a kind, listed by the first of its `versions` that the server has; none without any."""
     return listed_or_none(snapshot, next((each for each in versions if each not in snapshot.absent), versions[0]))
 
 
 def _defined(snapshot: Snapshot, resource: Resource) -> bool:
-    """Whether there may be a definition of the kind, in whatever version; raises Unreadable."""
+    """Returns whether there may be a definition of the kind, in whatever version. Raises Unreadable."""
     try:
         definitions = snapshot.all(CustomResourceDefinition)
     except Unreadable as lacking:
@@ -45,8 +46,8 @@ def _defined(snapshot: Snapshot, resource: Resource) -> bool:
         raise Unreadable(resource, lacking.lacking, why) from lacking
     if any((each.spec.group, each.spec.names.plural) == (resource.group, resource.plural) for each in definitions):
         return True
-    unsure = snapshot.undecoded.get(DEFINITIONS) or snapshot.incomplete.get(DEFINITIONS)
-    if unsure:
+    unread_definitions = snapshot.undecoded.get(DEFINITIONS) or snapshot.incomplete.get(DEFINITIONS)
+    if unread_definitions:
         why = f"{resource} was not found, and not all definitions could be read"
         raise Unreadable(resource, why, f"{why}.")
     return False

@@ -1,4 +1,4 @@
-"""What the cluster's topology means for a check. A cluster without an Infrastructure counts as a usual one."""
+"""Determines the topology of the cluster for checks; a cluster without an Infrastructure counts as an ordinary one."""
 
 from __future__ import annotations
 
@@ -15,22 +15,27 @@ _NAME = attrgetter("metadata.name")
 
 @of_last
 def control_plane_first(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The nodes that matter most first, then by name: lists are cut, and a control plane node must not be cut off."""
+    """Returns the nodes of the control plane, then the others, each by name.
+
+    Lists of nodes are cut in messages, and a control plane node must not be cut off.
+    """
     others = [node for node in nodes if not is_control_plane(node)]
-    first = [node for node in nodes if is_control_plane(node)] if len(others) < len(nodes) else []
-    return (*sorted(first, key=_NAME), *sorted(others, key=_NAME))
+    # With a hosted control plane none of thousands is: the second pass is spared.
+    control_plane_nodes = [node for node in nodes if is_control_plane(node)] if len(others) < len(nodes) else []
+    return (*sorted(control_plane_nodes, key=_NAME), *sorted(others, key=_NAME))
 
 
 def is_control_plane(node: Node) -> bool:
-    """Whether the node runs the control plane, by today's label or the older one."""
+    """Returns whether the node runs the control plane, by today's role label or the older one."""
     labels = node.metadata.labels
     return TODAYS_ROLE in labels or OLDER_ROLE in labels
 
 
 def control_plane(snapshot: Snapshot) -> str:
-    """`HighlyAvailable`, `SingleReplica`, `External` (hosted), ..., or nothing where it is not known."""
+    """Returns `HighlyAvailable`, `SingleReplica`, `External` (hosted), ..., or an empty string if it is not known."""
     try:
         infrastructure = snapshot.get(Infrastructure, "cluster")
+    # Not an error here: a check then judges as for an ordinary cluster.
     except Unreadable:
         return ""
     return infrastructure.status.control_plane_topology if infrastructure else ""

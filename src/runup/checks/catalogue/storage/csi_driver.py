@@ -43,17 +43,17 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if not attached:
         return
     drivers = {node.metadata.name: {each.name for each in node.spec.drivers} for node in snapshot.all(CSINode)}
-    # A node of which there is no CSINode is gone, and is not drained.
-    there = [each for each in attached if each.spec.node_name in drivers]
-    left = [each for each in there if each.spec.attacher not in drivers[each.spec.node_name]]
-    if left:
-        left.sort(key=lambda each: each.metadata.name)
-        places = sorted({(each.spec.attacher, each.spec.node_name) for each in left})
-        told = names([f"{driver} on {node}" for driver, node in places])
+    # A node without a CSINode is gone, and is not drained.
+    on_live_nodes = [each for each in attached if each.spec.node_name in drivers]
+    stuck = [each for each in on_live_nodes if each.spec.attacher not in drivers[each.spec.node_name]]
+    if stuck:
+        stuck.sort(key=lambda each: each.metadata.name)
+        places = sorted({(each.spec.attacher, each.spec.node_name) for each in stuck})
+        listing = names([f"{driver} on {node}" for driver, node in places])
         yield risk(
             NAME,
-            f"{count(len(left), 'volume')} cannot be taken from a pod, for want of a driver on the node: {told}.",
-            left,
+            f"{count(len(stuck), 'volume')} cannot be taken from a pod, for want of a driver on the node: {listing}.",
+            stuck,
             fix="Mend the driver's DaemonSet on that node; `oc get csinode NAME -o yaml` shows who is registered.",
         )
 

@@ -41,13 +41,15 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         yield unsure(NAME, why, old, fix="Ask whoever made the release.", kind=VOLUMES)
         return
     gone = {plugin: minor for minor, row in table("removed-volumes").between(0, target or 0) for plugin in row}
-    lost = sorted((each for each in old if gone.keys() & each.spec.keys()), key=lambda each: each.metadata.name)
-    if lost:
-        told = names([f"{each.metadata.name} ({names(sorted(REMOVED_PLUGINS & each.spec.keys()))})" for each in lost])
+    dropped = sorted((each for each in old if gone.keys() & each.spec.keys()), key=lambda each: each.metadata.name)
+    if dropped:
+        listing = names(
+            [f"{each.metadata.name} ({names(sorted(REMOVED_PLUGINS & each.spec.keys()))})" for each in dropped]
+        )
         yield risk(
             NAME,
-            f"{count(len(lost), 'volume')} cannot be mounted by Kubernetes {context.target_kubernetes}: {told}.",
-            lost,
+            f"{count(len(dropped), 'volume')} cannot be mounted by Kubernetes {context.target_kubernetes}: {listing}.",
+            dropped,
             severity="critical",
             fix="Copy the data to volumes of a CSI driver first; `oc get pv` shows what is left.",
             kind=VOLUMES,

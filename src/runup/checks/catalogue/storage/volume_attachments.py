@@ -35,16 +35,17 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     stuck = [(each, error) for each in snapshot.all(VolumeAttachment) if (error := _error(each, context))]
     if stuck:
         stuck.sort(key=lambda pair: pair[0].metadata.name)
-        told = names([f"{each.metadata.name} on {each.spec.node_name}{dated(error.time)}" for each, error in stuck])
+        listing = names([f"{each.metadata.name} on {each.spec.node_name}{dated(error.time)}" for each, error in stuck])
         yield risk(
             NAME,
-            f"{count(len(stuck), 'volume')} cannot be attached or detached: {told}.",
+            f"{count(len(stuck), 'volume')} cannot be attached or detached: {listing}.",
             [each for each, _ in stuck],
             fix="See `oc describe volumeattachment NAME`, and the pods of the driver's controller.",
         )
 
 
 def _error(attachment: VolumeAttachment, context: Context) -> VolumeError | None:
+    """Returns the attachment's error if it has lasted for `DOWN_PATIENCE`, else None."""
     status = attachment.status
     error = status.detach_error or (status.attach_error if not status.attached else None)
     if error is None or (error.time is not None and context.now - error.time < DOWN_PATIENCE):

@@ -77,14 +77,14 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         return
     nodes = {node.metadata.name: node.metadata.labels for node in snapshot.all(Node)}
     if snapshot.incomplete.get(NODES) or snapshot.undecoded.get(NODES):
-        return  # one that is not in the list may be in the zone; that the list is not whole is told for every check
-    places: dict[str, frozenset[str]] = {}
+        return  # a node that is not in the list may be in the zone; the engine reports incomplete lists for every check
+    fitting_nodes: dict[str, frozenset[str]] = {}
     locked: list[PersistentVolume] = []
     for volume, terms in zoned:
         key = repr(terms)
-        if key not in places:
-            places[key] = frozenset(name for name, labels in nodes.items() if _fits(terms, labels))
-        if len(nodes) > 1 and places[key] == {attached[volume.metadata.name]}:
+        if key not in fitting_nodes:
+            fitting_nodes[key] = frozenset(name for name, labels in nodes.items() if _fits(terms, labels))
+        if len(nodes) > 1 and fitting_nodes[key] == {attached[volume.metadata.name]}:
             locked.append(volume)
     yield from _told(sorted(locked, key=lambda each: each.metadata.name), attached)
 
@@ -92,11 +92,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 def _told(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> Iterator[Finding]:
     if not locked:
         return
-    told = names([f"{each.metadata.name} on {attached[each.metadata.name]}" for each in locked])
+    listing = names([f"{each.metadata.name} on {attached[each.metadata.name]}" for each in locked])
     only = "its zone" if len(locked) == 1 else "their zones"
     yield risk(
         NAME,
-        f"{count(len(locked), 'volume')} can be on no other node, since {only} has one alone: {told}. "
+        f"{count(len(locked), 'volume')} can be on no other node, since {only} has one alone: {listing}. "
         "The pods are down while that node is updated.",
         locked,
         severity="info",
@@ -106,7 +106,7 @@ def _told(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> It
 
 
 def _zones(volume: PersistentVolume) -> Terms:
-    """Where a volume can be, if zones alone decide that; else nothing."""
+    """Returns where a volume can be, if zones alone decide that, else nothing."""
     required = _map(_map(volume.spec.get(AFFINITY)).get("required"))
     terms = [_map(each) for each in _list(required.get("nodeSelectorTerms"))]
     expressions = [_map(each) for term in terms for each in _list(term.get("matchExpressions"))]
@@ -116,7 +116,7 @@ def _zones(volume: PersistentVolume) -> Terms:
 
 
 def _fits(terms: Terms, labels: Mapping[str, str]) -> bool:
-    """Whether a node fits one of the terms, which takes all of its expressions."""
+    """Returns whether a node matches one of the terms, which takes all of its expressions."""
     return any(
         all(labels.get(each.get("key", "")) in _list(each.get("values")) for each in term["matchExpressions"])
         for term in terms

@@ -39,11 +39,12 @@ Labelled = list[tuple[dict[str, str], int]]
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     budgets = in_order(snapshot.all(PodDisruptionBudget))
+    # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
     unready = [pdb for pdb in budgets if _has_no_healthy_pod(pdb)]
-    by_namespace = groupby(budgets, key=lambda pdb: pdb.metadata.namespace)
-    shared = [group for _, found in by_namespace if len(group := list(found)) > 1]
+    namespaces = groupby(budgets, key=lambda pdb: pdb.metadata.namespace)
+    shared = [group for _, namespace_budgets in namespaces if len(group := list(namespace_budgets)) > 1]
     try:
         pods = _pods(snapshot, {pdb.metadata.namespace for group in (unready, *shared) for pdb in group})
     except Unreadable as lacking:
@@ -60,16 +61,17 @@ def _has_no_healthy_pod(pdb: PodDisruptionBudget) -> bool:
 
 
 def _pods(snapshot: Snapshot, namespaces: set[str]) -> Mapping[str, Labelled]:
-    """Of each namespace the pods that a drain would have to evict; without namespaces none are asked for."""
+    """Returns for each namespace the pods that a drain would have to evict; without namespaces it requests no pods."""
     return _evicted(by_namespace(snapshot.listed(PODS))) if namespaces else {}
 
 
 @of_groups
 def _evicted(pods: Sequence[PlacedPod]) -> Labelled:
-    # Pods of one workload share their labels as one object (`catalogue.pods`): a selector is asked once for all.
+    """Returns the distinct labels of the pods that a drain would have to evict, and how many pods have them."""
+    # Pods of one workload share one object of labels (`catalogue.shared.pods`): a selector is matched once for all.
     labels = [pod.metadata.labels for pod in pods if _may_block(pod)]
-    times = Counter(map(id, labels))
-    return [(each, times[number]) for number, each in {id(each): each for each in labels}.items()]
+    pods_by_id = Counter(map(id, labels))
+    return [(each, pods_by_id[labels_id]) for labels_id, each in {id(each): each for each in labels}.items()]
 
 
 def _may_block(pod: PlacedPod) -> bool:
@@ -83,7 +85,10 @@ def _of(pods: Mapping[str, Labelled], pdb: PodDisruptionBudget) -> Labelled:
 
 
 def _selects(pdb: PodDisruptionBudget, labels: dict[str, str]) -> bool:
-    """Without a selector a budget has no pods; an empty one selects all of its namespace (policy/v1)."""
+    """Returns whether the budget selects pods with these labels.
+
+    A budget without a selector has no pods; an empty selector selects all pods of the namespace (policy/v1).
+    """
     return pdb.spec.selector is not None and pdb.spec.selector.matches(labels)
 
 
@@ -91,12 +96,12 @@ def _unready(budgets: Budgets, context: Context) -> Iterator[Finding]:
     if not budgets:
         return
     since = {named(pdb): _since(pdb) for pdb in budgets}
-    told = names([f"{named(pdb)} ({count(pdb.status.expected_pods, 'pod')})" for pdb in budgets])
+    listing = names([f"{named(pdb)} ({count(pdb.status.expected_pods, 'pod')})" for pdb in budgets])
     earliest = min((time for time in since.values() if time), default=None)
     yield Finding(
         UNREADY,
         f"No pod of {count(len(budgets), 'PodDisruptionBudget')} is ready, so none can be evicted and "
-        f"{'its' if len(budgets) == 1 else 'their'} nodes cannot be drained: {told}{dated(earliest)}.",
+        f"{'its' if len(budgets) == 1 else 'their'} nodes cannot be drained: {listing}{dated(earliest)}.",
         reason="NoPodReady",
         severity=graver(earliest, context.now, DOWN_PATIENCE, "info", "warning"),
         resources=tuple(resource(pdb) for pdb in budgets),
@@ -111,25 +116,25 @@ def _since(pdb: PodDisruptionBudget) -> datetime | None:
 
 
 def _overlapping(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -> Iterator[Finding]:
-    found: Counter[tuple[str, ...]] = Counter()
-    seen: dict[str, PodDisruptionBudget] = {}
+    pods_by_budgets: Counter[tuple[str, ...]] = Counter()
+    overlapping: dict[str, PodDisruptionBudget] = {}
     for budgets in shared:
         for labels, times in _of(pods, budgets[0]):
-            over = [pdb for pdb in budgets if _selects(pdb, labels)]
-            if len(over) > 1:
-                found[tuple(named(pdb) for pdb in over)] += times
-                seen |= {named(pdb): pdb for pdb in over}
-    if not found:
+            selecting = [pdb for pdb in budgets if _selects(pdb, labels)]
+            if len(selecting) > 1:
+                pods_by_budgets[tuple(named(pdb) for pdb in selecting)] += times
+                overlapping |= {named(pdb): pdb for pdb in selecting}
+    if not pods_by_budgets:
         return
-    number = sum(found.values())
-    told = names([f"{names(key)} ({count(times, 'pod')})" for key, times in sorted(found.items())])
+    number = sum(pods_by_budgets.values())
+    listing = names([f"{names(key)} ({count(times, 'pod')})" for key, times in sorted(pods_by_budgets.items())])
     yield Finding(
         OVERLAP,
         f"{count(number, 'pod')} {'is' if number == 1 else 'are'} under more than one PodDisruptionBudget, and no such "
-        f"pod can be evicted: {told}.",
+        f"pod can be evicted: {listing}.",
         reason="SeveralBudgets",
         severity="critical",
-        resources=tuple(resource(pdb) for _, pdb in sorted(seen.items())),
+        resources=tuple(resource(pdb) for _, pdb in sorted(overlapping.items())),
         remediation="Leave each pod one budget: narrow the selectors, or delete the budgets that are not needed.",
     )
 

@@ -25,6 +25,7 @@ SHARE = re.compile(r"[0-9]+%")
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     budgets = in_order(snapshot.all(PodDisruptionBudget))
+    # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
     blocking = [pdb for pdb in budgets if _never_allows(pdb)]
@@ -66,7 +67,7 @@ def _never_allows(pdb: PodDisruptionBudget) -> bool:
 
 
 def _demanded(pdb: PodDisruptionBudget) -> int:
-    """How many healthy pods the spec demands of those expected."""
+    """Returns how many healthy pods the spec demands of those expected."""
     expected = pdb.status.expected_pods
     if pdb.spec.max_unavailable is not None:
         return expected - _scaled(pdb.spec.max_unavailable, expected)
@@ -74,12 +75,13 @@ def _demanded(pdb: PodDisruptionBudget) -> int:
 
 
 def _scaled(value: int | str, total: int) -> int:
-    """A number, or a share of `total` rounded up."""
+    """Returns a number, or a share of `total` rounded up."""
+    # Rounded up, as the disruption controller does (kubernetes, pkg/controller/disruption).
     return value if isinstance(value, int) else -(-int(value[:-1]) * total // 100)
 
 
 def _unknown(pdb: PodDisruptionBudget) -> str:
-    """Why it cannot be told what the budget allows, or nothing."""
+    """Returns why it cannot be told what the budget allows, or an empty string."""
     for name, value in (("maxUnavailable", pdb.spec.max_unavailable), ("minAvailable", pdb.spec.min_available)):
         if isinstance(value, str) and not SHARE.fullmatch(value):
             return f"{name} {value!r} is neither a number nor a share"

@@ -47,27 +47,28 @@ spec: {nodeName: worker-0, hostname: web-1}
 status: {phase: Running}
 """
 
-# Kind and name of a workload, which its namespace comes before.
+# Kind and name of a workload; its key has the namespace in front.
 Workload = tuple[str, str]
 Key = tuple[str, str, str]
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return
-    found = _together(by_namespace(snapshot.listed(PODS))).values()
-    together = {key: pods for of_namespace in found for key, pods in of_namespace.items()}
+    by_workload = _together(by_namespace(snapshot.listed(PODS))).values()
+    together = {key: pods for of_namespace in by_workload for key, pods in of_namespace.items()}
     if not together or snapshot.incomplete.get(PODS):
-        return  # one that is not in the list may be on another node; that the list is not whole is told for every check
+        return  # a pod missing from the list may be on another node; the engine reports incomplete lists for each check
     unread = snapshot.undecoded.get(PODS, ())
     together = {key: pods for key, pods in together.items() if not any(_may_be(bad, key) for bad in unread)}
     budgets = snapshot.all(PodDisruptionBudget)
     alone = {key: pods for key, pods in together.items() if not any(_over(budget, pods[0]) for budget in budgets)}
     if alone:
-        told = names([_told(key, pods) for key, pods in sorted(alone.items())])
+        listing = names([_told(key, pods) for key, pods in sorted(alone.items())])
         yield risk(
             NAME,
-            f"{count(len(alone), 'workload')} would lose all pods at once when one node is drained: {told}.",
+            f"{count(len(alone), 'workload')} would lose all pods at once when one node is drained: {listing}.",
             [pod for _, pods in sorted(alone.items()) for pod in pods],
             severity="info",
             fix="Spread them, or give them a PodDisruptionBudget; `oc get pods -n NAMESPACE -o wide` shows them.",
@@ -76,7 +77,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _may_be(bad: Undecodable, key: Key) -> bool:
-    """Whether a pod that cannot be read may be the workload's, by its name; it may be anywhere."""
+    """Returns whether a pod that cannot be read may be the workload's, by its name; it may be on any node."""
     namespace, _, name = key
     return bad.namespace == namespace and bad.name.startswith(f"{name}-")
 
@@ -87,6 +88,7 @@ def _told(key: Key, pods: Sequence[PlacedPod]) -> str:
 
 
 def _over(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
+    """Returns whether the budget selects the pod."""
     if budget.metadata.namespace != pod.metadata.namespace or budget.spec.selector is None:
         return False
     return budget.spec.selector.matches(pod.metadata.labels)
@@ -94,30 +96,35 @@ def _over(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
 
 @of_groups
 def _together(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedPod, ...]]:
-    """The workloads of a namespace with pods on one node alone; a pod that has no node yet may come to another one."""
+    """Returns the workloads of a namespace with several pods, all on one node.
+
+    A pod that has no node yet may come to another one.
+    """
     namespace = pods[0].metadata.namespace
     if is_system(namespace):
         return {}
-    # Asked of hundreds of thousands, of which hardly any is alone: the node of each workload, none where it is spread.
-    where: dict[Workload, str] = {}
-    again: set[Workload] = set()
+    # The node of each workload, none if it is spread: only few of hundreds of thousands of pods need the second pass.
+    node_of: dict[Workload, str] = {}
+    repeated: set[Workload] = set()
     for pod in pods:
         owners = pod.metadata.owner_references
         if not owners or owners[0].kind not in WORKLOADS or not _stays_up(pod):
             continue
         workload, node = (owners[0].kind, owners[0].name), pod.spec.node_name
-        if workload not in where:
-            where[workload] = node
-        elif where[workload] == node:
-            again.add(workload)
+        if workload not in node_of:
+            node_of[workload] = node
+        elif node_of[workload] == node:
+            repeated.add(workload)
         else:
-            where[workload] = ""
-    found: dict[Workload, list[PlacedPod]] = {workload: [] for workload in again if where[workload]}
-    for pod in pods if found else ():
+            node_of[workload] = ""
+    members: dict[Workload, list[PlacedPod]] = {workload: [] for workload in repeated if node_of[workload]}
+    for pod in pods if members else ():
         for owner in pod.metadata.owner_references[:1]:
-            if (owner.kind, owner.name) in found and _stays_up(pod):
-                found[owner.kind, owner.name].append(pod)
-    return {(namespace, *workload): tuple(sorted(of_it, key=named)) for workload, of_it in found.items()}
+            if (owner.kind, owner.name) in members and _stays_up(pod):
+                members[owner.kind, owner.name].append(pod)
+    return {
+        (namespace, *workload): tuple(sorted(workload_pods, key=named)) for workload, workload_pods in members.items()
+    }
 
 
 def _stays_up(pod: PlacedPod) -> bool:

@@ -36,7 +36,7 @@ status:
 
 
 def is_system(namespace: str) -> bool:
-    """Whether the namespace is the platform's."""
+    """Returns whether the namespace belongs to the platform."""
     return namespace == "kube-system" or namespace.startswith("openshift-")
 
 
@@ -53,10 +53,10 @@ def _failing(pods: list[PlacedPod]) -> list[PlacedPod]:
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     failing = _failing(snapshot.listed(PODS))
     if failing:
-        told = names([f"{named(pod)} ({pod.waiting})" for pod in failing])
+        listing = names([f"{named(pod)} ({pod.waiting})" for pod in failing])
         yield risk(
             NAME,
-            f"{count(len(failing), 'pod')} of the platform cannot run: {told}.",
+            f"{count(len(failing), 'pod')} of the platform cannot run: {listing}.",
             failing,
             fix="See `oc describe pod NAME -n NAMESPACE`, and mend what it names; `oc get pods -A` shows them Running.",
             kind=PODS,

@@ -43,19 +43,19 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     namespaces = [each for each in snapshot.all(Namespace) if _is_stuck(each.metadata.deletion_timestamp, context)]
     if namespaces:
         namespaces.sort(key=named)
-        told = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in namespaces])
+        listing = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in namespaces])
         yield risk(
             NAME,
-            f"{count(len(namespaces), 'namespace')} cannot be deleted: {told}.",
+            f"{count(len(namespaces), 'namespace')} cannot be deleted: {listing}.",
             namespaces,
             fix="See with `oc get namespace NAME -o yaml` which kinds and finalizers are left.",
         )
     pods = [each for each in _ending(snapshot.listed(PODS)) if _is_stuck(each.metadata.deletion_timestamp, context)]
     if pods:
-        told = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in pods])
+        listing = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in pods])
         yield risk(
             NAME,
-            f"{count(len(pods), 'pod')} should have ended: {told}.",
+            f"{count(len(pods), 'pod')} should have ended: {listing}.",
             pods,
             fix="See whether their nodes are there, and which finalizers they have: `oc get pod NAME -o yaml`.",
             kind=PODS,
@@ -63,7 +63,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _is_stuck(deleted: datetime | None, context: Context) -> bool:
-    """A deletionTimestamp is the moment by which the object was to be gone."""
+    """Returns whether the object should have been gone for at least `PATIENCE`.
+
+    A deletionTimestamp is the moment by which the object was to be gone.
+    """
     return deleted is not None and context.now - deleted >= PATIENCE
 
 

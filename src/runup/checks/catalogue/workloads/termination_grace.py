@@ -42,14 +42,15 @@ def _slow(pods: list[PlacedPod]) -> list[PlacedPod]:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return
     slow = _slow(snapshot.listed(PODS))
     if slow:
-        told = names([f"{named(pod)} ({pod.spec.termination_grace_period_seconds} s)" for pod in slow])
+        listing = names([f"{named(pod)} ({pod.spec.termination_grace_period_seconds} s)" for pod in slow])
         yield risk(
             NAME,
-            f"{count(len(slow), 'pod')} may take longer to end than a drain waits ({DRAIN_TIMEOUT_S} s): {told}.",
+            f"{count(len(slow), 'pod')} may take longer to end than a drain waits ({DRAIN_TIMEOUT_S} s): {listing}.",
             slow,
             severity="info",
             fix="Shorten terminationGracePeriodSeconds, or move these pods before their nodes are drained.",

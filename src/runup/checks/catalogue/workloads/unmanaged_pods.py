@@ -47,6 +47,7 @@ def _lost(pods: list[PlacedPod]) -> list[PlacedPod]:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return
     lost = _lost(snapshot.listed(PODS))

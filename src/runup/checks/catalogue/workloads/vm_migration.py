@@ -38,27 +38,28 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    held = [(each, why) for each in all_or_none(snapshot, VirtualMachineInstance) if (why := _why(each))]
-    if held:
-        held.sort(key=lambda pair: named(pair[0]))
-        told = names([f"{named(each)} on {each.status.node_name} ({why})" for each, why in held])
+    pinned = [(each, why) for each in all_or_none(snapshot, VirtualMachineInstance) if (why := _why(each))]
+    if pinned:
+        pinned.sort(key=lambda pair: named(pair[0]))
+        listing = names([f"{named(each)} on {each.status.node_name} ({why})" for each, why in pinned])
         yield risk(
             NAME,
-            f"{count(len(held), 'virtual machine')} must move when {'its' if len(held) == 1 else 'their'} node is "
+            f"{count(len(pinned), 'virtual machine')} must move when {'its' if len(pinned) == 1 else 'their'} node is "
             "drained, "
-            f"and cannot: {told}.",
-            [each for each, _ in held],
+            f"and cannot: {listing}.",
+            [each for each, _ in pinned],
             severity="critical",
             fix="Shut them down first, or mend what `oc get vmi NAME -o yaml` names in condition LiveMigratable.",
         )
 
 
 def _why(machine: VirtualMachineInstance) -> str:
+    """Returns why a machine that must be migrated live cannot be, or an empty string."""
     strategy = machine.spec.eviction_strategy or machine.status.eviction_strategy
     if strategy != "LiveMigrate" or machine.status.phase != "Running":
         return ""
-    found = next((each for each in machine.status.conditions if each.type == "LiveMigratable"), None)
-    return (found.reason or "LiveMigratable=False") if found is not None and found.status == "False" else ""
+    condition = next((each for each in machine.status.conditions if each.type == "LiveMigratable"), None)
+    return (condition.reason or "LiveMigratable=False") if condition is not None and condition.status == "False" else ""
 
 
 CHECK = declared(

@@ -1,8 +1,7 @@
-"""Who asked for an API, out of an APIRequestCount: clients that write, or read with a purpose, and known scanners
-apart.
+"""Counts the clients that requested an API, from an APIRequestCount, with known scanners apart from the others.
 
 Argo CD, Kyverno, garbage collection and their like list and watch every version that a server offers. That is no use of
-it, and has blocked updates for nothing (data/read-only-clients.yaml names the complaints).
+the version, and has blocked updates for nothing (data/read-only-clients.yaml names the complaints).
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from runup.checks.decide.tables import document
 
 
 def clients(count: APIRequestCount) -> tuple[Counter[str], Counter[str]]:
-    """Requests of the last day by client, and those of known scanners; a client is `user (agent)`.
+    """Returns the requests of the last day by client, and those of known scanners; a client is `user (agent)`.
 
-    Requests of which the server did not note who sent them are under the empty name.
+    Requests whose sender the server did not record are under the empty name.
     """
     used: Counter[str] = Counter()
     scanned: Counter[str] = Counter()
@@ -31,6 +30,8 @@ def clients(count: APIRequestCount) -> tuple[Counter[str], Counter[str]]:
                     used[_named(user)] += user.request_count - excused
                 if excused:
                     scanned[_scanner(user)] += excused
+    # The server reports only the users with the most requests by name
+    # (openshift/api, apiserver/v1: spec.numberOfUsersToReport).
     rest = count.status.request_count - used.total() - scanned.total()
     if rest > 0:
         used[""] += rest
@@ -38,7 +39,7 @@ def clients(count: APIRequestCount) -> tuple[Counter[str], Counter[str]]:
 
 
 def _excused(user: PerUserAPIRequestCount) -> int:
-    """How many of the requests are a scanner's reading."""
+    """Returns how many of the requests are reads by a known scanner."""
     if not _scanner(user):
         return 0
     reading = frozenset(document("read-only-clients")["verbs"])
@@ -46,11 +47,12 @@ def _excused(user: PerUserAPIRequestCount) -> int:
 
 
 def _scanner(user: PerUserAPIRequestCount) -> str:
-    """The name of the known scanner that the client is, or nothing."""
+    """Returns the name of the known scanner that the client is, or an empty string."""
     return next((str(row["name"]) for row in _known() if _is(row, user)), "")
 
 
 def _is(row: Mapping[str, Any], user: PerUserAPIRequestCount) -> bool:
+    """Returns whether the client's user name and agent begin as the scanner's do, as far as the row gives them."""
     given = [(row.get("user"), user.username), (row.get("agent"), user.user_agent)]
     return all(text.startswith(start) for start, text in given if start)
 
@@ -61,5 +63,6 @@ def _known() -> tuple[Mapping[str, Any], ...]:
 
 
 def _named(user: PerUserAPIRequestCount) -> str:
+    """Returns the client as `user (agent)`, or the user alone if it sent no agent."""
     agent = user.user_agent.partition(" ")[0]
     return f"{user.username} ({agent})" if agent else user.username

@@ -1,7 +1,7 @@
-"""Whether anybody answers behind a Service that the API server calls: a webhook, a conversion, an aggregated API.
+"""Determines whether a Service that the API server calls has a backend: a webhook, a conversion, an aggregated API.
 
-Asked are the Service and its pods, not its EndpointSlices: pods are read anyway, and slices are as many again. A
-Service without a selector has its backends elsewhere, and nothing is said of it.
+The Service and its pods are read, not its EndpointSlices: pods are read anyway, and slices are as many again. A Service
+without a selector has its backends elsewhere, and nothing is said about it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ READS: tuple[Resource, ...] = (resource_of(Service), PODS)
 
 
 def why_down(snapshot: Snapshot, reference: ServiceReference) -> str:
-    """Why nobody answers there, or nothing; raises Unreadable."""
+    """Returns why nothing answers at the Service, or an empty string. Raises Unreadable."""
     where = f"{reference.namespace}/{reference.name}"
     service = snapshot.get(Service, reference.name, reference.namespace)
     if service is None:
         return f"there is no Service {where}"
+    # The backends of such a Service are elsewhere, and its pods cannot be looked at.
     if service.spec.type == "ExternalName" or not service.spec.selector:
         return ""
     pods = _behind(snapshot.listed(PODS), service)
@@ -33,5 +34,6 @@ def why_down(snapshot: Snapshot, reference: ServiceReference) -> str:
 
 
 def _behind(pods: Sequence[PlacedPod], service: Service) -> list[PlacedPod]:
+    """Returns the pods that the Service selects."""
     namespace, selector = service.metadata.namespace, service.spec.selector.items()
     return [pod for pod in pods if pod.metadata.namespace == namespace and selector <= pod.metadata.labels.items()]

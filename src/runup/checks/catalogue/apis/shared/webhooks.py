@@ -1,4 +1,4 @@
-"""Admission webhooks of both kinds, and which requests of an update they would be asked about."""
+"""Lists the admission webhooks of both kinds, and determines which of them are called for the requests of an update."""
 
 from __future__ import annotations
 
@@ -28,27 +28,32 @@ _UPDATED = (
     ("apiextensions.k8s.io", ("customresourcedefinitions",)),
 )
 _WRITES = frozenset({"*", "CREATE", "UPDATE", "DELETE"})
-# A namespace of the release, by the labels that every such namespace has.
+# Stands for the release's namespaces: labels by which they are selected or left out.
 _SYSTEM = {"kubernetes.io/metadata.name": "openshift-etcd", "openshift.io/run-level": "0"}
 
 
 def webhooks(snapshot: Snapshot) -> Iterator[tuple[Configuration, Webhook]]:
-    """Every webhook with its configuration, in a fixed order; raises Unreadable."""
-    both: tuple[Configuration, ...] = (
+    """Yields every webhook with its configuration, in a fixed order. Raises Unreadable."""
+    configurations: tuple[Configuration, ...] = (
         *snapshot.all(ValidatingWebhookConfiguration),
         *snapshot.all(MutatingWebhookConfiguration),
     )
-    for configuration in sorted(both, key=lambda each: (type(each).__name__, each.metadata.name)):
+    for configuration in sorted(configurations, key=lambda each: (type(each).__name__, each.metadata.name)):
         for webhook in configuration.webhooks:
             yield configuration, webhook
 
 
 def covers_an_update(webhook: Webhook) -> bool:
-    """Whether the API server asks it about what an update writes in the release's own namespaces, or about nodes."""
+    """Returns whether the API server calls the webhook for what an update writes to the release's namespaces.
+
+    That includes nodes, which have no namespace.
+    """
     return any(_covers(rule, webhook) for rule in webhook.rules)
 
 
 def _covers(rule: RuleWithOperations, webhook: Webhook) -> bool:
+    """Returns whether a rule covers something that an update writes; one that narrows itself is not judged."""
+    # Match conditions are CEL expressions over the request, which is not known beforehand.
     if not _WRITES & set(rule.operations) or webhook.match_conditions:
         return False
     if webhook.object_selector is not None and not webhook.object_selector.matches({}):
@@ -60,9 +65,12 @@ def _covers(rule: RuleWithOperations, webhook: Webhook) -> bool:
 
 
 def _reaches_system(webhook: Webhook) -> bool:
+    """Returns whether the webhook's namespace selector includes the release's own namespaces."""
     selector = webhook.namespace_selector
     return selector is None or selector.matches(_SYSTEM)
 
 
 def _matches(wanted: tuple[str, ...], value: str) -> bool:
+    """Returns whether a list of a rule contains the value or a wildcard."""
+    # `*/*` means all resources and all subresources (admissionregistration.k8s.io/v1).
     return "*" in wanted or "*/*" in wanted or value in wanted

@@ -1,9 +1,7 @@
-"""What administrators set of Kubernetes' own components: gates, flags and admission plug-ins, and where each is
-written.
+"""Collects what administrators set of Kubernetes' own components: feature gates, flags and admission plug-ins.
 
-In OpenShift that is the kubelet's part in a KubeletConfig, a feature set of one's own, and
-`unsupportedConfigOverrides` of the operators of the control plane. What the release itself sets is the release's
-business.
+In OpenShift these are the kubelet's part in a KubeletConfig, a custom feature set, and `unsupportedConfigOverrides` of
+the operators of the control plane. What the release itself sets is the release's business.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ _ARGUMENTS = ("apiServerArguments", "extendedArguments", "arguments")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A gate, flag or plug-in by name, of which component, in which object and where in it."""
+    """A gate, flag or plug-in by name, its component, the object that sets it and the path in that object."""
 
     name: str
     component: str
@@ -42,7 +40,7 @@ class Setting:
 
 
 def gates(snapshot: Snapshot) -> Iterator[Setting]:
-    """Every feature gate that somebody set; raises Unreadable."""
+    """Yields every feature gate that somebody set. Raises Unreadable."""
     for config in all_or_none(snapshot, KubeletConfig):
         set_here = config.spec.kubelet_config.get("featureGates")
         for name in set_here if isinstance(set_here, dict) else ():
@@ -59,13 +57,14 @@ def gates(snapshot: Snapshot) -> Iterator[Setting]:
 
 
 def flags(snapshot: Snapshot) -> Iterator[Setting]:
-    """Every flag that somebody set of a component of the control plane; raises Unreadable."""
+    """Yields every flag of a control plane component that somebody set. Raises Unreadable."""
     yield from (flag for flag, _ in _flags(snapshot))
 
 
 def admission_plugins(snapshot: Snapshot) -> Iterator[Setting]:
-    """Every admission plug-in that somebody turned on or off; raises Unreadable."""
+    """Yields every admission plug-in that somebody turned on or off. Raises Unreadable."""
     for flag, values in _flags(snapshot):
+        # `admission-control` is the flag from before the other two, which replaced it.
         if flag.name in ("enable-admission-plugins", "disable-admission-plugins", "admission-control"):
             for value in values:
                 for name in value.split(","):
@@ -73,9 +72,11 @@ def admission_plugins(snapshot: Snapshot) -> Iterator[Setting]:
 
 
 def _flags(snapshot: Snapshot) -> Iterator[tuple[Setting, tuple[str, ...]]]:
+    """Yields every flag of a control plane component that somebody set, with its values. Raises Unreadable."""
     for kind, component in OPERATORS:
         for operator in all_or_none(snapshot, kind):
             overrides = operator.spec.unsupported_config_overrides
+            # The field takes any JSON (openshift/api, operator/v1), which need not be an object.
             for key in _ARGUMENTS if isinstance(overrides, dict) else ():
                 for name, value in _arguments(overrides, key):
                     path = f"spec.unsupportedConfigOverrides.{key}"
@@ -83,6 +84,7 @@ def _flags(snapshot: Snapshot) -> Iterator[tuple[Setting, tuple[str, ...]]]:
 
 
 def _arguments(overrides: Mapping[str, Any], key: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    given = overrides.get(key)
-    for name, value in given.items() if isinstance(given, dict) else ():
+    """Yields the arguments below `key` of the overrides, each with its values."""
+    arguments = overrides.get(key)
+    for name, value in arguments.items() if isinstance(arguments, dict) else ():
         yield str(name), tuple(map(str, value)) if isinstance(value, list) else (str(value),)

@@ -1,4 +1,4 @@
-"""How the checks of removed gates, flags and plug-ins judge: one row a setting, and what the table does not know."""
+"""Judges the settings of gates, flags and plug-ins by a table of what Kubernetes removed, for the checks of each."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ def judge(
     table_name: str,
     row_of: Callable[[Any, Setting], Iterable[str]],
 ) -> Iterator[Finding]:
-    """A finding for every setting that the target does not know; `row_of` gives the names that a row has of its "
-    "kind."""
-    given = list(settings)
-    if not given:
+    """Yields a finding for every setting that the target does not know, and for those beyond the table's range.
+
+    `row_of` returns the names of the setting's kind in a row of the table.
+    """
+    all_settings = list(settings)
+    if not all_settings:
         return
     target, rows = target_minor(context), table(table_name)
     if target is None:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(name, why, [each.holder for each in given], fix="Ask whoever made the release.")
+        yield unsure(name, why, [each.holder for each in all_settings], fix="Ask whoever made the release.")
         return
-    for setting in given:
+    for setting in all_settings:
         where = f"{type(setting.holder).__name__} {setting.holder.metadata.name}, {setting.path}"
-        minor = next((m for m, row in rows.between(0, target) if setting.name in row_of(row, setting)), None)
+        # From 0, because a setting may be left over from long before the running version.
+        minor = next((number for number, row in rows.between(0, target) if setting.name in row_of(row, setting)), None)
         if minor is not None:
             yield risk(
                 name,

@@ -1,4 +1,4 @@
-"""What the checks of MachineConfigPools need to know of a pool."""
+"""Reads MachineConfigPools for all checks of them: whether a pool is degraded, and which machines are behind."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.wording import count
 
-# The particular ones come first: they say what is wrong, Degraded only that something is.
+# The specific types come first: they say what is wrong, Degraded only that something is.
 DEGRADED_TYPES = ("NodeDegraded", "RenderDegraded", "Degraded")
 READS: tuple[Resource, ...] = (resource_of(MachineConfigPool), resource_of(Infrastructure))
 
 
 def all_pools(snapshot: Snapshot) -> tuple[MachineConfigPool, ...]:
-    """Every pool; none where the control plane is hosted and the API is rightly absent; raises Unreadable."""
+    """Returns every pool; none if the control plane is hosted and the API rightly absent. Raises Unreadable."""
     try:
         return snapshot.all(MachineConfigPool)
     except Unreadable:
+        # Nodes of a hosted control plane belong to NodePools; the cluster has no MachineConfigPool.
         if control_plane(snapshot) == "External":
             return ()
         raise
 
 
 def is_degraded(pool: MachineConfigPool) -> bool:
-    """Whether the machine-config operator has given up on a machine of the pool, or on its configuration."""
+    """Returns whether the machine-config operator has given up on a machine of the pool, or on its configuration."""
     conditions = pool.status.conditions
     return pool.status.degraded_machine_count > 0 or any(status_of(conditions, t) == "True" for t in DEGRADED_TYPES)
 
 
 def behind(pool: MachineConfigPool) -> str:
-    """How many machines lack the configuration that the pool should have, in words; nothing where all have it.
+    """Returns in words how many machines lack the configuration that the pool should have; empty if all have it.
 
-    The pool's status takes over the name of its configuration when the last machine has it. While the names differ
-    some machine is behind, even where the counts are still those of the configuration before.
+    The pool's status takes over the name of its configuration when the last machine has it. While the names differ some
+    machine is behind, even if the counts are still those of the configuration before.
     """
     status = pool.status
     late = status.machine_count - status.updated_machine_count

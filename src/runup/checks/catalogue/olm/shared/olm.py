@@ -1,4 +1,4 @@
-"""Operators that administrators installed by OLM, as all checks of them read them.
+"""Reads the operators that administrators installed with OLM, for all checks of them.
 
 OLM copies a ClusterServiceVersion into every namespace that its operator watches; the copies are not read.
 """
@@ -28,23 +28,23 @@ from runup.checks.decide.reads import Lookup, Slim
 
 # operator-framework/api, PropertiesAnnotationKey; OLM writes it on what it installs.
 PROPERTIES = "operatorframework.io/properties"
-# The same as their makers write it in a version, and as a catalog shows it: a list without the object around it.
+# The same as authors write it in a version and as a catalog shows it: a list without the object around it.
 HEAD_PROPERTIES = "olm.properties"
 MAX_OPENSHIFT = "olm.maxOpenShiftVersion"
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.\d+)?(?:[-+].*)?")
 
 
 def _slim(csv: ClusterServiceVersion) -> ClusterServiceVersion:
-    """Without the annotations that hold pictures and examples."""
+    """Returns the ClusterServiceVersion without the annotations that hold pictures and examples."""
     metadata = csv.metadata
-    kept = {PROPERTIES: metadata.annotations[PROPERTIES]} if PROPERTIES in metadata.annotations else {}
+    kept_annotations = {PROPERTIES: metadata.annotations[PROPERTIES]} if PROPERTIES in metadata.annotations else {}
     slim = ObjectMeta(
         name=metadata.name,
         namespace=metadata.namespace,
         uid=metadata.uid,
         resource_version=metadata.resource_version,
         labels=metadata.labels,
-        annotations=kept,
+        annotations=kept_annotations,
     )
     return msgspec.structs.replace(csv, metadata=slim)
 
@@ -64,20 +64,21 @@ READS: tuple[Resource, ...] = (CSVS, DEFINITIONS)
 
 
 def _head(channel: PackageChannel) -> PackageChannel:
-    said = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES)
-    kept = {HEAD_PROPERTIES: said} if said is not None else {}
-    return msgspec.structs.replace(channel, current_csv_desc=HeadDescription(annotations=kept))
+    """Returns the channel with only the properties of its newest version."""
+    properties = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES)
+    kept_annotations = {HEAD_PROPERTIES: properties} if properties is not None else {}
+    return msgspec.structs.replace(channel, current_csv_desc=HeadDescription(annotations=kept_annotations))
 
 
 def _slim_package(package: PackageManifest) -> PackageManifest:
-    """Without the descriptions, examples and pictures of every version."""
+    """Returns the package without the descriptions, examples and pictures of every version."""
     status = package.status
     slim = ObjectMeta(name=package.metadata.name, namespace=package.metadata.namespace)
     channels = tuple(_head(channel) for channel in status.channels)
     return PackageManifest(metadata=slim, status=msgspec.structs.replace(status, channels=channels))
 
 
-# A list of all of them has tens of megabytes, so only those are asked for that are installed.
+# A list of all packages has tens of megabytes, so only those of installed operators are requested.
 PACKAGES = Lookup(
     "packages.operators.coreos.com",
     "v1",
@@ -92,32 +93,33 @@ PACKAGES = Lookup(
 
 
 class BadMaximum(ValueError):
-    """`olm.maxOpenShiftVersion` is there and cannot be read; the message is what it says."""
+    """Error raised if `olm.maxOpenShiftVersion` is there and cannot be read; the message says what it is instead."""
 
 
 def installed(snapshot: Snapshot) -> Sequence[ClusterServiceVersion]:
-    """Every operator's version, in a fixed order; none where OLM is not there; raises Unreadable."""
-    found: Iterable[ClusterServiceVersion] = listed_or_none(snapshot, CSVS)
-    return sorted(found, key=lambda each: (each.metadata.namespace, each.metadata.name))
+    """Returns every operator's version, in a fixed order; none if OLM is not there. Raises Unreadable."""
+    csvs: Iterable[ClusterServiceVersion] = listed_or_none(snapshot, CSVS)
+    return sorted(csvs, key=lambda each: (each.metadata.namespace, each.metadata.name))
 
 
 def maximum(properties: str) -> tuple[int, int] | None:
-    """The highest OpenShift minor version that the properties (JSON) allow, None for any; raises BadMaximum.
+    """Returns the highest OpenShift minor version that the properties (JSON) allow, None for any. Raises BadMaximum.
 
     As OLM reads it (operator-lifecycle-manager, pkg/controller/operators/openshift/helpers.go): the highest counts, an
-    empty one does not, and one that is no version is an error.
+    empty one does not, and one that is not a version is an error.
     """
     if not properties:
         return None
     try:
-        found = msgspec.json.decode(properties, type=Properties)
+        decoded = msgspec.json.decode(properties, type=Properties)
     except msgspec.DecodeError as error:
         raise BadMaximum(f"properties that are no JSON ({properties[:60]!r})") from error
-    values = [each.value for each in found.properties if each.type == MAX_OPENSHIFT and each.value != ""]
+    values = [each.value for each in decoded.properties if each.type == MAX_OPENSHIFT and each.value != ""]
     return max((_minor(value) for value in values), default=None)
 
 
 def _minor(value: object) -> tuple[int, int]:
+    """Returns the major and minor version of a property's value. Raises BadMaximum."""
     match = _VERSION.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
         raise BadMaximum(f"{MAX_OPENSHIFT} {str(value)[:60]!r}, which is no version in quotes")
@@ -125,12 +127,12 @@ def _minor(value: object) -> tuple[int, int]:
 
 
 def allows(highest: tuple[int, int] | None, target: Version) -> bool:
-    """Whether that maximum takes the target."""
+    """Returns whether that maximum allows the target."""
     return highest is None or (target.major, target.minor) <= highest
 
 
 def of_subscription(csvs: Iterable[ClusterServiceVersion], sub: Subscription) -> ClusterServiceVersion | None:
-    """What a Subscription has installed."""
+    """Returns the version that a Subscription has installed, or None."""
     name = sub.status.installed_csv
     return next(
         (csv for csv in csvs if (csv.metadata.name, csv.metadata.namespace) == (name, sub.metadata.namespace)), None
@@ -138,13 +140,16 @@ def of_subscription(csvs: Iterable[ClusterServiceVersion], sub: Subscription) ->
 
 
 def head_maximum(channel: PackageChannel) -> tuple[int, int] | None:
-    """The highest OpenShift minor version that the newest version in a channel names, or None; raises BadMaximum."""
-    said = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES, "")
-    return maximum(f'{{"properties":{said}}}' if said else "")
+    """Returns the highest OpenShift minor version that the newest version in a channel names, or None.
+
+    Raises BadMaximum.
+    """
+    properties = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES, "")
+    return maximum(f'{{"properties":{properties}}}' if properties else "")
 
 
 def packages_of(packages: Iterable[PackageManifest], sub: Subscription) -> tuple[PackageManifest, ...]:
-    """What the catalog of a Subscription has of its package: one, or none."""
+    """Returns what the catalog of a Subscription has of its package: one manifest, or none."""
     return tuple(
         each
         for each in packages
@@ -155,7 +160,7 @@ def packages_of(packages: Iterable[PackageManifest], sub: Subscription) -> tuple
 
 
 def brought(plans: Iterable[InstallPlan], namespace: str, csv: str) -> str | None:
-    """The properties with which a plan brings `csv`, or None where no plan says."""
+    """Returns the properties with which an install plan brings `csv`, or None if no plan does."""
     for plan in plans:
         if plan.metadata.namespace == namespace:
             for lookup in plan.status.bundle_lookups:
@@ -165,5 +170,5 @@ def brought(plans: Iterable[InstallPlan], namespace: str, csv: str) -> str | Non
 
 
 def target_name(context: Context) -> str:
-    """The target's minor version, as operators name it: 4.16."""
+    """Returns the target's minor version as operators name it, such as 4.16."""
     return f"{context.target.major}.{context.target.minor}"

@@ -1,4 +1,4 @@
-"""Which image a catalog of operators will have once the cluster is at the target: as the platform chooses it. Pure.
+"""Decides which image an operator catalog will have on the target, as the platform chooses it. Pure.
 
 Sources: operator-lifecycle-manager, `pkg/controller/registry/catalogtemplate` and `pkg/lib/catalogsource` (annotation
 `olm.catalogImageTemplate` and its variables); operator-marketplace, `defaults/` (each release's own CatalogSources,
@@ -20,7 +20,7 @@ from runup.checks.decide.model import Context
 TEMPLATE = "olm.catalogImageTemplate"
 MANAGED_BY = "operatorframework.io/managed-by"
 MARKETPLACE = "marketplace-operator"
-# Others have copied that annotation to catalogs of their own, so the names count as well.
+# Users have copied that annotation to catalogs of their own, so the names count as well.
 DEFAULTS = frozenset(
     NamespacedName("openshift-marketplace", name)
     for name in ("certified-operators", "community-operators", "redhat-marketplace", "redhat-operators")
@@ -32,7 +32,10 @@ _OF_A_RELEASE = re.compile(r"(?P<repository>[^@]+):v\d+\.\d+")
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The image on the target; neither `image` nor `problem` (why that is not known): the update does not touch it."""
+    """The image of a catalog on the target, or in `problem` why it is not known.
+
+    If both are empty, the update does not change the image.
+    """
 
     image: str = ""
     problem: str = ""
@@ -42,44 +45,48 @@ UNTOUCHED = Expected()
 
 
 def of_subscription(sub: Subscription, sources: Iterable[CatalogSource], context: Context) -> Expected:
-    """What the catalog of a Subscription will be."""
+    """Returns the image that the catalog of a Subscription will have."""
+    # An image that the user named counts before all others.
     if named := context.catalogs.named.get(sub.spec.source):
         return Expected(named)
-    place = NamespacedName(sub.spec.source_namespace or sub.metadata.namespace, sub.spec.source)
-    found = next((each for each in sources if key_of(each) == place), None)
-    if found is None:
-        return Expected(problem=f"the cluster has no CatalogSource {place.namespace}/{place.name}")
-    return of_source(found, context)
+    source_key = NamespacedName(sub.spec.source_namespace or sub.metadata.namespace, sub.spec.source)
+    catalog_source = next((each for each in sources if key_of(each) == source_key), None)
+    if catalog_source is None:
+        return Expected(problem=f"the cluster has no CatalogSource {source_key.namespace}/{source_key.name}")
+    return of_source(catalog_source, context)
 
 
 def of_source(source: CatalogSource, context: Context) -> Expected:
-    """What a CatalogSource will be: what the release brings, else what its template or its maker chooses."""
-    brought = _brought(source, context.manifests or ())
-    annotations = {**source.metadata.annotations, **_texts(brought, "metadata", "annotations")}
+    """Returns the image that a CatalogSource will have: by its template, else as the release or its owner chooses."""
+    release_manifest = _brought(source, context.manifests or ())
+    # The update applies the release's annotations over those in the cluster.
+    annotations = {**source.metadata.annotations, **_texts(release_manifest, "metadata", "annotations")}
     if TEMPLATE in annotations:
         return _changed(source, _resolved(annotations[TEMPLATE], context.target_kubernetes))
-    image = _texts(brought, "spec").get("image", "")
+    image = _texts(release_manifest, "spec").get("image", "")
     return _changed(source, Expected(image or _by_default(source, context)))
 
 
 def wanted(
     subscriptions: Iterable[Subscription], sources: Iterable[CatalogSource], context: Context
 ) -> dict[str, frozenset[str]]:
-    """The images that the target brings, and which packages of each are installed."""
-    there = tuple(sources)
-    found: dict[str, frozenset[str]] = {}
+    """Returns the images that the target brings, and which packages of each are installed."""
+    catalog_sources = tuple(sources)
+    packages_by_image: dict[str, frozenset[str]] = {}
     for sub in subscriptions:
-        image = of_subscription(sub, there, context).image if sub.status.installed_csv else ""
+        image = of_subscription(sub, catalog_sources, context).image if sub.status.installed_csv else ""
         if image:
-            found[image] = found.get(image, frozenset()) | {sub.spec.name}
-    return found
+            packages_by_image[image] = packages_by_image.get(image, frozenset()) | {sub.spec.name}
+    return packages_by_image
 
 
 def _changed(source: CatalogSource, expected: Expected) -> Expected:
+    """Returns `expected`, or `UNTOUCHED` if it is the image that the source has already."""
     return UNTOUCHED if expected.image == source.spec.image else expected
 
 
 def _resolved(template: str, kubernetes: str) -> Expected:
+    """Returns the image of a template with its variables replaced, or why that is not possible."""
     version = _KUBERNETES.fullmatch(kubernetes)
     if version is None and any(variable in template for variable in _VARIABLES):
         return Expected(problem=f"which Kubernetes the target has is not known, by which its {TEMPLATE} chooses")
@@ -91,7 +98,7 @@ def _resolved(template: str, kubernetes: str) -> Expected:
 
 
 def _by_default(source: CatalogSource, context: Context) -> str:
-    """The image that the release's marketplace gives one of its own; any other keeps its image."""
+    """Returns the image that the release's marketplace gives one of its own catalogs; any other keeps its image."""
     own = key_of(source) in DEFAULTS and source.metadata.annotations.get(MANAGED_BY) == MARKETPLACE
     match = _OF_A_RELEASE.fullmatch(source.spec.image) if own else None
     if match is None:
@@ -100,18 +107,22 @@ def _by_default(source: CatalogSource, context: Context) -> str:
 
 
 def _brought(source: CatalogSource, manifests: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Returns the release's manifest of the CatalogSource, or an empty mapping if it has none."""
     of_olm = resource_of(CatalogSource)
     for each in manifests:
         if (each.get("kind"), each.get("apiVersion")) != (of_olm.kind, of_olm.api_version):
             continue
-        named = _texts(each, "metadata")
-        if NamespacedName(named.get("namespace", ""), named.get("name", "")) == key_of(source):
+        metadata = _texts(each, "metadata")
+        if NamespacedName(metadata.get("namespace", ""), metadata.get("name", "")) == key_of(source):
             return each
     return {}
 
 
 def _texts(obj: Mapping[str, Any], *path: str) -> dict[str, str]:
-    found: Any = obj
+    """Returns the strings of the mapping at `path`, or an empty one if there is no mapping."""
+    current: Any = obj
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return {key: value for key, value in found.items() if isinstance(value, str)} if isinstance(found, Mapping) else {}
+        current = current.get(name) if isinstance(current, Mapping) else None
+    return (
+        {key: value for key, value in current.items() if isinstance(value, str)} if isinstance(current, Mapping) else {}
+    )

@@ -1,4 +1,4 @@
-"""PersistentVolumes as all checks of them read them: a cluster has thousands, and one list of them."""
+"""Declares how PersistentVolumes are read for all checks: one list, of which little is kept, as there are thousands."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ AFFINITY = "nodeAffinity"
 
 
 def _slim(volume: PersistentVolume) -> PersistentVolume:
+    """Returns the volume with only its node affinity and the names of the removed plug-ins that it uses."""
     metadata = volume.metadata
     kept: dict[str, Any] = {key: {} for key in volume.spec if key in REMOVED_PLUGINS}
     return PersistentVolume(

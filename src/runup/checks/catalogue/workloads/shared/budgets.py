@@ -1,4 +1,4 @@
-"""What the checks of PodDisruptionBudgets share: how a budget is named, and which are known."""
+"""Helpers that the checks of PodDisruptionBudgets share: their order, their names, and whether a status is current."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from runup.checks.decide.wording import cause, dated
 
 
 def in_order(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
-    """By namespace and name."""
+    """Returns the budgets by namespace and name."""
     return sorted(budgets, key=lambda pdb: (pdb.metadata.namespace, pdb.metadata.name))
 
 
 def named(pdb: PodDisruptionBudget) -> str:
-    """`namespace/name`."""
+    """Returns `namespace/name` of a budget."""
     return f"{pdb.metadata.namespace}/{pdb.metadata.name}"
 
 
 def not_computed(pdb: PodDisruptionBudget) -> str:
-    """Why the status says nothing about the spec, or nothing."""
+    """Returns why the status does not reflect the spec, or an empty string if it does."""
     allowed = find(pdb.status.conditions, "DisruptionAllowed")
     if allowed and allowed.reason == "SyncFailed":
         return f"not computed: {cause(allowed)}{dated(allowed.last_transition_time)}"
