@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
         return 1 if required else 0
     print(f"kube-apiserver {build.version()} in {programs} ({time.monotonic() - began:.1f} s)")
     environ = {**os.environ, "RUNUP_E2E": os.environ.get("RUNUP_E2E") or "on"}
-    command = [sys.executable, "-m", "pytest", "-m", MARKED, "-rs", *arguments]
+    command = [sys.executable, "-m", "pytest", "-m", MARKED, "-rs", "--rerun-alone", *arguments]
     return subprocess.run(command, env=environ, check=False).returncode
 
 

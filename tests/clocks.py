@@ -1,0 +1,48 @@
+"""Clocks of tests that let a product's own waits pass sooner than they do on a machine."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+
+from kubekit.kube.clock import ManualClock, SystemClock
+
+
+class Hurried(SystemClock):
+    """A clock that goes `times` as fast as the machine's."""
+
+    def __init__(self, times: float) -> None:
+        super().__init__()
+        self._times = times
+        self._began = super().monotonic()
+        self._start = super().now()
+
+    def now(self) -> datetime:
+        """See `Clock.now`."""
+        return (self._start + timedelta(seconds=self.monotonic())).replace(microsecond=0)
+
+    def monotonic(self) -> float:
+        """See `Clock.monotonic`."""
+        return (super().monotonic() - self._began) * self._times
+
+    async def sleep(self, seconds: float) -> None:
+        """See `Clock.sleep`."""
+        await super().sleep(seconds / self._times)
+
+    def pause(self, seconds: float) -> None:
+        """See `Clock.pause`."""
+        super().pause(seconds / self._times)
+
+
+class Leaping(ManualClock):
+    """A clock that is moved by whoever sleeps, for one task alone; `slept` says how long each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        """See `Clock.sleep`."""
+        self.slept.append(seconds)
+        self.jump(seconds)
+        await asyncio.sleep(0)
