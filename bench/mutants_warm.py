@@ -85,6 +85,8 @@ class Forking:
         """In the process that has collected everything: wait for what is asked, then run it as pytest does."""
         if self._writing is not None:
             return None
+        # What is frozen is not listed.
+        gc.unfreeze()
         functions = _functions()
         gc.freeze()
         for asked in self.forked():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-# Servers and the command in this process, for the tests of every feature's commands.
-pytest_plugins = ("tests.cli.commands",)
+# Servers and the command in this process, for the tests of every feature's commands; `--rerun-alone`; for its tests.
+pytest_plugins = ("tests.cli.commands", "tests.unstable", "pytester")
 
 # Tests that run in a shell's background would hand down that Ctrl-C is to be ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -17,8 +19,23 @@ settings.register_profile("runup", deadline=None)
 settings.load_profile("runup")
 
 
+# Whole folders of tests each of which starts sandboxes, a browser or dozens of commands.
+SLOW = tuple(Path(__file__).parent / name for name in ("browser", "journeys", "transcripts"))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What is in these folders is slow, whether or not it says so."""
+    if any(item.path.is_relative_to(folder) for folder in SLOW):
+        item.add_marker(pytest.mark.slow)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Tests of one group share a sandbox and build on each other: torn apart they fail now and then, and elsewhere."""
+    """Tests of one group share a sandbox and build on each other: torn apart they fail now and then, and elsewhere.
+
+    Ten thousand collected tests are some million objects that stay: no look for garbage needs to go through them.
+    """
+    gc.collect()
+    gc.freeze()
     if getattr(session.config.option, "loadgroup", False):
         torn = [
             item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.documents import document
 
 import runup
 from kubekit.api.scheme import Resource, resource_of
@@ -103,7 +103,7 @@ def serve(data: Path, feature_set: str, *, unknown: str = "") -> Iterator[Server
     """
     with api_server(data) as kubeconfig, SyncClient(config.load(str(kubeconfig))) as client:
         name = f"0000_00_cluster-version-operator_01_clusterversions-{feature_set}.crd.yaml"
-        crd = yaml.safe_load((CRDS / name).read_text())
+        crd = document(CRDS / name)
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         schema["properties"]["spec"]["properties"]["desiredUpdate"]["properties"].pop(unknown, None)
         client.send(calls.create(CRD, crd))

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.contract.api import CRDS, JSON, Api
 from tests.contract.rows import DEFINITION, GROUP
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rows import SERVERS, programs
+from tests.documents import document
 from tests.servers import api_server
 
 
@@ -70,7 +70,7 @@ def widgets(api: Api) -> str:
 
 def define_widgets(api: Api) -> str:
     """Create the definition that rows use; its group once it is served."""
-    made = api.post(CRDS, yaml.safe_load(DEFINITION.read_text()))
+    made = api.post(CRDS, document(DEFINITION))
     assert made.code in {201, 409}, made.body  # another test was first
     _await_served(api, GROUP, f"/apis/{GROUP}/v1/widgets")
     return GROUP

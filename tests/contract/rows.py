@@ -85,7 +85,9 @@ class Row:
 @cache
 def rows() -> tuple[Row, ...]:
     """All rows, in the order in which they stand."""
-    return tuple(Row(file=path.stem, **row) for path in files() for row in yaml.safe_load(path.read_text()))
+    return tuple(
+        Row(file=path.stem, **row) for path in files() for row in yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+    )
 
 
 def files() -> list[Path]:

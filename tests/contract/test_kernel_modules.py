@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.contract.api import CRDS, JSON, Api
 from tests.contract.converter import converter
 from tests.contract.kernel_module_rows import BAD, GOOD, SHAPELESS, module
+from tests.documents import document
 from tests.servers import eventually
 
 from runup.kernelmodules.decide.conversion import review
@@ -28,7 +28,7 @@ SERVED = [("modules", "v1beta1")] + [
 def kmm(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A server that serves Modules and both kinds of validations, until the module's tests are over."""
     with converter(tmp_path_factory.mktemp("converter"), review) as hook:
-        crds = [yaml.safe_load(file.read_text()) for file in FILES]
+        crds = [document(file) for file in FILES]
         for crd in crds:
             if "conversion" in crd["spec"]:
                 crd["spec"]["conversion"] = hook.config()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.documents import documents
 
 from runup.kernelmodules.control import webhooks
 from runup.release.control.build import release_metadata
@@ -31,7 +32,7 @@ WEBHOOKS = ("kernel-module-preflight",)
 def manifests() -> Iterator[JSON]:
     """Every object of deploy/."""
     for path in sorted((ROOT / "deploy").rglob("*.yaml")):
-        yield from yaml.safe_load_all(path.read_text())
+        yield from documents(path)
 
 
 def named(kind: str, name: str) -> JSON:

@@ -17,6 +17,8 @@ from typing import Any
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.clocks import Hurried
+from tests.documents import document
 
 import runup.sandbox
 from kubekit.api.conditions import find
@@ -24,7 +26,7 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, config
 from kubekit.kube.client import Client
-from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import NotFound
 from kubekit.oci.signatures import generate_key
@@ -207,9 +209,9 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[..., Manager]], None]:
+async def cluster(tmp_path: Path, *, times: float = 1) -> AsyncGenerator[tuple[Cluster, Callable[..., Manager]], None]:
     """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it (keywords change
-    options; `through` is another way to the same API server)."""
+    options; `through` is another way to the same API server), whose clock goes `times` as fast as the machine's."""
     async with ApiServer(tmp_path / "apiserver") as server, update_service() as service:
         loaded = config.load(str(server.kubeconfig))
         async with Client(loaded) as client:
@@ -234,7 +236,7 @@ async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[...,
                 **changes: Any,
             ) -> Manager:
                 changed = replace(options, **changes)
-                return Manager(through or loaded, changed, clock=clock or SystemClock(), payloads=payloads)
+                return Manager(through or loaded, changed, clock=clock or Hurried(times), payloads=payloads)
 
             yield world, make
 
@@ -270,7 +272,7 @@ async def update_service() -> AsyncGenerator[TestServer, None]:
 async def _install(client: Client, upstream: str) -> None:
     crd = Path(runup.sandbox.__path__[0]) / "crds" / "0000_00_cluster-version-operator_01_clusterversions.crd.yaml"
     for obj in (
-        yaml.safe_load(crd.read_text()),
+        document(crd),
         _any_crd("ClusterOperator", "clusteroperators"),
         _any_crd("FeatureGate", "featuregates"),
         _any_crd("Infrastructure", "infrastructures"),

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.clocks import Hurried
 from tests.operator import operator_world
 from tests.operator.operator_world import cluster, running
 from tests.prometheus import needed, prometheus
 from tests.servers import eventually
 
 from kubekit.api.conditions import find
-from kubekit.kube.clock import SystemClock
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate
 
+# A minute takes four seconds.
 FASTER = 15
 RULE = {
     "alert": "BadNews",
@@ -22,27 +22,6 @@ RULE = {
     "labels": {"severity": "critical"},
     "annotations": {"summary": "The news is bad", "description": "Bad is {{ $value }}."},
 }
-
-
-class Hurried(SystemClock):
-    """A clock on which a minute takes four seconds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._began = super().monotonic()
-        self._start = super().now()
-
-    def now(self) -> datetime:
-        """See `Clock.now`."""
-        return self._start + timedelta(seconds=self.monotonic())
-
-    def monotonic(self) -> float:
-        """See `Clock.monotonic`."""
-        return (super().monotonic() - self._began) * FASTER
-
-    async def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`."""
-        await super().sleep(seconds / FASTER)
 
 
 def _conditional(version: ClusterVersion, name: str) -> ConditionalUpdate | None:
@@ -66,7 +45,7 @@ async def test_an_alert_comes_is_accepted_and_goes(tmp_path: Path) -> None:
     with prometheus(tmp_path / "prometheus", [RULE]) as real:
         real.series["bad"] = 0
         async with cluster(tmp_path) as (world, manager):
-            made = manager(prometheus_url=real.url, clock=Hurried(), leader_elect=False)
+            made = manager(prometheus_url=real.url, clock=Hurried(FASTER), leader_elect=False)
             async with running(made):
                 await world.until(lambda v: "5.0.3" in _available(v))
 
@@ -111,7 +90,7 @@ async def test_a_rule_follows_its_query(tmp_path: Path, monkeypatch: Any) -> Non
     (tmp_path / "prometheus").mkdir()
     with prometheus(tmp_path / "prometheus", []) as real:
         async with cluster(tmp_path) as (world, manager):
-            made = manager(prometheus_url=real.url, clock=Hurried(), leader_elect=False)
+            made = manager(prometheus_url=real.url, clock=Hurried(FASTER), leader_elect=False)
             async with running(made):
                 version = await world.until(
                     lambda v: any("is 0" in r.conditions[0].message for r in v.status.conditional_update_risks)

@@ -26,7 +26,7 @@ async def test_a_cluster_is_installed(tmp_path: Path) -> None:
     """Everything is there, ours and labelled, and the status says so in the operator's words."""
     folder = write_release(tmp_path / "release", "5.0.0", first("5.0.0"))
     async with (
-        cluster(tmp_path / "world") as (world, make),
+        cluster(tmp_path / "world", times=5) as (world, make),
         running(make(applies=True, payload=folder)),
     ):
         await operator_is_at(world, "b", "5.0.0")
@@ -55,7 +55,7 @@ async def test_the_operator_of_a_newer_release_goes_on_from_there(tmp_path: Path
     """The next process is of another release: only what differs is written, and history has both, the new one done."""
     old = write_release(tmp_path / "old", "5.0.0", first("5.0.0"))
     new = write_release(tmp_path / "new", "5.0.3", first("5.0.3"))
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         async with running(make(applies=True, payload=old)):
             await operator_is_at(world, "b", "5.0.0")
             await world.until(completed("5.0.0"))
@@ -81,7 +81,7 @@ async def test_what_somebody_changes_is_put_back(tmp_path: Path) -> None:
     """A changed value, a deleted object and a lost label come back at once; what others add stays."""
     folder = write_release(tmp_path / "release", "5.0.0", first("5.0.0"))
     async with (
-        cluster(tmp_path / "world") as (world, make),
+        cluster(tmp_path / "world", times=5) as (world, make),
         running(make(applies=True, payload=folder)),
     ):
         await operator_is_at(world, "b", "5.0.0")

@@ -66,7 +66,7 @@ async def test_a_job_is_waited_for(tmp_path: Path) -> None:
     folder = write_release(tmp_path / "release", "5.0.0", files)
     now = "2026-01-01T00:00:00Z"
     async with (
-        cluster(tmp_path / "world") as (world, make),
+        cluster(tmp_path / "world", times=5) as (world, make),
         running(make(applies=True, payload=folder)),
     ):
         await world.until(lambda found: f"waiting on job {NAMESPACE}/migrate" in message(found, "Progressing"))
@@ -92,7 +92,7 @@ async def test_a_job_that_goes_by_itself_is_not_run_again(tmp_path: Path) -> Non
     files = FIRST | {path: [job("once", ttlSecondsAfterFinished=60), job("kept")]}
     folder = write_release(tmp_path / "release", "5.0.0", files)
     async with (
-        cluster(tmp_path / "world") as (world, make),
+        cluster(tmp_path / "world", times=5) as (world, make),
         running(make(applies=True, payload=folder)),
     ):
         for name in ("once", "kept"):
@@ -112,7 +112,7 @@ async def test_what_fell_ill_while_the_release_was_on_its_way_is_told(tmp_path: 
     }
     folder = write_release(tmp_path / "release", "5.0.0", files)
     async with (
-        cluster(tmp_path / "world") as (world, make),
+        cluster(tmp_path / "world", times=5) as (world, make),
         running(make(applies=True, payload=folder)),
     ):
         await operator_is_at(world, "a", "5.0.0")
@@ -143,7 +143,7 @@ async def test_an_operator_is_waited_for_where_it_stands(tmp_path: Path) -> None
     }
     folder = write_release(tmp_path / "release", "5.0.3", files)
     old = write_release(tmp_path / "old", "5.0.0", dict(FIRST))
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         async with running(make(applies=True, payload=old)):
             await world.until(completed("5.0.0"))
         async with running(make(applies=True, payload=folder, release_image=OTHER)):
@@ -176,7 +176,7 @@ async def test_until_something_would_use_a_definition_nothing_waits_for_it(tmp_p
         "release-manifests/0000_20_a_04_run.yaml": [deployment("a", "registry.example/a:1")],
     }
     folder = write_release(tmp_path / "release", "5.0.0", files)
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         await world.client.send(calls.create(CRDS, taken))
         async with running(make(applies=True, payload=folder)):
             await exists(world, CONFIG_MAPS, "a", NAMESPACE)
@@ -205,7 +205,7 @@ async def test_what_an_earlier_operator_wrote_becomes_ours(tmp_path: Path) -> No
         "data": {"k": "old", "gone": "with the release"},
     }
     spaces = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         await world.client.send(calls.create(spaces, {"metadata": {"name": NAMESPACE}}))
         await world.client.send(calls.create(CONFIG_MAPS, before, field_manager="cluster-version-operator"))
         mine = {"data": {"mine": "stays"}}
@@ -220,7 +220,7 @@ async def test_a_field_that_leaves_the_release_leaves_the_object(tmp_path: Path)
     path = "release-manifests/0000_20_a_01_x.yaml"
     old = write_release(tmp_path / "old", "5.0.0", FIRST | {path: [config_map("a", {"k": "v", "old": "1"})]})
     new = write_release(tmp_path / "new", "5.0.3", FIRST | {path: [config_map("a", {"k": "v"})]})
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         async with running(make(applies=True, payload=old)):
             await world.until(completed("5.0.0"))
         async with running(make(applies=True, payload=new, release_image=OTHER)):
@@ -234,7 +234,7 @@ async def test_what_is_only_created_is_never_changed(tmp_path: Path) -> None:
     path = "release-manifests/0000_20_a_01_x.yaml"
     files = FIRST | {path: [config_map("a", {"k": "v"}, annotations=only), config_map("z", {})]}
     folder = write_release(tmp_path / "release", "5.0.0", files)
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         async with running(make(applies=True, payload=folder)):
             await world.until(completed("5.0.0"))
             found = await exists(world, CONFIG_MAPS, "a", NAMESPACE)
@@ -260,7 +260,7 @@ async def test_what_a_release_removes_is_removed_once(tmp_path: Path) -> None:
         operator("b", "5.0.3", annotations=gone),
     ]
     new = write_release(tmp_path / "new", "5.0.3", FIRST | {path: removed})
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         async with running(make(applies=True, payload=old)):
             await operator_is_at(world, "b", "5.0.0")
             await world.until(completed("5.0.0"))
@@ -283,7 +283,7 @@ async def test_a_workload_that_cannot_roll_out_is_told(tmp_path: Path) -> None:
     old = write_release(tmp_path / "old", "5.0.0", FIRST | {path: [deployment("a", "registry.example/a:1")]})
     now = "2026-01-01T00:00:00Z"
     async with (
-        cluster(tmp_path / "world") as (world, make),
+        cluster(tmp_path / "world", times=5) as (world, make),
         running(make(applies=True, payload=old)),
     ):
         await world.until(completed("5.0.0"))
@@ -306,7 +306,7 @@ async def test_the_proxy_reaches_whom_it_is_for(tmp_path: Path) -> None:
         "release-manifests/0000_20_a_01_x.yaml": [deployment("a", "registry.example/a:1", annotations=wants)],
     }
     folder = write_release(tmp_path / "release", "5.0.0", files)
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         await world.client.send(calls.create(CRDS, _proxy_definition()))
         await world.until_created(PROXIES, _proxy({"httpProxy": "http://p:1"}))
         async with running(make(applies=True, payload=folder)):
@@ -344,7 +344,7 @@ async def test_a_fault_of_one_component_leaves_the_others_alone(tmp_path: Path) 
     }
     folder = write_release(tmp_path / "release", "5.0.0", files)
     async with (
-        cluster(tmp_path / "world") as (world, make),
+        cluster(tmp_path / "world", times=5) as (world, make),
         running(make(applies=True, payload=folder)) as manager,
     ):
         failing = await world.condition("Failing", "True", "UpdatePayloadResourceTypeMissing")
@@ -369,7 +369,7 @@ async def test_what_the_server_drops_is_written_once(tmp_path: Path) -> None:
     path = "release-manifests/0000_20_a_01_x.yaml"
     folder = write_release(tmp_path / "release", "5.0.0", FIRST | {path: [priority, config_map("last", {"k": "v"})]})
     seen: list[str] = []
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         for number in range(2):
             async with running(make(applies=True, payload=folder)):
                 await world.until(completed("5.0.0"))
@@ -391,7 +391,7 @@ async def test_what_needs_a_later_manifest_holds_up_nobody(tmp_path: Path) -> No
     }
     folder = write_release(tmp_path / "release", "5.0.0", files)
     async with (
-        cluster(tmp_path / "world") as (world, make),
+        cluster(tmp_path / "world", times=5) as (world, make),
         running(make(applies=True, payload=folder)),
     ):
         await exists(world, JOBS, "migrate", NAMESPACE)
@@ -408,7 +408,7 @@ async def test_operators_that_are_there_are_not_created_again(tmp_path: Path) ->
     """What one says of itself survives the release that brings it."""
     files = FIRST | {"release-manifests/0000_20_a_01_x.yaml": [operator("a", "5.0.0")]}
     folder = write_release(tmp_path / "release", "5.0.0", files)
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         found = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator", "metadata": {"name": "a"}}
         await world.until_created(OPERATORS, found)
         await operator_is_at(world, "a", "5.0.0")

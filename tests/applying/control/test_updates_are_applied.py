@@ -52,7 +52,7 @@ async def at_first(
     version: str = "5.0.3",
 ) -> AsyncGenerator[tuple[Cluster, Folders]]:
     """A cluster at 5.0.0, and what the operator would find behind the images that it is offered."""
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         # The same keys by which the world's targets are signed.
         folder = payload_with(tmp_path / "world" / "payload", own)
         sources = Folders({OFFERED: write_release(tmp_path / "target", version, target)})
@@ -163,7 +163,7 @@ async def test_what_moves_into_a_capability_keeps_it_on(tmp_path: Path) -> None:
     inside = config_map("moved", {"a": "c"}, annotations={CAPABILITY: "Console"})
     brand_new = config_map("new", {}, annotations={CAPABILITY: "Insights"})
     target = files("5.0.3", **{"40_d_01_x": [inside, brand_new]})
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         await world.patch_spec({"capabilities": {"baselineCapabilitySet": "None"}})
         folder = payload_with(tmp_path / "world" / "payload", own)
         sources = Folders({OFFERED: write_release(tmp_path / "target", "5.0.3", target)})
@@ -189,7 +189,7 @@ async def test_the_new_operator_goes_on_where_the_old_one_stopped(tmp_path: Path
         return {"05_cvo_03_deployment": [found]}
 
     target_files = files("5.0.3", **own(OFFERED))
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         folder = payload_with(tmp_path / "world" / "payload", files("5.0.0", **own(OWN)))
         target = write_release(tmp_path / "target", "5.0.3", target_files)
         async with running(make(applies=True, payload=folder, payloads=Folders({OFFERED: target}))):

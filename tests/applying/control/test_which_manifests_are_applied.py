@@ -74,7 +74,7 @@ async def test_a_manifest_is_applied_where_it_belongs(
 ) -> None:
     """On a cluster that says so from the start."""
     folder = release(tmp_path, special=annotations)
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         await gates(world, *enabled, feature_set=feature_set)
         async with running(make(applies=True, payload=folder)):
             await world.until(completed("5.0.0"))
@@ -88,7 +88,7 @@ async def test_a_release_may_hold_nothing_for_this_cluster(tmp_path: Path) -> No
         "5.0.0",
         {"release-manifests/0000_20_a.yaml": [config_map("special", {"a": "b"}, annotations={GATE: "New"})]},
     )
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         await gates(world)
         async with running(make(applies=True, payload=folder)):
             await world.until(completed("5.0.0"))
@@ -101,7 +101,7 @@ async def test_none_is_assumed_while_the_feature_gate_cannot_be_read(tmp_path: P
     """Neither set nor gate; what is for the default set is for everybody who has said nothing."""
     wanted: dict[str, Any] = {"preview": {SET: "TechPreviewNoUpgrade"}, "gated": {GATE: "New"}}
     folder = release(tmp_path, **wanted)
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         await world.client.send(calls.delete(GATES, "cluster"))
         async with running(make(applies=True, payload=folder)):
             await world.until(completed("5.0.0"))
@@ -116,7 +116,7 @@ async def test_a_change_of_the_feature_gate_counts_at_once(tmp_path: Path) -> No
         "before": {GATE: "-New"},
     }
     folder = release(tmp_path, **wanted)
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         await gates(world)
         async with running(make(applies=True, payload=folder)):
             before = await world.until(completed("5.0.0"))
@@ -136,7 +136,7 @@ async def test_a_change_of_the_feature_gate_counts_at_once(tmp_path: Path) -> No
 async def test_a_capability_that_was_on_stays_on(tmp_path: Path) -> None:
     """Turned on it is applied; turned off again it is kept, and the status says whose wish that is not."""
     folder = release(tmp_path, console={CAPABILITY: "Console"})
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         await world.patch_spec({"capabilities": {"baselineCapabilitySet": "None"}})
         async with running(make(applies=True, payload=folder)):
             found = await world.until(completed("5.0.0"))
@@ -155,7 +155,7 @@ async def test_what_is_overridden_is_left_alone(tmp_path: Path) -> None:
     folder = release(tmp_path, other={})
     override = {"kind": "ConfigMap", "group": "", "namespace": NAMESPACE, "name": "everybody", "unmanaged": True}
     async with (
-        cluster(tmp_path / "world") as (world, make),
+        cluster(tmp_path / "world", times=5) as (world, make),
         running(make(applies=True, payload=folder)),
     ):
         await world.until(completed("5.0.0"))
@@ -198,7 +198,7 @@ async def test_a_definition_is_applied_for_its_major_versions(tmp_path: Path, ma
     }
     folder = write_release(tmp_path / "release", "5.0.0", files)
     async with (
-        cluster(tmp_path / "world") as (world, make),
+        cluster(tmp_path / "world", times=5) as (world, make),
         running(make(applies=True, payload=folder)),
     ):
         await world.until(completed("5.0.0"))
@@ -217,7 +217,7 @@ async def test_an_update_to_another_major_version(tmp_path: Path) -> None:
         ]
         return {"release-manifests/0000_20_a_01_x.yaml": [namespace(), *made, config_map("everybody", {"a": version})]}
 
-    async with cluster(tmp_path / "world") as (world, make):
+    async with cluster(tmp_path / "world", times=5) as (world, make):
         folder = write_release(tmp_path / "world" / "payload", "5.0.0", files("5.0.0"))
         sources = Folders({NEXT: write_release(tmp_path / "target", "6.0.0", files("6.0.0"))})
         async with running(make(applies=True, payload=folder, payloads=sources)):

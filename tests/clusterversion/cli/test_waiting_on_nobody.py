@@ -22,12 +22,12 @@ WHY = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selec
 UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": WHY}
 
 
-class Hurried(ManualClock):
-    """A clock on which every reading takes a second."""
+class Slow(ManualClock):
+    """A clock on which every reading takes five seconds: each is behind a wait of the server's clock."""
 
     def monotonic(self) -> float:
         """See `Clock.monotonic`."""
-        self.jump(1)
+        self.jump(5)
         return super().monotonic()
 
 
@@ -53,7 +53,7 @@ def test_it_says_so(
         status = {**made.get("status", {}), "phase": "Pending", "conditions": conditions}
         server.client.send(calls.replace(PODS, {**made, "status": status}, subresource="status"))
     asked = clusters.read(server.client)
-    clock = Hurried()
+    clock = Slow()
     with pytest.raises(CommandError, match="timed out waiting"):
         wait.wait(server.client, asked, Request(flags=Flags()), timeout_s=20.0, namespace=namespace, clock=clock)
     lines = capfd.readouterr().out.splitlines()

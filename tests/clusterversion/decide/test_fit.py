@@ -10,10 +10,10 @@ from random import Random
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace as with_fields
 from tests.clusterversion.decide import hostile
 from tests.clusterversion.decide.world import World, image, risk
+from tests.documents import document
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
@@ -46,8 +46,7 @@ MAX_OBJECT = 1_200_000
 def definition() -> dict[str, Any]:
     """ClusterVersion's definition, as the releases carry it whose gates are open."""
     (path,) = (path for path in crds.files() if path.name.endswith("clusterversions-CustomNoUpgrade.crd.yaml"))
-    found: dict[str, Any] = yaml.safe_load(path.read_text())
-    return found
+    return document(path)
 
 
 @cache

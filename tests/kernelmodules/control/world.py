@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.documents import document
 from tests.kubekit.oci.registries import writing
 
 from kubekit.api.core_v1 import ConfigMap, Namespace
@@ -180,7 +180,7 @@ async def world(tmp_path: Path) -> AsyncGenerator[World, None]:
         async with Client(loaded) as client:
             made = World(client, loaded, server.kubeconfig)
             for file in sorted(DEPLOYED.glob("*.crd.yaml")):
-                await made.create(CRDS, yaml.safe_load(file.read_text()))
+                await made.create(CRDS, document(file))
             await made.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "drivers"}})
             yield made
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 from tests.cli.commands import Ran
 from tests.cli.rights import LOOKER, let_looker_read
+from tests.documents import document
 from tests.release.cli.typed import ANNOTATIONS, JSON, config_map, plain, release, run
 from tests.servers import CRD, CRDS, Server, eventually, serve
 
@@ -49,7 +49,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with contextmanager(serve)(tmp_path_factory.mktemp("there"), "CustomNoUpgrade") as server:
         kinds = ("00_cluster-version-operator_01_clusteroperators", "10_config-operator_01_proxies")
         for name in (f"0000_{kind}" for kind in (*kinds, "10_config-operator_01_infrastructures")):
-            server.client.send(calls.create(CRD, yaml.safe_load((CRDS / f"{name}.crd.yaml").read_text())))
+            server.client.send(calls.create(CRD, document(CRDS / f"{name}.crd.yaml")))
         for resource in (OPERATORS, PROXIES, INFRASTRUCTURES):
             eventually(lambda resource=resource: _served(server, resource), f"{resource.kind} is served")
         image = {"version": "5.0.0", "image": "registry.invalid/release@sha256:" + "50" * 32}

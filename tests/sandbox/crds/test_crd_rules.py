@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from tests.documents import document, documents
 
 from kubesandbox.apiserver.schema import Schema, compile_crd
 from runup.sandbox import crds
@@ -27,7 +27,7 @@ NOT_CHECKED = (
 
 
 def _load(file: Path) -> tuple[JSON, Schema]:
-    crd = yaml.safe_load(file.read_text())
+    crd = document(file)
     errors, schemas = compile_crd(crd)
     assert errors == []
     return crd, schemas[crd["spec"]["versions"][0]["name"]]
@@ -247,8 +247,8 @@ def test_generated_files_are_current() -> None:
 def _objects() -> list[tuple[str, JSON]]:
     found = []
     for file in sorted([*CORPUS.glob("oc-status/*.yaml"), *CORPUS.glob("oc-recommend/*.yaml")]):
-        for document in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader):
-            for obj in document.get("items", [document]):
+        for listed in documents(file):
+            for obj in listed.get("items", [listed]):
                 found += [(file.name, obj)] if obj["kind"] in BY_KIND else []
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.cli.commands import Run
+from tests.documents import document
 from tests.servers import CRD, Server, api_server, eventually
 
 from kubekit.api import codec
@@ -79,7 +80,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         SyncClient(config.load(str(kubeconfig))) as client,
     ):
         for file in crds.of_release(generally_available=True):
-            client.send(calls.create(CRD, yaml.safe_load(file.read_text())))
+            client.send(calls.create(CRD, document(file)))
         for part, kind in PARTS.items():
             eventually(lambda kind=kind: is_served(client, kind), f"{kind.__name__} is served")
             for obj in objects_in(CORPUS / f"{CASE}-{part}.yaml"):

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rows import programs
+from tests.documents import documents
 
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.scheme import Resource, resource_of
@@ -121,7 +121,7 @@ async def world(tmp_path: Path, server: str = "sandbox") -> AsyncGenerator[World
         loaded = config.load(str(kubeconfig))
         async with Client(loaded) as client:
             for file in crds.of_release(generally_available=True):
-                for body in yaml.safe_load_all(file.read_text()):
+                for body in documents(file):
                     await client.send(calls.create(CRDS, body))
             yield World(client, loaded, kubeconfig)
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.documents import document
 from tests.updatestatus.decide import builders as b
 from tests.updatestatus.decide.test_waits import awaiting, busy, draining
 
@@ -32,7 +32,7 @@ from runup.updatestatus.decide.snapshot import Alert, Snapshot, Unreadable, in_r
 def schema() -> Any:
     """UpdateStatus' definition as the API server has it."""
     file = next(file for file in crds.files() if "updatestatuses" in file.name)
-    errors, schemas = compile_crd(yaml.safe_load(file.read_text()))
+    errors, schemas = compile_crd(document(file))
     assert errors == []
     return schemas["v1alpha1"]
 

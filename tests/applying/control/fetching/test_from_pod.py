@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.clocks import Hurried
 from tests.operator.operator_world import NAMESPACE, cluster
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
-from kubekit.kube.clock import SystemClock
 from runup.api.config_v1 import Release
 from runup.applying.control.fetching.pod import JOBS, PODS, FromPod
 from runup.applying.control.payloads import NotLoaded
@@ -79,9 +79,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 def source(node: Node, within_s: float = 90.0) -> FromPod:
     """What is tried."""
-    return FromPod(
-        node.client, SystemClock(), namespace=NAMESPACE, node="node-1", folder=node.folder, within_s=within_s
-    )
+    return FromPod(node.client, Hurried(5), namespace=NAMESPACE, node="node-1", folder=node.folder, within_s=within_s)
 
 
 @asynccontextmanager

@@ -68,7 +68,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     """The operator at work, its own release applied."""
     layout = tmp_path / "layout"
     Layout.create(layout)
-    async with cluster(tmp_path) as (world, manager):
+    async with cluster(tmp_path, times=5) as (world, manager):
         await world.client.send(
             calls.apply(NAMESPACES, {"metadata": {"name": "openshift-config-managed"}}, field_manager="test")
         )

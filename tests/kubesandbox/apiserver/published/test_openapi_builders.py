@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qsl
 
 import orjson
-import yaml
+from tests.documents import document
 
 from kubekit.kube.clock import ManualClock
 from kubesandbox.apiserver.http.messages import Request, Response
@@ -14,9 +14,7 @@ from kubesandbox.apiserver.published import openapi
 from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
 from runup.sandbox import crds
 
-CRD = yaml.safe_load(
-    next(f for f in crds.of_release(generally_available=True) if "clusterversions" in f.name).read_text()
-)
+CRD = document(next(f for f in crds.of_release(generally_available=True) if "clusterversions" in f.name))
 CLUSTER_VERSION = Kind("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False, crd=CRD)
 
 

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+from tests.clocks import Leaping
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
@@ -110,9 +111,12 @@ async def test_an_unready_pod_goes_while_the_rest_is_healthy(client: Client) -> 
 
 
 async def test_a_budget_that_nobody_looked_at_yet(client: Client) -> None:
-    """It is asked again in ten seconds."""
+    """It is asked again in ten seconds, each time that the client does as it is told."""
     await guarded_pod(client, {}, allowed=1, observed=0)
-    refused = await evicted(client)
+    clock = Leaping()
+    async with Client(client.config, clock=clock) as patient:
+        refused = await evicted(patient)
+    assert {*clock.slept} == {10}
     assert isinstance(refused, TooManyRequests)
     assert refused.retry_after_s == 10
     (cause,) = refused.status.details.causes
