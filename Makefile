@@ -3,7 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test e2e check docs format bench mutants lock clean
+# What is compiled once is not compiled again: pytest rewrites five hundred files, each worker anew where it may not.
+unexport PYTHONDONTWRITEBYTECODE
+# Two workers; what fails is run once more, alone, at the end (tests/unstable.py).
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --rerun-alone
+
+.PHONY: help demo test test-all slow e2e check docs format bench mutants lock clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -21,10 +26,17 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
 demo: $(VENV)/.runtime ## a 5.0.0 cluster is checked by release 5.2.0, with no cluster at all
 	@$(BIN)/python -m runup demo
 
-test: $(VENV)/.dev ## every test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+test: $(VENV)/.dev ## the tests that take milliseconds, some seconds at most: before each commit
+	$(PYTEST) -m "not slow"
 
-e2e: $(VENV)/.dev ## the API contract on a real kube-apiserver and etcd, built once (needs Go)
+# In this order also where make may do two things at once: each takes both cores.
+test-all: test ## those and the slow ones: everything that needs no real server
+	@$(MAKE) --no-print-directory slow
+
+slow: $(VENV)/.dev
+	$(PYTEST) -m slow
+
+e2e: $(VENV)/.dev ## the API contract and the journeys on a real kube-apiserver and etcd, built once (needs Go)
 	@$(BIN)/python -m tests.controlplane
 
 check: $(VENV)/.dev ## format, lint, types, imports, docs

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -19,6 +21,8 @@ settings.register_profile("runup", deadline=None)
 settings.load_profile("runup")
 
 
+# What takes longer in `make test` is named at its end.
+LONG_S = 10.0
 # Whole folders of tests each of which starts sandboxes, a browser or dozens of commands.
 SLOW = tuple(Path(__file__).parent / name for name in ("browser", "journeys", "transcripts"))
 
@@ -52,3 +56,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """No failure: whoever wrote it decides whether it is marked `slow` or made quicker."""
+    if "not slow" not in config.option.markexpr:
+        return
+    took: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                took[report.nodeid] += report.duration
+    for nodeid, seconds in took.most_common():
+        if seconds > LONG_S:
+            terminalreporter.write_line(f"not marked slow, and took {seconds:.0f} s: {nodeid}")

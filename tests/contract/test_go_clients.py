@@ -15,6 +15,8 @@ from tests.contract.api import Api
 from tests.controlplane.build import Unavailable
 from tests.goclient import build
 
+pytestmark = pytest.mark.slow
+
 CASES = (
     "typed",
     "deletes",

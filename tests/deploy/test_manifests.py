@@ -134,6 +134,7 @@ def test_nobody_is_bound_to_more_than_these_roles() -> None:
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.slow
 def test_monitoring_finds_and_reads_the_metrics(name: str) -> None:
     """From the monitor to the service, its pods, their port and certificate, and through the network policy."""
     monitor, service = (named(kind, name) for kind in ("ServiceMonitor", "Service"))

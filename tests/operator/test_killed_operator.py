@@ -15,6 +15,8 @@ from tests.operator.operator_world import NAMESPACE, OWN, Cluster, cluster
 
 from kubekit.api.conditions import find
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = "import sys; from runup.operator.main import main; sys.exit(main())"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.clocks import Hurried
 from tests.operator import operator_world
 from tests.operator.operator_world import cluster, running
@@ -13,6 +14,8 @@ from tests.servers import eventually
 
 from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate
+
+pytestmark = pytest.mark.slow
 
 # A minute takes four seconds.
 FASTER = 15

@@ -165,6 +165,7 @@ async def test_answers_that_nobody_can_read_are_answers() -> None:
 
 
 @needed
+@pytest.mark.slow
 def test_a_real_one(tmp_path: Path) -> None:
     """A query that is 1, 0, absent and no PromQL at all."""
     queries = ['max(up{job="test"})', "0 * group(some)", "absent_series", "max(", "group(some) or 0 * group(some)"]

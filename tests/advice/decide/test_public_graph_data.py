@@ -28,6 +28,7 @@ def _key(version: str) -> tuple[int, int]:
 
 
 @pytest.mark.skipif(not CORPUS.exists(), reason="the corpus of graph data is not beside this checkout")
+@pytest.mark.slow
 def test_the_public_data_against_an_independent_count() -> None:
     """Releases, updates, updates with risks and risks of every channel."""
     listed, blocks = _files("channels"), _files("blocked-edges")

@@ -113,6 +113,7 @@ def _test_of(number: int, query: str) -> dict[str, Any]:
 
 @tool_needed
 @pytest.mark.skipif(not CORPUS.exists(), reason="the corpus of graph data is not beside this checkout")
+@pytest.mark.slow
 def test_each_is_parsed_and_can_be_nought_one_and_absent(tmp_path: Path) -> None:
     """Nothing is expected of any set of series, so that the tool prints what each came to."""
     queries = _queries()

@@ -10,6 +10,8 @@ from bench.release_payload import FIRST, SECOND
 
 from runup.release.decide.payload import load_payload
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("applying-bench")]
+
 Identity = tuple[str, str, str, str]
 
 

@@ -6,6 +6,7 @@ import asyncio
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 from prometheus_client import generate_latest
 from tests.applying.control.applied_world import eventually
@@ -167,6 +168,7 @@ async def test_a_bad_report_keeps_the_last_good_result(tmp_path: Path) -> None:
         assert {"PoolPaused", "PreflightIncomplete"} <= names
 
 
+@pytest.mark.slow
 async def test_what_is_under_way_ends_with_it(tmp_path: Path) -> None:
     """A graph, alerts, a release's version and its manifests, asked of who never answers: nobody waits for them."""
     async with cluster(tmp_path) as (world, manager), scripted_api() as slow:

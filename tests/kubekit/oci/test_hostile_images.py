@@ -10,6 +10,8 @@ import sys
 import pytest
 from bench.hostile_images import HARMLESS, IMAGES
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hostile-images")]
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str | int]]:

@@ -18,6 +18,8 @@ from tests.kubesandbox.node.conftest import World, condition, container, ended, 
 from kubekit.kube.clock import SystemClock
 from kubesandbox.node.runners import NAMES
 
+pytestmark = pytest.mark.slow
+
 JSON = dict[str, Any]
 
 

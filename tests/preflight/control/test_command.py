@@ -67,6 +67,7 @@ async def test_refusals(args: list[str], error: str) -> None:
     assert await finished(*args) == (1, "", error)
 
 
+@pytest.mark.slow
 async def test_once_prints_a_report(kubeconfig: Path, tmp_path: Path) -> None:
     """`--once` on a laptop: one report on stdout, the log on stderr, exit code 0."""
     (tmp_path / "preflight-checks").mkdir()
@@ -80,6 +81,7 @@ async def test_once_prints_a_report(kubeconfig: Path, tmp_path: Path) -> None:
     assert all(json.loads(line)["event"] for line in err.splitlines())
 
 
+@pytest.mark.slow
 async def test_as_the_managing_operator_runs_it(kubeconfig: Path, tmp_path: Path) -> None:
     """Settings come from the environment; SIGTERM ends the process with 0 and leaves a whole report."""
     path = tmp_path / "preflight" / "p7" / "report.json"
@@ -115,6 +117,7 @@ async def test_as_the_managing_operator_runs_it(kubeconfig: Path, tmp_path: Path
     ],
     ids=["a target that is no version", "no target", "a source that is no version", "a cluster without ClusterVersion"],
 )
+@pytest.mark.slow
 async def test_versions_that_are_none(kubeconfig: Path, tmp_path: Path, args: list[str], error: str) -> None:
     """Exit code 1, the version and the option are named, and the report says so too."""
     report = tmp_path / "report.json"

@@ -62,6 +62,7 @@ def verdict(report: Report) -> tuple[str, str]:
         ),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 async def test_prometheus_decides(
     config: ClusterConfig, tmp_path: Path, value: float | None, expected: tuple[str, str]
 ) -> None:

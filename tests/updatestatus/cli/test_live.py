@@ -484,7 +484,8 @@ def must_gather(folder: Path) -> Path:
             if part == "mc":
                 obj["spec"] = {"config": {"files": ["x" * 70_000]}}
             ordered = {key: obj[key] for key in ("apiVersion", "kind", "metadata", "spec", "status") if key in obj}
-            (where / f"{obj['metadata']['name']}.yaml").write_text(yaml.safe_dump(ordered, sort_keys=False))
+            text = yaml.dump(ordered, Dumper=yaml.CSafeDumper, sort_keys=False)
+            (where / f"{obj['metadata']['name']}.yaml").write_text(text)
     (scoped / "core" / "secrets.yaml").write_text("not: [read")
     operator = folder / "must-gather.local.1" / "image" / "namespaces" / "openshift-machine-config-operator"
     (scoped / "core" / "namespaces").mkdir()

@@ -137,7 +137,8 @@ def _away(_: Asked) -> Answer | None:
     ("rule", "said"),
     [
         pytest.param(_lies, "the registry sent another manifest, of digest sha256:44136fa3", id="a wrong digest"),
-        pytest.param(_away, "503", id="a registry that is away"),
+        # The registry is asked again, by the machine's clock.
+        pytest.param(_away, "503", id="a registry that is away", marks=pytest.mark.slow),
     ],
 )
 async def test_a_registry_that_gives_nothing_disturbs_nothing(
