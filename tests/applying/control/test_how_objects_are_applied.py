@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -266,15 +267,22 @@ async def test_what_a_release_removes_is_removed_once(tmp_path: Path) -> None:
             await world.until(completed("5.0.0"))
         holds = {"metadata": {"finalizers": ["example.org/held"]}}
         await world.client.send(calls.merge_patch(CONFIG_MAPS, "a", holds, NAMESPACE))
+        before = asyncio.all_tasks()
         async with running(make(applies=True, payload=new, release_image=OTHER)):
             await world.until(completed("5.0.3"))
-            held = await world.condition("Upgradeable", "False", "ResourceDeletionInProgress")
-            assert f"resources=ConfigMap {NAMESPACE}/a" in message(held, "Upgradeable")
+            held = f"resources=ConfigMap {NAMESPACE}/a"
+            # For a moment the operator may be on its way out, too.
+            found = await world.until(lambda found: message(found, "Upgradeable").endswith(held))
+            assert state(found, "Upgradeable") == ("False", "ResourceDeletionInProgress")
             free = {"metadata": {"finalizers": None}}
             await world.client.send(calls.merge_patch(CONFIG_MAPS, "a", free, NAMESPACE))
             await world.until(lambda found: state(found, "Upgradeable") == ("", ""))
             assert await there(world, CONFIG_MAPS, "a", NAMESPACE) is None
             assert await there(world, OPERATORS, "b") is None
+        await asyncio.sleep(0)
+        # Of the operator; the server's connections end when their clients' do.
+        left = [task.get_coro() for task in asyncio.all_tasks() - before]
+        assert [each.__qualname__ for each in left if not each.__qualname__.startswith("RequestHandler")] == []
 
 
 async def test_a_workload_that_cannot_roll_out_is_told(tmp_path: Path) -> None:

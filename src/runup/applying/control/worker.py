@@ -268,11 +268,12 @@ class Worker:
             if self._next != self.progress:
                 self.progress = self._next
                 self._wake()
-            quiet = asyncio.ensure_future(self._clock.sleep(QUIET_S))
-            urgent = asyncio.ensure_future(self._urgent.wait())
-            await asyncio.wait((quiet, urgent), return_when=asyncio.FIRST_COMPLETED)
-            quiet.cancel()
-            urgent.cancel()
+            waits = [asyncio.ensure_future(self._clock.sleep(QUIET_S)), asyncio.ensure_future(self._urgent.wait())]
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in waits:
+                    each.cancel()
             self._urgent.clear()
 
 
