@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import tempfile
 import time
@@ -17,12 +18,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.mutants_copy import Copy
+from bench.mutants_copy import MARKED, Copy
 from bench.mutants_forks import Forks
 from bench.mutants_lines import Lines, lines_of
-from bench.mutants_made import Mutant, sample
+from bench.mutants_made import ROOMS, Mutant, sample
 
-ROOMS = ("domain", "controllers", "oci", "kube", "cli")
+# What `make test` runs.
+FAST = "not slow and not e2e"
 OUTCOMES = ("killed", "survived", "out of time")
 
 
@@ -51,9 +53,14 @@ class Trial:
 def main(arguments: list[str]) -> int:
     """See the module."""
     options = _parser().parse_args(arguments)
+    if unknown := sorted(set(options.rooms) - {*ROOMS}):
+        print(f"error: no room {', '.join(unknown)}; there are {', '.join(ROOMS)}", file=sys.stderr)
+        return 1
+    if options.fast:
+        os.environ[MARKED] = FAST
     modules: dict[str, Counter[str]] = defaultdict(Counter)
     survivors = []
-    with _trial(slow=not options.fast) as (trial, copy):
+    with _trial(slow=not options.once) as (trial, copy):
         for mutant, outcome in _tried(trial, sample(options.rooms, options.seed, options.count), options.minutes * 60):
             change = mutant.told()
             modules[change["file"]][outcome] += 1
@@ -75,7 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=0, help="begin no further mutant after so long; 0 for no end")
-    parser.add_argument("--fast", action="store_true", help="no second try: more survive than truly do")
+    parser.add_argument("--fast", action="store_true", help="no test but those of `make test`")
+    parser.add_argument("--once", action="store_true", help="no second try: more survive than truly do")
     return parser
 
 

@@ -13,13 +13,23 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from bench.mutants_made import ROOT, Mutant, text_of
+from bench.mutants_made import ROOT, SOURCES, Mutant, room_of, text_of
 
 LEFT_OUT = (".venv", ".git", ".hypothesis", "build", ".*_cache")
 BESIDE = ROOT.parent / "shared"
 # Of all tests of a mutant. A single one that has no end is ended before, and has failed.
 SLOWEST_S = 900
 OUT_OF_TIME = 99
+# Of pytest, where marks leave none of the files' tests.
+NO_TEST = 5
+FAR = ("browser", "controlplane", "goclient", "journeys", "transcripts")
+# The environment variable that says which tests count, by their marks.
+MARKED = "MUTANTS_MARKED"
+
+
+def marked() -> str:
+    """The expression for `-m`."""
+    return os.environ.get(MARKED, "not e2e")
 
 
 def nearest_tests(path: Path) -> list[str]:
@@ -28,9 +38,9 @@ def nearest_tests(path: Path) -> list[str]:
     Where nobody names it, whoever names what imports it. Kept texts are as near to all of a package that they name.
     Journeys and the real server are too far.
     """
-    inside, dotted = path.relative_to(ROOT / "src/runup"), dotted_name(path)
-    near = ("domain", "controllers", "oci", "kube", "cli", "lang", "api", "golden")
-    files = sorted(file for folder in near for file in (ROOT / "tests" / folder).rglob("test_*.py"))
+    inside, dotted = Path(room_of(path), *path.relative_to(SOURCES).parts[2:]), dotted_name(path)
+    every = (file for file in (ROOT / "tests").rglob("test_*.py"))
+    files = sorted(file for file in every if file.relative_to(ROOT / "tests").parts[0] not in FAR)
     names = {dotted}
     while not (naming := [file for file in files if names & imported(file)]):
         above = {dotted_name(each) for each in _sources() if names & imported(each)} - names
@@ -46,7 +56,7 @@ def nearest_tests(path: Path) -> list[str]:
 
 @cache
 def _sources() -> tuple[Path, ...]:
-    return tuple(sorted((ROOT / "src/runup").rglob("*.py")))
+    return tuple(sorted(SOURCES.rglob("*.py")))
 
 
 def dotted_name(path: Path) -> str:
@@ -107,8 +117,8 @@ class Copy:
             with self.changed(mutant):
                 code, said = self._run(["-x", *(f"--deselect={test}" for test in self.failing), *tests])
             failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
-            if code in (0, OUT_OF_TIME):
-                return "out of time" if code else "survived"
+            if code in (0, NO_TEST, OUT_OF_TIME):
+                return "out of time" if code == OUT_OF_TIME else "survived"
             # Without a name it was no single test: the module cannot be imported, or a test had no end.
             if failed is None or "::" not in failed[1] or self._run([failed[1]])[0] == 0:
                 return "killed"
@@ -116,7 +126,7 @@ class Copy:
 
     def _run(self, arguments: Iterable[str]) -> tuple[int, str]:
         """Exit code and output of pytest."""
-        options = ["-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-m", "not e2e", "--timeout=180"]
+        options = ["-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-m", marked(), "--timeout=180"]
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *arguments],
             cwd=self.folder,

@@ -15,11 +15,12 @@ import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from bench.mutants_copy import Copy, dotted_name, imported
-from bench.mutants_made import ROOT, Mutant
+from bench.mutants_copy import Copy, dotted_name, imported, marked
+from bench.mutants_made import ROOT, Mutant, folder_of
 
 CACHE = Path("~/.cache/runup/mutants").expanduser()
-TESTS = {"domain": ("tests/domain", "tests/golden"), "cli": ("tests/cli", "tests/golden")}
+# Beside the folder of the same name.
+TESTS = dict.fromkeys(("checks", "cli", "preflight", "updatestatus"), ("tests/golden",))
 # Of tests for one mutant, by what they took: what is left then are a line's slowest tests.
 BOUND_S = 40.0
 LEAST_S = 20.0
@@ -115,12 +116,12 @@ def _spans(node: ast.stmt, line: int) -> bool:
 
 def tests_of(room: str) -> tuple[str, ...]:
     """The folders with the tests of a room."""
-    return TESTS.get(room, (f"tests/{room}",))
+    return (f"tests/{room}", *TESTS.get(room, ()))
 
 
 def lines_of(room: str, copy: Copy) -> Lines:
     """The room's map: as it was kept, with what has changed since made anew in the copy."""
-    kept = CACHE / f"{room}.json"
+    kept = CACHE / ("fast" if "slow" in marked() else "all") / f"{room}.json"
     lines = Lines(**json.loads(kept.read_text())) if kept.is_file() else Lines()
     digests = digests_of(room)
     if stale := lines.stale(digests):
@@ -136,7 +137,7 @@ def lines_of(room: str, copy: Copy) -> Lines:
 
 def digests_of(room: str) -> dict[str, str]:
     """Of each module of the room by itself, of each test file with what it shares its folder with."""
-    found = {path: _digest([path]) for path in (ROOT / "src/runup" / room).rglob("*.py")}
+    found = {path: _digest([path]) for path in folder_of(room).rglob("*.py")}
     for path in (path for folder in tests_of(room) for path in (ROOT / folder).rglob("test_*.py")):
         beside = [each for each in path.parent.iterdir() if each.is_file() and not each.name.startswith("test_")]
         found[path] = _digest([path, *sorted(beside)])
@@ -157,14 +158,14 @@ def _made(room: str, copy: Copy, files: list[str]) -> Lines:
         "-p",
         "bench.mutants_recorder",
         "-m",
-        "not e2e",
+        marked(),
         "--timeout=900",
     ]
     to = copy.folder.parent / "lines.json"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *files],
         cwd=copy.folder,
-        env=copy.environment() | {"MUTANTS_ROOM": room, "MUTANTS_LINES": str(to)},
+        env=copy.environment() | {"MUTANTS_ROOM": str(folder_of(room).relative_to(ROOT)), "MUTANTS_LINES": str(to)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

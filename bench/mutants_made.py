@@ -19,6 +19,26 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Operator
 
 ROOT = Path(__file__).parent.parent
+SOURCES = ROOT / "src"
+OUR_OWN, BESIDE_IT = "runup", ("kubekit", "kubesandbox")
+# A feature is a room; of the other packages each folder is.
+ROOMS = tuple(
+    (f"{package}/" if package != OUR_OWN else "") + folder.name
+    for package in (OUR_OWN, *BESIDE_IT)
+    for folder in sorted((SOURCES / package).iterdir())
+    if folder.is_dir() and any(folder.rglob("*.py"))
+)
+
+
+def folder_of(room: str) -> Path:
+    """Where the code of a room is."""
+    return SOURCES / room if room.startswith(BESIDE_IT) else SOURCES / OUR_OWN / room
+
+
+def room_of(path: Path) -> str:
+    """The room of a module."""
+    package, folder = path.relative_to(SOURCES).parts[:2]
+    return folder if package == OUR_OWN else f"{package}/{folder}"
 
 
 class DropStatement(Operator):
@@ -71,7 +91,7 @@ class Mutant:
     @property
     def room(self) -> str:
         """Its room."""
-        return self.path.relative_to(ROOT / "src/runup").parts[0]
+        return room_of(self.path)
 
     def code(self) -> str:
         """The whole module, changed."""
@@ -149,7 +169,7 @@ def _assignments(body: Iterable[ast.stmt]) -> list[ast.stmt]:
 def sample(rooms: Iterable[str], seed: int, count: int) -> list[Mutant]:
     """`count` mutants: every line of the rooms that can be changed is as likely as any other."""
     chance = random.Random(seed)
-    paths = sorted(path for room in rooms for path in (ROOT / "src/runup" / room).rglob("*.py"))
+    paths = sorted(path for room in rooms for path in folder_of(room).rglob("*.py"))
     weights = [path.stat().st_size for path in paths]
     found: dict[tuple[Path, int], Mutant] = {}
     while len(found) < count:

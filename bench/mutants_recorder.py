@@ -1,6 +1,6 @@
 """The pytest plugin (`-p bench.mutants_recorder`) that writes which test runs which line of a room, and for how long.
 
-MUTANTS_ROOM tells it the room, MUTANTS_LINES the file to write.
+MUTANTS_ROOM tells it the folder of the room, MUTANTS_LINES the file to write.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Recorder:
     """A context of coverage.py a test."""
 
     def __init__(self, room: str, to: Path) -> None:
-        self._to = to
+        self._room, self._to = room, to
         self._took: dict[str, float] = {}
         self._failing: set[str] = set()
-        self._coverage = coverage.Coverage(data_file=None, config_file=False, include=[f"*/src/runup/{room}/*"])
+        self._coverage = coverage.Coverage(data_file=None, config_file=False, include=[f"*/{room}/*"])
         self._coverage.start()
         self._coverage.switch_context(NOWHERE)
 
@@ -59,7 +59,7 @@ class Recorder:
             lines: dict[int, list[int]] = defaultdict(list)
             for line, contexts in data.contexts_by_lineno(file).items():
                 lines[line] += [place[test] for test in contexts if test in place]
-            yield file[file.index("src/runup/") :], lines
+            yield file[file.index(f"{self._room}/") :], lines
 
 
 def pytest_configure(config: pytest.Config) -> None:

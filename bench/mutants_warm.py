@@ -25,7 +25,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from bench.mutants_copy import OUT_OF_TIME
+from bench.mutants_copy import OUT_OF_TIME, marked
 
 # What takes long to import, and is nobody's mutant.
 OTHERS = (
@@ -42,7 +42,7 @@ OTHERS = (
     ),
     *("pytest_timeout", "rich.console", "semver", "structlog", "unittest.mock", "yaml", "zstandard"),
 )
-OPTIONS = ("-q", "-x", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not e2e")
+OPTIONS = ("-q", "-x", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", marked())
 MEMORY_BYTES = 8 << 30
 SLOWEST_S = 150.0
 # The child's exit code where a change is of another sort than a function's code.
