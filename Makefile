@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 
 # What is compiled once is not compiled again: pytest rewrites five hundred files, each worker anew where it may not.
 unexport PYTHONDONTWRITEBYTECODE
-# Two workers; what fails is run once more, alone, at the end (tests/unstable.py).
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --rerun-alone
+# What fails is run once more, alone, at the end (tests/unstable.py). The slow ones wait more than they compute.
+PYTEST := $(BIN)/python -m pytest --dist loadgroup --rerun-alone
 
 .PHONY: help demo test test-all slow e2e check docs format bench mutants lock clean
 help: ## list the targets
@@ -27,14 +27,14 @@ demo: $(VENV)/.runtime ## a 5.0.0 cluster is checked by release 5.2.0, with no c
 	@$(BIN)/python -m runup demo
 
 test: $(VENV)/.dev ## the tests that take milliseconds, some seconds at most: before each commit
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -n 2 -m "not slow"
 
 # In this order also where make may do two things at once: each takes both cores.
 test-all: test ## those and the slow ones: everything that needs no real server
 	@$(MAKE) --no-print-directory slow
 
 slow: $(VENV)/.dev
-	$(PYTEST) -m slow
+	$(PYTEST) -n 3 -m slow
 
 e2e: $(VENV)/.dev ## the API contract and the journeys on a real kube-apiserver and etcd, built once (needs Go)
 	@$(BIN)/python -m tests.controlplane
