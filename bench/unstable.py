@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,9 +45,10 @@ def main(arguments: list[str]) -> int:
     """See the module."""
     options = _parser().parse_args(arguments)
     runs = []
-    with busy(options.load):
-        for number in range(1, options.times + 1):
-            runs.append(once(options.tests))
+    with busy(options.load), ThreadPoolExecutor(options.at_once) as pool:
+        coming = [pool.submit(once, options.tests) for _ in range(options.times)]
+        for number, done in enumerate(coming, 1):
+            runs.append(done.result())
             said = "passed" if runs[-1].code == 0 else runs[-1].first_line
             print(f"{number}/{options.times} {runs[-1].seconds:.1f} s: {said}", file=sys.stderr, flush=True)
     print(json.dumps(result(options.tests, options.load, runs), indent=2))
@@ -58,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("tests", nargs="+", metavar="TEST", help="as pytest names it: a file, a test, a case")
     parser.add_argument("--times", type=int, default=50)
     parser.add_argument("--load", type=int, default=8, help="busy processes beside it")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs side by side: the sooner it is over")
     return parser
 
 
