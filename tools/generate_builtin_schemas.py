@@ -5,7 +5,7 @@ usage: tools/generate_builtin_schemas.py
 Two sources at one VERSION, both by the Go module proxy (`go` must be installed): the OpenAPI v3 documents inside
 k8s.io/kubernetes say types, required fields, list types, merge keys and defaults; the structs of k8s.io/api,
 apimachinery, apiextensions-apiserver and kube-aggregator say what Go writes for a field that was not given. Only facts
-are taken, no descriptions. `schema/builtin_table.py` explains the result, which is checked in.
+are taken, no descriptions. `kubesandbox/apiserver/schema/builtin_table.py` explains the result, which is checked in.
 """
 
 from __future__ import annotations
