@@ -39,12 +39,13 @@ slow: $(VENV)/.dev
 e2e: $(VENV)/.dev ## the API contract and the journeys on a real kube-apiserver and etcd, built once (needs Go)
 	@$(BIN)/python -m tests.controlplane
 
-check: $(VENV)/.dev ## format, lint, types, imports, docs
+check: $(VENV)/.dev ## format, lint, types, imports, docs, citations
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/check_citations.py
 	$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs
 
 docs: $(VENV)/.dev ## the documentation as a site, in build/docs

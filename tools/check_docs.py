@@ -25,6 +25,9 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 FRAGMENT = re.compile(r"[a-z0-9][a-z0-9-]*\.(added|changed|fixed|removed)\.md")
 RECORD = re.compile(r"(\d{4})-[a-z0-9-]+\.md")
+STATUS = re.compile(
+    r"\nStatus: (?:accepted|replaced by \[\d{4}\]\(\d{4}-[a-z0-9-]+\.md\))(?:; .+)?\n(?:Date: [\d-]+\n)?\n"
+)
 # Paths of one machine, and hosts of package indexes: neither means anything to a reader elsewhere.
 PRIVATE = re.compile(
     r"(?<![\w.])/(?:root|home/\w+|work)/[\w.]"
@@ -98,7 +101,7 @@ def unlisted_pages() -> Iterator[str]:
 
 
 def records() -> Iterator[str]:
-    """Decision records are named NNNN-title.md, no number twice, and the heading has the number."""
+    """Decision records are named NNNN-title.md, no number twice; number, title and status stand at the head of each."""
     paths = files("docs/decisions/*.md")
     numbers = Counter(path.name[:4] for path in paths)
     for path in paths:
@@ -108,8 +111,16 @@ def records() -> Iterator[str]:
             continue
         if numbers[match[1]] > 1:
             yield f"{_name(path)}: the number {match[1]} is taken twice"
-        if not path.read_text().startswith(f"# {int(match[1])}. "):
+        title, _, rest = path.read_text().partition("\n")
+        if not title.startswith(f"# {int(match[1])}. "):
             yield f"{_name(path)}: the first line must be `# {int(match[1])}. Title`"
+        if not STATUS.match(rest):
+            yield f"{_name(path)}: below the title must be `Status: accepted` or `Status: replaced by [NNNN](file)`"
+        yield from (
+            f"{_name(path)}: there is no `## {wanted}`"
+            for wanted in ("Context", "Decision")
+            if f"\n## {wanted}\n" not in rest
+        )
 
 
 def links() -> Iterator[str]:
