@@ -50,7 +50,9 @@ ROOM = re.compile(r"`((?:[a-z_]+/)+[a-z_]*)`|(?<![\w./<{-])([a-z]+/(?:decide|con
 # A record may tell where something was, if it says that it is there no more.
 GONE = re.compile(r"\b(?:lay|stood|used to|no longer|any more)\b")
 MODULE = re.compile(r"\bpython3? -m ((?:\w+\.)*\w+)")
-DOTTED = re.compile(r"(?<![\w./@:-])(?:runup|kubesandbox|kubekit)(?:\.[A-Za-z_]\w*)+(?![\w/-])")
+DOTTED = re.compile(
+    r"(?<![\w./@:-])(?:runup|kubesandbox|kubekit)(?:\.(?!(?:md|py|yaml|json)\b)[A-Za-z_]\w*)+(?![\w/-]|\.\w)"
+)
 COMMAND = re.compile(r"`((?:runup|cluster-version-operator) [^`]+)`")
 TYPED = re.compile(r"^ *(?:\$ )?((?:runup|kubectl runup|oc runup) .+)$")
 # In data and recipes: remarks, and the fields that say where a row is from.
