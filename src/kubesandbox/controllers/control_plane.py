@@ -1,6 +1,6 @@
-"""The controllers of a cluster, wired: what each of them watches, and the tasks that keep them at work.
+"""Wires the controllers of a cluster: what each of them watches, and the tasks that run them.
 
-All of them are clients of an API server over HTTP. `start` gives the tasks; whoever calls it ends them.
+All of them are clients of an API server over HTTP. `start` returns the tasks; the caller ends them.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ DEFINITIONS = Resource(
 )
 # How often the garbage collector asks which kinds are served where no CustomResourceDefinition changed.
 _DISCOVERY_S = 5.0
-# How long a Job waits after its first failure; elsewhere it is 10 s, longer than anybody wants to watch a sandbox.
+# How long a Job waits after its first failure; in Kubernetes it is 10 s, which is too long for a sandbox.
 _JOB_BACKOFF_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the controllers see, shared by all of them and by the node agent."""
+    """The caches that all controllers and the node agent share."""
 
     deployments: Cache[WholeDeployment] = field(default_factory=lambda: Cache(WholeDeployment))
     sets: Cache[WholeReplicaSet] = field(default_factory=lambda: Cache(WholeReplicaSet))
@@ -55,9 +55,9 @@ class Watched:
     budgets: Cache[PodDisruptionBudget] = field(default_factory=lambda: Cache(PodDisruptionBudget))
 
     def resources(self) -> tuple[tuple[Cache[Any], Resource, str], ...]:
-        """Each cache, what fills it, and by which labels: what comes out of a dump is not the controllers' to touch.
+        """Returns each cache with its resource and label selector: controllers must not touch imported objects.
 
-        Of pods and nodes all are seen: they take room, and budgets that somebody makes count them.
+        Pods and nodes are all watched: imported ones take up resources, and new PodDisruptionBudgets count them.
         """
         return (
             (self.deployments, workloads.DEPLOYMENTS, NOT_IMPORTED),
@@ -77,7 +77,7 @@ def start(
     *,
     own_nodes: Sequence[WholeNode] = (),
 ) -> list[asyncio.Task[None]]:
-    """Start every controller; `stack` closes what they hold open, after the tasks were ended.
+    """Starts every controller; `stack` closes what they hold open, after the tasks were ended.
 
     Pods may also go to `own_nodes`, which the API does not have.
     """
@@ -100,10 +100,10 @@ def start(
 
 
 def scheduling(client: Client, watched: Watched, clock: Clock) -> list[asyncio.Task[None]]:
-    """The scheduler alone, for a cluster whose other controllers are somebody else's."""
+    """Starts the scheduler alone, for a cluster that has other controllers of its own."""
     loop = _scheduler(client, watched, clock)
-    seen = ((watched.pods, workloads.PODS), (watched.nodes, NODES))
-    following = [follow(client, cache, resource, clock) for cache, resource in seen]
+    watched_resources = ((watched.pods, workloads.PODS), (watched.nodes, NODES))
+    following = [follow(client, cache, resource, clock) for cache, resource in watched_resources]
     return [*following, asyncio.create_task(loop.run())]
 
 
@@ -113,7 +113,7 @@ def _deployments(client: Client, watched: Watched, clock: Clock) -> Loop:
     loop.watch(watched.sets, owners_of="Deployment")
 
     def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
-        """The end of an old pod, which a Recreate waits for, shows in no ReplicaSet."""
+        """Queues the Deployment of a deleted pod: a Recreate waits for the pod's end, which no ReplicaSet shows."""
         key = deployment_of(old, watched.sets) if old is not None and new is None else None
         if key is not None:
             loop.queue.add(key)
@@ -141,7 +141,7 @@ def _scheduler(client: Client, watched: Watched, clock: Clock, own_nodes: Sequen
     loop.watch(watched.pods)
 
     def on_node(*_: object) -> None:
-        """A node that came or changed may be the one that a pod waits for."""
+        """Queues every unscheduled pod: a new or changed node may be the one that it waits for."""
         for pod in watched.pods.all():
             if not pod.spec.get("nodeName"):
                 loop.queue.add(key_of(pod))
@@ -155,7 +155,7 @@ def _budgets(client: Client, watched: Watched, clock: Clock) -> Loop:
     loop.watch(watched.budgets)
 
     def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
-        """A pod that came, went or became ready changes what the budgets of its namespace allow."""
+        """Queues the namespace's budgets: a pod that came, went or became ready changes what they allow."""
         pod = new or old
         for budget in watched.budgets.all():
             if pod is not None and budget.metadata.namespace == pod.metadata.namespace:

@@ -1,7 +1,7 @@
-"""A dump that is packed: a tar archive (must-gather's, or the Insights operator's), compressed or not.
+"""Unpacks a dump that is a tar archive (must-gather's, or the Insights operator's), compressed or not.
 
-Unpacked into a folder of its own for as long as it is read; of its members only those that may hold objects, below a
-limit, and never anything outside of that folder.
+The archive is unpacked into a temporary folder for as long as it is read. Only members that may hold objects are
+unpacked, up to a size limit, and never outside of that folder.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from runup.dump.manifests import SUFFIXES
 
 # A must-gather's objects are some ten megabytes; its logs, which are not unpacked, gigabytes.
 MAX_BYTES = 2 * 1024**3
+# must-gather records its start and end in this file, which gives the dump's time.
 _KEPT = frozenset({"timestamp"})
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
-    """The folder of the dump at `path`, unpacked where it is an archive; raises BadDump."""
+    """Yields the folder of the dump at `path`, unpacked if it is an archive; raises BadDump."""
     if not path.is_file() or path.suffix in SUFFIXES:
         yield path
         return
@@ -35,7 +36,7 @@ def opened(path: Path) -> Iterator[Path]:
 
 
 def _name(path: Path) -> str:
-    """The archive's name without what says how it is packed."""
+    """Returns the archive's name without the suffixes of its format."""
     name = path.name
     for suffix in (".gz", ".tgz", ".xz", ".bz2", ".tar"):
         name = name.removesuffix(suffix)
@@ -43,14 +44,14 @@ def _name(path: Path) -> str:
 
 
 def _inside(name: PurePosixPath) -> PurePosixPath:
-    """`name` as a path below a folder; raises ValueError for one that climbs out."""
+    """Returns `name` as a relative path; raises ValueError if it leads outside."""
     if ".." in name.parts:
         raise ValueError(f"{name} leads out of it")
     return name.relative_to(name.anchor)
 
 
 def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
-    # By hand: extraction filters came with Python 3.11.4, and no link was ever written that a path could go through.
+    # Not by extractall: extraction filters came with Python 3.11.4. Links are never written, so no path can use one.
     path.parent.mkdir(parents=True, exist_ok=True)
     if (source := archive.extractfile(member)) is not None:
         with source, path.open("wb") as file:
@@ -59,15 +60,15 @@ def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> Non
 
 def _unpack(path: Path, into: Path) -> Path:
     into.mkdir()
-    left = MAX_BYTES
+    bytes_left = MAX_BYTES
     try:
         with tarfile.open(path) as archive:
             for member in archive:
                 name = PurePosixPath(member.name)
                 if not member.isfile() or not (name.suffix in SUFFIXES or name.name in _KEPT):
                     continue
-                left -= member.size
-                if left < 0:
+                bytes_left -= member.size
+                if bytes_left < 0:
                     text = f"{path} unpacks to more than {MAX_BYTES // 1024**3} GiB; give the folder of the dump"
                     raise BadDump(text, reason="DumpTooLarge")
                 _write(archive, member, into / _inside(name))

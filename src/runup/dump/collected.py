@@ -1,8 +1,8 @@
-"""Which kinds a dump holds in full, by what its own format proves (docs/decisions/0030).
+"""Determines which kinds a dump holds in full, by what its own format proves (docs/decisions/0030).
 
-A kind of which the dump has no object was empty, or was not collected. Empty is proven by a list without items, and in
-trees of `oc adm inspect` by the resource's own folder or file. Of a namespaced kind such a tree holds what was
-collected for a namespace: it is whole only where every namespace of the dump was.
+A kind without objects in the dump was empty, or was not collected. A list without items proves that it was empty, and
+in trees of `oc adm inspect` the resource's own folder or file does. Of a namespaced kind such a tree holds what was
+collected for a namespace: it is complete only if every namespace of the dump was collected.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runup.dump.plurals import guess_plural
 Resource = tuple[str, str]  # group, plural
 _CORE_KINDS = """configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods
 podtemplates replicationcontrollers resourcequotas secrets serviceaccounts services"""
-# What a file of a case or a folder may be called, where a list without items does not say of what it is one.
+# File names of a case or a folder, used if a list without items does not say its kind.
 _STEMS: dict[str, Resource] = {
     plural: (group, plural)
     for group, plurals in {
@@ -35,6 +35,7 @@ _STEMS: dict[str, Resource] = {
     for plural in plurals
 }
 _PLURAL = re.compile("[a-z][a-z0-9]*")
+# Short names of kubectl by which files are named, too.
 _SHORT = {
     "node": "nodes",
     "co": "clusteroperators",
@@ -52,9 +53,9 @@ MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Kinds as (group, plural). `whole`: every object is known; `partly`: of some namespaces only.
+    """Kinds as (group, plural). `whole`: every object is known; `partly`: only those of some namespaces.
 
-    `namespaces` names those that were collected, of kinds in part of which that is known.
+    `namespaces` names the collected namespaces of the kinds in `partly`, where they are known.
     """
 
     whole: frozenset[tuple[str, str]] = frozenset()
@@ -62,12 +63,12 @@ class Collected:
     namespaces: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
     def why_partly(self, resource: tuple[str, str]) -> str:
-        """What the records have of a kind in part, and what is not known because of that."""
-        plural, found = resource[1], sorted(self.namespaces.get(resource, ()))
-        if not found:
+        """Returns what the dump has of a kind that is known in part, and what is not known because of that."""
+        plural, namespaces = resource[1], sorted(self.namespaces.get(resource, ()))
+        if not namespaces:
             return f"the dump has only a part of the {plural}: whether there were others is not known"
-        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-        named = f"namespace{'s' if len(found) > 1 else ''} {', '.join(found[:MAX_NAMED])}{more}"
+        more = f" and {len(namespaces) - MAX_NAMED} more" if len(namespaces) > MAX_NAMED else ""
+        named = f"namespace{'s' if len(namespaces) > 1 else ''} {', '.join(namespaces[:MAX_NAMED])}{more}"
         return f"of {plural} the dump has only the {named}: whether there were others is not known"
 
 
@@ -78,7 +79,7 @@ def collected(
     plural_of: Mapping[tuple[str, str], str],
     broken: AbstractSet[Path],
 ) -> Collected:
-    """What is whole and what is there in part.
+    """Returns which kinds are complete and which are known in part.
 
     `plural_of` names the resource of a (group, kind); files that are `broken` prove nothing.
     """
@@ -88,21 +89,27 @@ def collected(
         group, kind, namespace, _ = identity(obj)
         (namespaced if namespace else clusterwide).add((group, plural_of[group, kind]))
     tree = list(_places(layout.root)) if layout.style == "inspect" else []
-    where = _where(place for place in tree if place.file not in broken)
-    flat = {file for file in {*lists, *broken} if not tree or file.parent == layout.root}
-    told = {*_of_lists({file: found for file, found in lists.items() if file in flat - broken}, plural_of)}
-    proven = {*_of_tree(tree, where, broken)} if tree else told
-    lost = {place.resource for place in tree if place.file in broken}
-    lost |= {resource for file in flat & broken if (resource := _named(file))}
-    # What lies beside a tree was collected again.
-    whole = frozenset((clusterwide | proven) - lost | (told if tree else set()))
+    namespaces_of = _where(place for place in tree if place.file not in broken)
+    flat_files = {file for file in {*lists, *broken} if not tree or file.parent == layout.root}
+    listed = {
+        *_of_lists({file: file_lists for file, file_lists in lists.items() if file in flat_files - broken}, plural_of)
+    }
+    proven = {*_of_tree(tree, namespaces_of, broken)} if tree else listed
+    unproven = {place.resource for place in tree if place.file in broken}
+    unproven |= {resource for file in flat_files & broken if (resource := _named(file))}
+    # Lists beside a tree were collected again later, so they prove the kind complete.
+    whole = frozenset((clusterwide | proven) - unproven | (listed if tree else set()))
     partly = frozenset(namespaced | clusterwide) - whole
-    return Collected(whole, partly, {resource: frozenset(where[resource] - {""}) for resource in partly & where.keys()})
+    return Collected(
+        whole,
+        partly,
+        {resource: frozenset(namespaces_of[resource] - {""}) for resource in partly & namespaces_of.keys()},
+    )
 
 
 def _of_lists(lists: Mapping[Path, tuple[Listed, ...]], plural_of: Mapping[tuple[str, str], str]) -> Iterator[Resource]:
-    for file, found in lists.items():
-        for each in found:
+    for file, file_lists in lists.items():
+        for each in file_lists:
             group, kind = each.api_version.rpartition("/")[0], each.kind.removesuffix("List")
             if kind:
                 yield group, plural_of.get((group, kind)) or guess_plural(kind)
@@ -111,7 +118,9 @@ def _of_lists(lists: Mapping[Path, tuple[Listed, ...]], plural_of: Mapping[tuple
 
 
 def _named(file: Path) -> Resource | None:
-    """The resource that a file is called by: `poddisruptionbudgets.yaml`, `NAME-node.yaml`, `PLURAL.GROUP.yaml`."""
+    """Returns the resource that a file is named after: `poddisruptionbudgets.yaml`, `NAME-node.yaml`,
+    `PLURAL.GROUP.yaml`.
+    """
     for word in (file.stem, file.stem.rpartition("-")[2]):
         plural, _, group = word.lower().partition(".")
         plural = _SHORT.get(plural, plural)
@@ -144,7 +153,7 @@ def _places(root: Path) -> Iterator[_Place]:
 
 
 def _where(tree: Iterable[_Place]) -> dict[Resource, set[str]]:
-    """The namespaces of which a resource was collected."""
+    """Returns the namespaces of which each resource was collected."""
     where: dict[Resource, set[str]] = defaultdict(set)
     for place in tree:
         where[place.resource].add(place.namespace)
@@ -154,14 +163,14 @@ def _where(tree: Iterable[_Place]) -> dict[Resource, set[str]]:
 def _of_tree(
     tree: Iterable[_Place], where: Mapping[Resource, set[str]], broken: AbstractSet[Path]
 ) -> Iterator[Resource]:
-    """What a tree of must-gather or `oc adm inspect` proves."""
+    """Yields the resources that a tree of must-gather or `oc adm inspect` proves complete."""
     namespaces = {
         place.file.stem
         for place in tree
         if place.resource == ("", "namespaces") and not place.namespace and place.file.suffix
         if place.file not in broken
     }
-    for resource, seen in where.items():
-        # Without a list of the namespaces it is not known which there were.
-        if seen & {"", _ALL} or (namespaces and namespaces <= seen):
+    for resource, collected_namespaces in where.items():
+        # Without a list of the namespaces it is not known whether all were collected.
+        if collected_namespaces & {"", _ALL} or (namespaces and namespaces <= collected_namespaces):
             yield resource

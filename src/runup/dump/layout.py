@@ -1,8 +1,8 @@
-"""Which files of a folder make up a dump: a path in, the files to read out.
+"""Finds the files of a folder that make up a dump.
 
-Four layouts, told apart by what is there: the `NAME-cv.yaml` families of `oc`'s own test cases, trees of must-gather
-and `oc adm inspect`, archives of the Insights operator, and any other folder, or one file, of YAML and JSON. Lists that
-were collected later lie beside the folders of a tree.
+Four layouts are distinguished by their files: the `NAME-cv.yaml` families of `oc`'s own test cases, trees of
+must-gather and `oc adm inspect`, archives of the Insights operator, and any other folder, or one file, of YAML and
+JSON. Lists that were collected later lie beside the folders of a tree.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _NOT_OBJECTS = frozenset({"pods", "host_service_logs", "audit_logs", "static-pod
 
 
 class BadDump(Terminal):
-    """The folder is no dump that can be imported."""
+    """The folder is not a dump that can be imported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What was recognised: the kind of dump, a name for it, and its files in a fixed order."""
+    """The recognised kind of dump, a name for it, and its files in a fixed order."""
 
     style: str
     name: str
@@ -36,7 +36,7 @@ class Layout:
 
 
 def find(path: Path) -> Layout:
-    """Recognise the dump at `path`: a folder, a file, or a folder and the prefix of one case in it. Raises BadDump."""
+    """Recognises the dump at `path`: a folder, a file, or a folder and the prefix of one case in it. Raises BadDump."""
     if path.is_dir():
         return _folder(path)
     if path.is_file() and path.suffix in SUFFIXES:
@@ -69,12 +69,12 @@ def _folder(path: Path) -> Layout:
 
 
 def name_of(path: Path) -> str:
-    """What the dump at `path` is called, typed as `.`, too."""
+    """Returns the name of the dump at `path`, also if it was typed as `.`."""
     return path.name if path.name.strip(".") else path.resolve().name
 
 
 def _beside(root: Path) -> Iterator[Path]:
-    """What `oc get` added to a tree: a file each kind, at its top."""
+    """Yields the files that `oc get` added at the top of a tree, one for each kind."""
     yield from sorted(file for file in root.iterdir() if file.suffix in SUFFIXES and file.is_file())
 
 
@@ -88,7 +88,7 @@ def _case(folder: Path, prefix: str) -> Layout:
 
 
 def _insights_root(path: Path) -> Path | None:
-    """The folder with `config/version.json` in it: the archive's root, or one folder below that."""
+    """Returns the folder with `config/version.json` in it: the archive's root, or one folder below that."""
     for root in (path, *sorted(folder for folder in path.iterdir() if folder.is_dir())):
         config = root / "config"
         if (config / "clusteroperator").is_dir() or any((config / f"{n}.json").is_file() for n in _CLUSTER_VERSION):
@@ -101,12 +101,12 @@ _CLUSTER_VERSION = ("version", "clusterversion")
 
 def _no_such_case(path: Path) -> str:
     cases = _cases(path.parent)
-    known = f"; it holds {', '.join(cases)}" if cases else ""
-    return f"there is no folder {path}, and no {path.name}{_CASE_MARK} in {path.parent}{known}"
+    hint = f"; it holds {', '.join(cases)}" if cases else ""
+    return f"there is no folder {path}, and no {path.name}{_CASE_MARK} in {path.parent}{hint}"
 
 
 def _inspect_files(path: Path) -> Iterator[Path]:
-    """Files below `cluster-scoped-resources` and `namespaces`, however many folders of images stand above them."""
+    """Yields files below `cluster-scoped-resources` and `namespaces`, at any depth of image folders above them."""
     for root in sorted(folder for folder in path.rglob("*") if folder.is_dir() and folder.name in _INSPECT):
         if any(parent.name in _INSPECT for parent in root.relative_to(path).parents):
             continue

@@ -1,7 +1,7 @@
-"""A dump in, the cluster's objects out, with an account of what could not be used: the one reading of dumps.
+"""Reads a dump into the cluster's objects, with an account of what could not be used.
 
-The sandbox's import and `upgrade status --dump` both read by it. A broken file or item never ends it: it is named and
-counted. Only a dump without a ClusterVersion is no cluster.
+The sandbox's import and `upgrade status --dump` both use it. A broken file or item never stops it: it is named and
+counted. Only a dump without a ClusterVersion is an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runup.dump.mending import mended
 from runup.dump.objects import Listed
 from runup.dump.plurals import guess_plural
 
-# Kinds that a cluster writes by the thousand and that say nothing about an update, or that must not be copied.
+# Kinds that a cluster has by the thousand and that do not concern an update, or that must not be copied.
 SKIPPED_KINDS = frozenset(
     {
         "Event",
@@ -39,7 +39,7 @@ _PLURAL = re.compile(r"[a-z][a-z0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A dump as read. `plurals` names the resource of every (group, kind) in it; `now` is its own time."""
+    """A dump as read. `plurals` has the resource of every (group, kind) in it; `now` is the time of the dump itself."""
 
     name: str
     style: str
@@ -51,26 +51,29 @@ class Dump:
     now: datetime | None = None
 
     def one(self, group: str, kind: str, name: str) -> JSON | None:
-        """The cluster-scoped object of that identity, if the dump has it."""
+        """Returns the cluster-scoped object of that identity, or None."""
         return next((obj for obj in self.objects if identity(obj) == (group, kind, "", name)), None)
 
     @property
     def cluster_version(self) -> JSON:
         """The ClusterVersion, which every dump has."""
-        found = self.one("config.openshift.io", "ClusterVersion", "version")
-        assert found is not None
-        return found
+        version = self.one("config.openshift.io", "ClusterVersion", "version")
+        assert version is not None
+        return version
 
 
 def read(path: Path, only: Collection[str] = ()) -> Dump:
-    """The dump at `path`, packed or not; of a tree only files of the resources `only`, if given. Raises BadDump."""
+    """Reads the dump at `path`, packed or not; raises BadDump.
+
+    `only`, if given, limits the files of a tree to these resources.
+    """
     with archive.opened(path) as folder:
         return load(find(folder), only)
 
 
 def load(layout: Layout, only: Collection[str] = ()) -> Dump:
-    """Read every file of `layout`; raises BadDump where no ClusterVersion is among them."""
-    found: dict[tuple[str, str, str, str], JSON] = {}
+    """Reads every file of `layout`; raises BadDump if no ClusterVersion is among them."""
+    objects_by_identity: dict[tuple[str, str, str, str], JSON] = {}
     versions: dict[tuple[str, str, str, str], int] = {}
     plurals: dict[tuple[str, str], str] = {}
     lists: dict[Path, tuple[Listed, ...]] = {}
@@ -88,29 +91,29 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
             if raw["kind"] in SKIPPED_KINDS:
                 skipped += 1
                 continue
-            obj, wrong = mended(raw)
-            problems += wrong
+            obj, mended_problems = mended(raw)
+            problems += mended_problems
             key, version = identity(obj), _version(raw)
-            if key in found:
-                if obj == found[key]:
+            if key in objects_by_identity:
+                if obj == objects_by_identity[key]:
                     continue
                 which = "the one read last" if version == versions[key] else "the newer"
                 problems.append(f"{_named(obj)} is given twice; {which} counts")
                 if version < versions[key]:
                     continue
-            found[key], versions[key] = obj, version
+            objects_by_identity[key], versions[key] = obj, version
             plural = _plural_of(file, layout)
             if plural[:3] == key[1].lower()[:3]:  # a tree also has files that are called after their objects
                 plurals.setdefault(key[:2], plural)
-    for group, kind, _namespace, _name in found:
+    for group, kind, _namespace, _name in objects_by_identity:
         plurals.setdefault((group, kind), guess_plural(kind))
-    held = tuple(found.values())
+    loaded = tuple(objects_by_identity.values())
     dump = Dump(
         name=layout.name,
         style=layout.style,
-        objects=held,
+        objects=loaded,
         plurals=plurals,
-        collected=collected(layout, held, lists, plurals, broken),
+        collected=collected(layout, loaded, lists, plurals, broken),
         problems=tuple(problems),
         skipped=skipped,
         now=moment.gathered_at(layout.root) if layout.style == "inspect" else None,
@@ -121,11 +124,12 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
 
 
 def moment_of(dump: Dump) -> datetime | None:
-    """The dump's own time: when it was gathered, else a moment after its newest transition; None without either."""
+    """Returns the dump's own time: when it was gathered, else just after its newest transition; None without either."""
     return dump.now or moment.newest_transition(dump.objects)
 
 
 def _version(obj: JSON) -> int:
+    # Opaque by the API's rules, but in practice a number that grows with every write.
     text = str((obj.get("metadata") or {}).get("resourceVersion") or "")
     return int(text) if text.isdigit() else 0
 
@@ -136,7 +140,10 @@ def _named(obj: JSON) -> str:
 
 
 def _plural_of(file: Path, layout: Layout) -> str:
-    """`.../<group>/<plural>/<name>.yaml`, or `.../<group>/<plural>.yaml` for a list, in a tree of `oc adm inspect`."""
+    """Returns the plural in the path of a tree of `oc adm inspect`, or an empty string.
+
+    The paths are `.../<group>/<plural>/<name>.yaml`, or `.../<group>/<plural>.yaml` for a list.
+    """
     if layout.style != "inspect" or file.parent == layout.root:
         return ""
     parts = file.parts

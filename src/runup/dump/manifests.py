@@ -1,7 +1,7 @@
-"""Files of YAML or JSON in, plain objects out; Lists come apart, comments and empty documents vanish.
+"""Reads files of YAML or JSON into plain objects; splits Lists, drops comments and empty documents.
 
-Scalars are read as Kubernetes reads them (an unquoted time stays text), so that an object comes out of a dump as it
-went in.
+Scalars are read as Kubernetes reads them (an unquoted time stays text), so that an object keeps the values that it had
+in the cluster.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
 class BadManifest(Terminal):
-    """A file is no YAML or JSON, or what it holds is no Kubernetes object."""
+    """A file is not YAML or JSON, or a document in it is not a Kubernetes object."""
 
 
 def objects_in(path: Path, *, values: dict[str, str] | None = None) -> list[JSON]:
-    """Every object of the file; `${name}` of `values` is filled in first. Raises BadManifest naming the file."""
+    """Returns every object of the file, with `${name}` of `values` replaced. Raises BadManifest naming the file."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -33,14 +33,14 @@ def objects_in(path: Path, *, values: dict[str, str] | None = None) -> list[JSON
         documents = kyaml.load_all(text)
     except ValueError as error:
         raise BadManifest(f"{path}: {error}", reason="BadManifest") from error
-    found: list[JSON] = []
+    objects: list[JSON] = []
     for document in documents:
-        found.extend(_flattened(document, path))
-    return found
+        objects.extend(_flattened(document, path))
+    return objects
 
 
 def objects_under(folder: Path, *, values: dict[str, str] | None = None) -> list[JSON]:
-    """Every object of the files right in `folder`, in the order of the file names; none where there is no folder."""
+    """Returns every object of the files directly in `folder`, by file name; none if the folder does not exist."""
     if not folder.is_dir():
         return []
     files = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES)
@@ -48,7 +48,7 @@ def objects_under(folder: Path, *, values: dict[str, str] | None = None) -> list
 
 
 def identity(obj: JSON) -> tuple[str, str, str, str]:
-    """Group, kind, namespace and name: what makes an object itself, whatever its version."""
+    """Returns group, kind, namespace and name, which identify an object in every API version."""
     group, _, version = obj["apiVersion"].rpartition("/")
     metadata = obj.get("metadata") or {}
     return (group if version else "", obj["kind"], metadata.get("namespace") or "", metadata.get("name") or "")

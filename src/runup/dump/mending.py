@@ -1,6 +1,6 @@
-"""An object as an older server or a careless hand wrote it in, as a server of today holds it out.
+"""Converts an object of an older server, or one with mistakes, into the form that a current server accepts.
 
-What is changed is told: nothing is mended in silence but versions that say the same.
+Every change is reported, except the conversion to an equivalent API version.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 JSON = dict[str, Any]
-# What belongs to the server that held the object.
+# Fields that belong to the server that stored the object.
 _DROPPED_METADATA = ("resourceVersion", "managedFields", "selfLink")
-# Versions that are gone, with what took their place and has the same fields (Kubernetes' deprecation guide).
+# Removed versions, with the version that replaced them and has the same fields (Kubernetes' deprecation guide).
 NEWER = {
     ("policy/v1beta1", "PodDisruptionBudget"): "policy/v1",
     ("batch/v1beta1", "CronJob"): "batch/v1",
@@ -30,12 +30,12 @@ NEWER = {
     ("rbac.authorization.k8s.io/v1beta1", "RoleBinding"): "rbac.authorization.k8s.io/v1",
     ("storage.k8s.io/v1beta1", "StorageClass"): "storage.k8s.io/v1",
     ("scheduling.k8s.io/v1beta1", "PriorityClass"): "scheduling.k8s.io/v1",
-    ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition"): "",  # its fields are others
+    ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition"): "",  # it has different fields
 }
 
 
 def mended(obj: JSON) -> tuple[JSON, tuple[str, ...]]:
-    """The object as it is to be read, and what was wrong with it, in words that name it."""
+    """Returns the corrected object, and a message for each problem, which names the object."""
     obj = newer(obj)
     metadata = {key: value for key, value in obj["metadata"].items() if key not in _DROPPED_METADATA}
     if not metadata.get("namespace"):
@@ -54,7 +54,7 @@ def mended(obj: JSON) -> tuple[JSON, tuple[str, ...]]:
 
 
 def newer(obj: JSON) -> JSON:
-    """The object in the version that took the place of its own."""
+    """Returns the object in the API version that replaced its own."""
     version = NEWER.get((obj["apiVersion"], obj["kind"]))
     if not version:
         return obj
@@ -71,7 +71,7 @@ def _is_empty(selector: Any) -> bool:
 
 
 def _conditions(rows: Iterable[Any]) -> tuple[list[Any], list[str]]:
-    """Each type once, the one that changed last; what is no condition goes."""
+    """Returns each type of condition once, the one that changed last, and a message for each that was dropped."""
     kept: dict[str, JSON] = {}
     problems: list[str] = []
     for row in rows:

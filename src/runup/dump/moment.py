@@ -1,4 +1,4 @@
-"""What time it is in a dump: when it was gathered where that is recorded, else the newest thing that happened in it."""
+"""Determines the time of a dump: when it was gathered, if that is recorded, else its newest transition."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from runup.dump.manifests import JSON, identity
 
+# The kinds whose conditions give a dump its time.
 _TIMED = {("config.openshift.io", "ClusterVersion"), ("config.openshift.io", "ClusterOperator")}
 _GATHERED = re.compile(r"(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(\.\d{1,9})? ([+-]\d{4})")
 # What `oc` adds to the newest transition in its own examples, in whole microseconds.
@@ -16,7 +17,7 @@ _MOMENT = timedelta(microseconds=368)
 
 
 def gathered_at(folder: Path) -> datetime | None:
-    """When a must-gather ended: the last line of its file `timestamp`."""
+    """Returns when a must-gather ended, from the last line of its file `timestamp`, or None."""
     if not folder.is_dir():
         return None
     file = next(iter(sorted(folder.glob("timestamp")) or sorted(folder.glob("*/timestamp"))), None)
@@ -31,7 +32,7 @@ def gathered_at(folder: Path) -> datetime | None:
 
 
 def newest_transition(objects: Iterable[JSON]) -> datetime | None:
-    """A moment after the newest transition of a condition of ClusterVersion or a ClusterOperator, None without any."""
+    """Returns a time just after the newest transition in ClusterVersion and ClusterOperators, or None."""
     times = [
         time
         for obj in objects

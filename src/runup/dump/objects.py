@@ -1,7 +1,7 @@
-"""One file of a dump in, its objects out, and a line for each thing in it that is none.
+"""Reads one file of a dump into its objects, with a message for each item that is not one.
 
-One bad item never costs its neighbours. Items of a list may leave out what the list says; an Insights archive leaves
-it out everywhere, so there the path says what a file holds (docs of the Insights operator, "gathered data").
+A bad item does not affect the others. Items of a list may omit the kind that the list states; an Insights archive omits
+it everywhere, so there the path determines the kind (docs of the Insights operator, "gathered data").
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 from kubekit.lang import yaml as kyaml
 
 JSON = dict[str, Any]
+# Bytes above which the spec of a MachineConfig is not parsed.
 _LARGE = 64 * 1024
 _LISTS = frozenset({"", "List"})
 _CONFIG = "config.openshift.io/v1"
-# Folder or file below `config/` of an Insights archive -> what is in it.
+# Folder or file below `config/` of an Insights archive -> the kind of its objects.
 INSIGHTS = {
     "version": (_CONFIG, "ClusterVersion"),
     "clusterversion": (_CONFIG, "ClusterVersion"),
@@ -37,7 +38,7 @@ INSIGHTS = {
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A list that a file holds: its (apiVersion, kind) as far as they are told, and how many items it has."""
+    """A list in a file: its apiVersion and kind as far as they are given, and the number of its items."""
 
     api_version: str
     kind: str
@@ -46,7 +47,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a file holds. `problems` name the file and what of it was left out."""
+    """The contents of a file. `problems` name the file and what was left out."""
 
     objects: tuple[JSON, ...] = ()
     lists: tuple[Listed, ...] = ()
@@ -54,22 +55,22 @@ class Contents:
 
 
 def read(file: Path, style: str) -> Contents:
-    """The contents of `file`, which belongs to a dump of this style; never raises for what is in it."""
+    """Returns the contents of `file`, which belongs to a dump of this style; invalid content never raises."""
     try:
         documents = _documents(file)
     except (OSError, UnicodeDecodeError) as error:
         return Contents(problems=(f"{file}: cannot be read: {error}",))
     except ValueError as error:
         return Contents(problems=(f"{file}: {error}",))
-    known = insights_kind(file) if style == "insights" else None
+    insights_type = insights_kind(file) if style == "insights" else None
     objects: list[JSON] = []
     lists: list[Listed] = []
     problems: list[str] = []
     for document in documents:
-        if isinstance(document, dict) and known is not None:
-            document = {"apiVersion": known[0], "kind": known[1], **document}
+        if isinstance(document, dict) and insights_type is not None:
+            document = {"apiVersion": insights_type[0], "kind": insights_type[1], **document}
         elif isinstance(document, dict) and style == "insights" and not document.get("kind"):
-            continue  # facts that the gatherer counted, no object
+            continue  # a summary by the gatherer, not an object
         if _is_list(document):
             lists.append(Listed(_text(document, "apiVersion"), _text(document, "kind"), len(document["items"])))
         for number, item in enumerate(_items(document), 1):
@@ -82,7 +83,7 @@ def read(file: Path, style: str) -> Contents:
 
 
 def insights_kind(file: Path) -> tuple[str, str] | None:
-    """What a file of an Insights archive holds, by its path below `config`."""
+    """Returns the apiVersion and kind of a file of an Insights archive, by its path below `config`, or None."""
     parts = file.parts
     if "config" not in parts:
         return None
@@ -93,7 +94,7 @@ def insights_kind(file: Path) -> tuple[str, str] | None:
 
 
 def why_no_object(item: Any) -> str:
-    """Why a document is no Kubernetes object; empty where it is one."""
+    """Returns why a document is not a Kubernetes object; empty if it is one."""
     if not isinstance(item, dict):
         return f"it is a {type(item).__name__}, not a Kubernetes object"
     if not _text(item, "kind") or not _text(item, "apiVersion"):
@@ -116,12 +117,15 @@ _SPEC = re.compile(r"\nspec:[ ]*\n")
 
 
 def _configuration(file: Path) -> JSON | None:
-    """A rendered MachineConfig embeds whole files: only what stands before its spec is parsed."""
+    """Returns the part of a large MachineConfig before its spec, or None for any other file.
+
+    A rendered MachineConfig embeds whole files, and parsing them would take long.
+    """
     if "machineconfigs" not in file.parts or file.stat().st_size <= _LARGE:
         return None
     text = file.read_text(encoding="utf-8", errors="replace")
-    found = _SPEC.search(text)
-    head, rest = (text[: found.start()], text[found.end() :]) if found else ("", "")
+    spec_start = _SPEC.search(text)
+    head, rest = (text[: spec_start.start()], text[spec_start.end() :]) if spec_start else ("", "")
     if "\nmetadata:" not in f"\n{head}" or "\nmetadata:" in rest or "\nkind:" not in f"\n{head}":
         return None
     document = kyaml.load(head)

@@ -1,10 +1,10 @@
-"""The resource that a kind is served as, where nothing but the kind's name tells it."""
+"""Guesses the resource that a kind is served as, from the kind's name alone."""
 
 from __future__ import annotations
 
 
 def guess_plural(kind: str) -> str:
-    """The plural that a kind most likely has (the rule of apimachinery's UnsafeGuess)."""
+    """Returns the most likely plural of a kind (the rule of apimachinery's UnsafeGuess)."""
     lower = kind.lower()
     if lower.endswith("s"):
         return lower + "es"

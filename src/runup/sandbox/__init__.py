@@ -1,1 +1,1 @@
-"""A cluster on this machine, with no cluster at all: scenarios, their set-up, and the processes that run them."""
+"""A cluster on this machine, without a real cluster: scenarios, their set-up, and the processes that run them."""

@@ -1,1 +1,1 @@
-"""How an update goes, as the API object UpdateStatus and as `upgrade status` prints it."""
+"""The progress of an update: the API object UpdateStatus and the command `upgrade status`."""

@@ -1,1 +1,1 @@
-"""`runup release`: release images are made, read and compared."""
+"""The command `runup release`: builds, inspects and compares release images."""

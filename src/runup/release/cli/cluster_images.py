@@ -1,4 +1,4 @@
-"""Which image a cluster's own release is, as its ClusterVersion says."""
+"""Finds the image of a cluster's own release in its ClusterVersion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from runup.cli.errors import CommandError
 
 
 def image_of(version: ClusterVersion) -> str:
-    """The release that the cluster works towards; raises CommandError where it names none."""
+    """Returns the image of the release that the cluster runs or updates to; raises CommandError if there is none."""
     image = version.status.desired.image
     if not image:
         raise CommandError("ClusterVersion names no image under status.desired; say which release with --release IMAGE")

@@ -1,4 +1,4 @@
-"""`runup release`: make release images, look into them, and see which manifests a cluster would get."""
+"""Defines `runup release`: build release images, inspect them, and list the manifests that a cluster would get."""
 
 from __future__ import annotations
 
@@ -129,13 +129,13 @@ def info(image: str, output: str | None, **registry: Any) -> int:
     def run() -> int:
         from runup.release.cli import read as release_read
 
-        told = release_read.told(*release_read.load(image, access(**registry)))
+        release_info = release_read.told(*release_read.load(image, access(**registry)))
         if output:
             from runup.cli.render.text import machine
 
-            click.echo(machine(told, output), nl=False)
+            click.echo(machine(release_info, output), nl=False)
         else:
-            click.echo(release_read.as_text(told))
+            click.echo(release_read.as_text(release_info))
         return 0
 
     return guarded(run)
@@ -184,7 +184,7 @@ def manifests(
             "capabilities": None if capabilities is None else items(capabilities),
             "overrides": overrides_in(read_file("--overrides", overrides), overrides) if overrides else (),
         }
-        # What was typed wrong is told before anything is fetched.
+        # Checked first, so that a typing mistake is reported before anything is fetched.
         filters_of(major=0 if major is None else major, **described)
         payload, digest = release_read.load(image, access(**registry), profile=profile, keep_going=True)
         chosen = payload.metadata.semver.major if major is None else major

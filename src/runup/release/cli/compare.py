@@ -1,4 +1,4 @@
-"""`runup release diff`: what changes from one release to another, or what a release would change on a cluster."""
+"""Defines `runup release diff`: the changes from one release to another, or of a release on a cluster."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
 
         if live:
             return _live(connection_of(ctx), images, output, registry)
-        reached = access(**registry)
-        (before, _), (after, _) = (read.load(image, reached) for image in images)
-        found = difference(before, after)
+        registry_access = access(**registry)
+        (before, _), (after, _) = (read.load(image, registry_access) for image in images)
+        changes = difference(before, after)
         if output:
-            click.echo(machine(texts.difference_data(before, after, found), output), nl=False)
+            click.echo(machine(texts.difference_data(before, after, changes), output), nl=False)
         else:
-            click.echo(texts.difference(before, after, found, screen_of(sys.stdout)), nl=False)
+            click.echo(texts.difference(before, after, changes, screen_of(sys.stdout)), nl=False)
         return 0
 
     return guarded(run)
@@ -68,15 +68,15 @@ def _live(connection: Connection, images: tuple[str, ...], output: str | None, r
     from runup.release.decide.explain import explain
     from runup.release.decide.payload import PayloadError
 
-    reached = access(**registry)
+    registry_access = access(**registry)
     with connection.client() as client:
         facts = live.read(client)
         profile = live.profile(facts)
-        after, digest = read.load(images[-1], reached, profile=profile)
+        after, digest = read.load(images[-1], registry_access, profile=profile)
         notes = []
         try:
             before, _ = read.load(
-                images[0] if len(images) == 2 else image_of(facts.cluster_version), reached, profile=profile
+                images[0] if len(images) == 2 else image_of(facts.cluster_version), registry_access, profile=profile
             )
             running = before.manifests
         except (OciError, PayloadError) as error:
@@ -87,16 +87,18 @@ def _live(connection: Connection, images: tuple[str, ...], output: str | None, r
                 f"what the release would leave behind is not known, since the running one cannot be read: {error}"
             )
         described = describe(facts, major=after.metadata.semver.major)
-        told = tuple(explain(manifest, described.filters, described.unreadable) for manifest in after.manifests)
-        ours = [each.manifest for each in told if each.answer != "out"]
-        given, unread = surroundings.read(client, ours, facts.cluster_version.metadata.uid)
-        found = tuple(dry_run.effects(client, told, running, given))
+        explained_manifests = tuple(
+            explain(manifest, described.filters, described.unreadable) for manifest in after.manifests
+        )
+        ours = [each.manifest for each in explained_manifests if each.answer != "out"]
+        cluster_values, unread = surroundings.read(client, ours, facts.cluster_version.metadata.uid)
+        effects = tuple(dry_run.effects(client, explained_manifests, running, cluster_values))
         notes += unread
     notes += [f"{rule}: {why}" for rule, why in described.unreadable.items()]
     for note in notes:
         click.echo(f"note: {note}", err=True)
     if output:
-        click.echo(machine(texts.effects_data(after, digest, found, notes), output), nl=False)
+        click.echo(machine(texts.effects_data(after, digest, effects, notes), output), nl=False)
     else:
-        click.echo(texts.effects(after, found, screen_of(sys.stdout)), nl=False)
-    return 3 if notes or any(effect.state == "unknown" for effect in found) else 0
+        click.echo(texts.effects(after, effects, screen_of(sys.stdout)), nl=False)
+    return 3 if notes or any(effect.state == "unknown" for effect in effects) else 0

@@ -1,4 +1,4 @@
-"""Component images read for `runup release new`: their manifests, and the pull specs that the release names them by."""
+"""Reads component images for `runup release new`: their manifests, and the pull specs that the release records."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Gathered:
 
 
 def gather(wanted: Mapping[str, str], references: Mapping[str, str], version: str, access: Access) -> Gathered:
-    """What the images `wanted` (name -> image) bring; `references` are the release's other images by name.
+    """Returns what the images `wanted` (name -> image) contribute; `references` are the release's other images by name.
 
-    Raises OciError, CommandError for a layout that nobody could pull from, ComponentError for what does not fit.
+    Raises OciError, CommandError for a layout that no cluster could pull from, ComponentError for a conflict.
     """
     for name in wanted:
         check_name(name)
-    found = tuple(_read(name, image, references.get(name, ""), access) for name, image in sorted(wanted.items()))
-    images = {**references, **{component.name: component.pullspec for component in found}}
-    return Gathered(gathered(found, images, version), images)
+    components = tuple(_read(name, image, references.get(name, ""), access) for name, image in sorted(wanted.items()))
+    images = {**references, **{component.name: component.pullspec for component in components}}
+    return Gathered(gathered(components, images, version), images)
 
 
 def _read(name: str, image: str, reference: str, access: Access) -> Component:

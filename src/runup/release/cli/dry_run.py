@@ -1,7 +1,7 @@
-"""What an update would change on a cluster: each manifest of the target sent as the operator would, as a dry run.
+"""Determines what an update would change on a cluster: sends each manifest of the target as a dry run.
 
-Nothing is written: every patch says `dryRun=All`, and everything else is a GET. What the caller may not read or try
-is a row of its own, never a row that is missing.
+Manifests are sent as the operator would send them. Nothing is written: every patch says `dryRun=All`, and everything
+else is a GET. An object that the caller may not read or patch has a row of its own and is never missing.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from runup.release.decide.paths import Change, changes
 FIELD_MANAGER = "cluster-version-operator"
 State = Literal["created", "changed", "deleted", "same", "refused", "unknown", "left"]
 _CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
+# Kinds whose existing objects are written by their own operators, not applied.
 _NOTHING_TRIED = frozenset({("config.openshift.io", "ClusterOperator")})
 JSON = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What the update does to one object. `why` says what the server refused, or what could not be told."""
+    """The effect of the update on one object. `why` says what the server refused, or why the effect is not known."""
 
     object: str
     file: str
@@ -48,22 +49,22 @@ class Effect:
 def effects(
     client: SyncClient, explained: Sequence[Explained], running: Iterable[Manifest], cluster: Surroundings
 ) -> Iterator[Effect]:
-    """The effect of every manifest of a release that the cluster gets, in order, and of what it lacks of `running`.
+    """Yields the effect of every manifest that the cluster gets, in order, then of those that only `running` has.
 
-    Raises KubeError where the server does not answer.
+    Raises KubeError if the server does not answer.
     """
-    asked = _Cluster(client, explained, cluster)
+    cluster_dry_run = _Cluster(client, explained, cluster)
     for each in explained:
         if each.answer == "unknown":
             ruling = each.decided_by
             why = f"{ruling.rule}: {ruling.why}" if ruling else ""
             yield Effect(str(each.manifest.identity), each.manifest.file, "unknown", why=why)
         elif each.answer == "in":
-            yield asked.effect(each.manifest)
-    known = {each.manifest.identity for each in explained}
+            yield cluster_dry_run.effect(each.manifest)
+    target_identities = {each.manifest.identity for each in explained}
     for manifest in running:
-        if manifest.identity not in known and not deletes(manifest):
-            yield asked.left(manifest)
+        if manifest.identity not in target_identities and not deletes(manifest):
+            yield cluster_dry_run.left(manifest)
 
 
 class _Cluster:
@@ -80,7 +81,7 @@ class _Cluster:
         }
 
     def effect(self, manifest: Manifest) -> Effect:
-        """What applying `manifest` would do."""
+        """Returns what applying `manifest` would do."""
         name, file = str(manifest.identity), manifest.file
         try:
             resource = self._resource(manifest)
@@ -95,14 +96,14 @@ class _Cluster:
             return Effect(name, file, "unknown", why=message_of(error))
 
     def left(self, manifest: Manifest) -> Effect:
-        """What the release says nothing of any more: it stays where it is there."""
+        """Returns the effect on an object that the release no longer has: an existing one stays."""
         name, file = str(manifest.identity), manifest.file
         try:
             resource = self._resource(manifest)
-            found = self._live(manifest, resource) if resource is not None else None
+            live = self._live(manifest, resource) if resource is not None else None
         except (ApiError, codec.DecodeError) as error:
             return Effect(name, file, "unknown", why=message_of(error))
-        if found is None:
+        if live is None:
             return Effect(name, file, "same", why="it is not there, and no part of the release")
         return Effect(name, file, "left", why="no part of the release any more, and nothing deletes it")
 
@@ -126,16 +127,17 @@ class _Cluster:
                 calls.apply(resource, obj, field_manager=FIELD_MANAGER, force=True, dry_run=True)
             )
         except ApiError as error:
+            # With these codes the server did not try the request, so the effect is not known.
             state: State = "unknown" if error.code in (401, 403, 404, 405) else "refused"
             return Effect(name, file, state, why=message_of(error))
         if live is None:
             return Effect(name, file, "created")
-        found = changes(_unmarked(live), _unmarked(answer))
-        return Effect(name, file, "changed" if found else "same", found)
+        field_changes = changes(_unmarked(live), _unmarked(answer))
+        return Effect(name, file, "changed" if field_changes else "same", field_changes)
 
     @cached_property
     def _missing_namespaces(self) -> frozenset[str]:
-        """Those that the release brings and the cluster lacks."""
+        """The namespaces that the release creates and the cluster lacks."""
         return frozenset(name for name in self._new_namespaces if self._is_absent(name))
 
     def _is_absent(self, namespace: str) -> bool:
@@ -144,7 +146,7 @@ class _Cluster:
         except NotFound:
             return True
         except (ApiError, codec.DecodeError):
-            return False  # the dry run will say what may not be told
+            return False  # the dry run then reports what may not be read
         return False
 
     def _live(self, manifest: Manifest, resource: Resource) -> JSON | None:
@@ -155,19 +157,19 @@ class _Cluster:
             return None
 
     def _resource(self, manifest: Manifest) -> Resource | None:
-        """How the server serves the manifest's kind, None where it does not."""
+        """Returns the resource by which the server serves the manifest's kind, or None."""
         version = str(manifest.object.get("apiVersion") or "")
         if version not in self._served:
             try:
                 self._served[version] = self._client.send(discovery.served(version))
             except NotFound:
                 self._served[version] = ()
-        found = self._served[version]
-        return next((resource for resource in found if resource.kind == manifest.identity.kind), None)
+        resources = self._served[version]
+        return next((resource for resource in resources if resource.kind == manifest.identity.kind), None)
 
 
 def _unmarked(obj: JSON) -> JSON:
-    """Without the label that says which content was applied: it changes with the content, which is told."""
+    """Returns the object without the label for the hash of its content, which changes with any shown change."""
     metadata = obj.get("metadata") or {}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != LABEL}
     kept = {key: value for key, value in metadata.items() if key != "labels"} | ({"labels": labels} if labels else {})

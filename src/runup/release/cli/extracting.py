@@ -1,4 +1,4 @@
-"""What `runup release extract` does: the payload's files of an image, one printed, or all in a folder of their own."""
+"""Implements `runup release extract`: prints one file of the payload, or writes all into a new folder."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from runup.release.decide.payload import FOLDERS
 
 
 def files(image: str, access: Access) -> tuple[dict[str, bytes], str]:
-    """Path in the image -> bytes of a folder, a layout or a pull spec, and its digest; raises OciError."""
-    found = place(image)
-    return (files_in(found, FOLDERS), "") if isinstance(found, Path) else files_of(found, FOLDERS, access)
+    """Returns the files of a folder, a layout or a pull spec by path in the image, and the digest; raises OciError."""
+    location = place(image)
+    return (files_in(location, FOLDERS), "") if isinstance(location, Path) else files_of(location, FOLDERS, access)
 
 
 def one(files: Mapping[str, bytes], path: str, image: str) -> bytes:
-    """The file at `path`; the folder may be left out where one file alone is called so. Raises CommandError."""
+    """Returns the file at `path`; the folder may be omitted if only one file has that name. Raises CommandError."""
     wanted = path.removeprefix("/")
-    found = [name for name in files if name == wanted or ("/" not in wanted and name.endswith(f"/{wanted}"))]
-    if len(found) != 1:
-        several = f"; there are {', '.join(found)}" if found else f"; it has {len(files)} files"
+    matches = [name for name in files if name == wanted or ("/" not in wanted and name.endswith(f"/{wanted}"))]
+    if len(matches) != 1:
+        several = f"; there are {', '.join(matches)}" if matches else f"; it has {len(files)} files"
         raise CommandError(f"--file: {image} has no file {path}{several}")
-    return files[found[0]]
+    return files[matches[0]]
 
 
 def write(files: Mapping[str, bytes], target: str) -> None:
-    """All files below the folder `target`, which appears whole or not at all; raises CommandError."""
+    """Writes all files below the folder `target`, which appears completely or not at all; raises CommandError."""
     folder = Path(target)
     scratch = None
     try:
@@ -39,6 +39,7 @@ def write(files: Mapping[str, bytes], target: str) -> None:
             raise CommandError(f"--to: {target} is there already and holds something; name another folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
+        # mkdtemp creates a folder that only its owner may read.
         scratch.chmod(0o755)
         for name, data in files.items():
             path = scratch / name

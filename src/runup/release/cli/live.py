@@ -1,6 +1,6 @@
-"""A live cluster read for the rules of inclusion: ClusterVersion, FeatureGate, the operator's environment.
+"""Reads a live cluster for the rules of inclusion: ClusterVersion, FeatureGate, the operator's environment.
 
-What may not be read is kept as the reason, by name; only ClusterVersion must be there.
+For an object that may not be read the reason is kept, by name; only ClusterVersion is required.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ T = TypeVar("T")
 
 
 def read(client: SyncClient) -> ClusterFacts:
-    """The cluster's facts; raises CommandError without a ClusterVersion, KubeError where the server does not answer."""
+    """Returns the cluster's facts.
+
+    Raises CommandError without a ClusterVersion, KubeError if the server does not answer.
+    """
     errors: dict[str, str] = {}
     version = clusters.read(client)
     gate = _try("gate", lambda: client.send(calls.get(FeatureGate, "cluster")), errors)
@@ -35,12 +38,14 @@ def read(client: SyncClient) -> ClusterFacts:
 
 
 def profile(facts: ClusterFacts) -> str:
-    """The cluster's profile; the usual one where the operator's Deployment names none, or may not be read."""
+    """Returns the cluster's profile; the default if the operator's Deployment has none or may not be read."""
     return facts.environment.get(PROFILE_VARIABLE) or DEFAULT_PROFILE
 
 
 def _try(name: str, question: Callable[[], T], errors: dict[str, str]) -> T | None:
-    """What `question` answers; None where there is no such object, and with a reason where it may not be read."""
+    """Returns the result of `question`; None if there is no such object, or if it may not be read, with the reason in
+    `errors`.
+    """
     try:
         return question()
     except NotFound:
@@ -51,13 +56,13 @@ def _try(name: str, question: Callable[[], T], errors: dict[str, str]) -> T | No
 
 
 def _environment(deployment: dict[str, Any]) -> dict[str, str]:
-    """Of the operator's container; what comes from elsewhere than the Deployment is not among them."""
-    found: Any = deployment
+    """Returns the environment of the operator's container, without values from ConfigMaps or Secrets."""
+    containers: Any = deployment
     for key in ("spec", "template", "spec", "containers"):
-        found = found.get(key) if isinstance(found, dict) else None
+        containers = containers.get(key) if isinstance(containers, dict) else None
     return {
         str(entry["name"]): str(entry["value"])
-        for container in (found if isinstance(found, list) else ())
+        for container in (containers if isinstance(containers, list) else ())
         if isinstance(container, dict) and container.get("name") == OPERATOR
         for entry in container.get("env") or ()
         if isinstance(entry, dict) and "value" in entry

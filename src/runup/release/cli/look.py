@@ -1,4 +1,6 @@
-"""`runup release extract` and `runup release explain`: a release's files on disk; why a cluster gets a manifest."""
+"""Defines `runup release extract` (a release's files on disk) and `runup release explain` (why a cluster gets a
+manifest).
+"""
 
 from __future__ import annotations
 
@@ -83,18 +85,20 @@ def explain(
             facts = live.read(client)
             release = image or image_of(facts.cluster_version)
             payload, digest = read.load(release, access(**registry), profile=live.profile(facts), keep_going=True)
-        # As all that is printed here names an object.
+        # NAME may be NAMESPACE/NAME, which is how the output names an object.
         within, _, alone = name.rpartition("/")
         within = namespace or within
-        found = named((*payload.manifests, *payload.checks), kind, alone, within)
-        if not found:
+        matching_manifests = named((*payload.manifests, *payload.checks), kind, alone, within)
+        if not matching_manifests:
             raise CommandError(texts.no_such(payload, kind, alone, within, release))
         described = describe(facts, major=payload.metadata.semver.major)
-        told = tuple(explained(manifest, described.filters, described.unreadable) for manifest in found)
+        explanations = tuple(
+            explained(manifest, described.filters, described.unreadable) for manifest in matching_manifests
+        )
         if output:
-            click.echo(machine(texts.explained_data(payload, digest, described, told), output), nl=False)
+            click.echo(machine(texts.explained_data(payload, digest, described, explanations), output), nl=False)
         else:
-            click.echo(texts.explained(payload, described, told, screen_of(sys.stdout)), nl=False)
-        return 3 if any(each.answer == "unknown" for each in told) else 0
+            click.echo(texts.explained(payload, described, explanations, screen_of(sys.stdout)), nl=False)
+        return 3 if any(each.answer == "unknown" for each in explanations) else 0
 
     return guarded(run)

@@ -1,6 +1,7 @@
-"""What `runup release new` does: build aside, load what was built, sign it, and only then put it where it shall be.
+"""Implements `runup release new`: builds in a temporary layout, checks that it loads, signs it, then puts it in its
+place.
 
-Whatever is wrong with the input is found before anything is written; where writing fails, nothing half-made is left.
+Every mistake in the input is found before anything is written; if writing fails, nothing incomplete remains.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from runup.release.decide.whole import oddities
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The command line."""
+    """The flags of the command."""
 
     folders: Sequence[str]
     version: str
@@ -52,7 +53,10 @@ class Wanted:
 
 
 def make(wanted: Wanted, access: Access) -> tuple[str, str]:
-    """The digest and the name of the image; raises CommandError, OciError, and PayloadError for what is no release."""
+    """Builds the image and returns its digest and name.
+
+    Raises CommandError, OciError, and PayloadError if the result is not a release.
+    """
     _check_versions(wanted)
     _check_documentation(wanted)
     place = destination_of(wanted.destination, wanted.version)
@@ -81,7 +85,7 @@ def _signing_key(path: str) -> SigningKey:
 
 @contextlib.contextmanager
 def _signed(store: str | None, digest: str, signature: bytes) -> Iterator[None]:
-    """The signature is in its store before the image is anywhere, and goes again where the image finds no place."""
+    """Adds the signature to its store before the image is published, and removes it if publishing fails."""
     path = add_signature(Path(store), digest, signature) if store else None
     try:
         yield
@@ -94,12 +98,12 @@ def _signed(store: str | None, digest: str, signature: bytes) -> Iterator[None]:
 
 
 def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
-    brought: dict[str, bytes] = {}
+    folder_files: dict[str, bytes] = {}
     for folder in wanted.folders:
-        brought |= files_in(Path(folder), FOLDERS)
-    _check_flags_count(wanted, brought)
+        folder_files |= files_in(Path(folder), FOLDERS)
+    _check_flags_count(wanted, folder_files)
     gathered = components.gather(wanted.components, wanted.image_references, wanted.version, access)
-    files = gathered.files | brought
+    files = gathered.files | folder_files
     base = copy_of(place_of(wanted.base), scratch / "base", access) if wanted.base else None
     files = _with_reads(files, base)
     return build_release(
@@ -116,7 +120,7 @@ def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
 
 
 def _with_reads(files: dict[str, bytes], base: Image | None) -> dict[str, bytes]:
-    """`files` and what the release's checks read; an image below knows that of its own Python."""
+    """Returns `files` plus the list of what the release's checks read; a base image has the list of its own Python."""
     below = read_folders(base, (CHECKS,)).get(rights.FILE) if base is not None else None
     try:
         return packing.with_reads(files, own_rights(), below)
@@ -125,19 +129,21 @@ def _with_reads(files: dict[str, bytes], base: Image | None) -> dict[str, bytes]
 
 
 def _check_flags_count(wanted: Wanted, files: Collection[str]) -> None:
-    """Raise CommandError for flags that say what a file of the folders says already, and that would go unheard."""
+    """Raises CommandError for flags that would have no effect, because a file of the folders replaces them."""
     metadata = {"--previous": wanted.previous, "--next": wanted.following, "--metadata": wanted.metadata}
     images = {"--image-reference": wanted.image_references, "--component": wanted.components}
     for file, flags in ((METADATA, metadata), (IMAGE_REFERENCES, images)):
-        given = [flag for flag, value in flags.items() if value]
-        if file in files and given:
-            raise CommandError(f"{', '.join(given)}: the folders bring {file}; say it there, or leave the file out")
+        conflicting = [flag for flag, value in flags.items() if value]
+        if file in files and conflicting:
+            raise CommandError(
+                f"{', '.join(conflicting)}: the folders bring {file}; say it there, or leave the file out"
+            )
 
 
 def _check_loads(layout: Layout, built: BuiltImage, wanted: Wanted) -> tuple[str, ...]:
-    """What is odd about the image; raises PayloadError for one that an operator could not load.
+    """Returns warnings about the image; raises PayloadError if an operator could not load it.
 
-    Raises CommandError for one of another version.
+    Raises CommandError if it is of another version.
     """
     files = read_folders(open_image(layout, built.digest), FOLDERS)
     payload = load_payload(files, source=f"{METADATA}, {IMAGE_REFERENCES} and the folders given")
@@ -147,7 +153,7 @@ def _check_loads(layout: Layout, built: BuiltImage, wanted: Wanted) -> tuple[str
 
 
 def _check_documentation(wanted: Wanted) -> None:
-    """Every risk of the release will lead there."""
+    """Raises CommandError for an invalid documentation base, because every risk of the release links to it."""
     try:
         documentation.read_base(wanted.metadata.get(documentation.KEY) or documentation.BUILT_IN)
     except documentation.BadBase as error:

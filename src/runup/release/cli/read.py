@@ -1,4 +1,4 @@
-"""What `runup release info` and `manifests` read, and the text that they print."""
+"""Reads releases for `runup release info` and `manifests`, and formats their output."""
 
 from __future__ import annotations
 
@@ -24,20 +24,22 @@ from runup.release.decide.whole import oddities
 def load(
     image: str, access: Access, *, profile: str = DEFAULT_PROFILE, keep_going: bool = False
 ) -> tuple[Payload, str]:
-    """The payload of a folder, a layout or a pull spec, and its digest (empty for a folder).
+    """Returns the payload of a folder, a layout or a pull spec, and its digest (empty for a folder).
 
-    With `keep_going` a file that cannot be read is told beside the others. Raises OciError, and PayloadError for what
-    is no release.
+    With `keep_going` a file that cannot be read is listed beside the others. Raises OciError, and PayloadError if it is
+    not a release.
     """
-    where = place(image)
-    files, digest = (files_in(where, FOLDERS), "") if isinstance(where, Path) else files_of(where, FOLDERS, access)
-    # A release that no cluster could pull from where it is has no better name in its own manifests.
-    name = str(where.at(digest)) if isinstance(where, Reference) else image
+    location = place(image)
+    files, digest = (
+        (files_in(location, FOLDERS), "") if isinstance(location, Path) else files_of(location, FOLDERS, access)
+    )
+    # A folder or layout has no pull spec, so its manifests name the release as it was typed.
+    name = str(location.at(digest)) if isinstance(location, Reference) else image
     return load_payload(files, source=image, profile=profile, release_image=name, keep_going=keep_going), digest
 
 
 def place(image: str) -> Path | Place:
-    """A folder of files, a layout or a registry, as typed; raises InvalidReference."""
+    """Returns a folder of files, a layout or a registry, as typed; raises InvalidReference."""
     folder = Path(image)
     if folder.is_dir() and (folder / "oci-layout").is_file():
         return LayoutPlace(folder)
@@ -45,7 +47,7 @@ def place(image: str) -> Path | Place:
 
 
 def told(payload: Payload, digest: str) -> dict[str, Any]:
-    """What `info` says of a release, by the name of each line."""
+    """Returns the content of `info` by the name of each line."""
     metadata = payload.metadata
     return {
         "name": metadata.version,
@@ -64,7 +66,7 @@ def told(payload: Payload, digest: str) -> dict[str, Any]:
 
 
 def as_text(lines: dict[str, Any]) -> str:
-    """One line each; the images below their number."""
+    """Returns one line for each entry, with the images below their number."""
     text = []
     for key, value in lines.items():
         text.append(f"{key + ':':<14}{one_line(_shown(value))}".rstrip())
@@ -83,7 +85,7 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What `manifests` says of a release; `notes` is what in the description the release does not know."""
+    """The content of `manifests`; `notes` has the parts of the description that the release does not know."""
 
     version: str
     digest: str
@@ -93,12 +95,12 @@ class Listed:
 
 
 def listed(payload: Payload, digest: str, filters: Filters) -> Listed:
-    """Everything that a cluster as `filters` describe it gets of a release, and does not get."""
+    """Returns all manifests of a release, included or not in a cluster as `filters` describe it."""
     return Listed(payload.version, digest, filters, rows(payload, filters), notes(payload, filters))
 
 
 def as_listing(found: Listed, form: str, screen: Screen = PIPE) -> str:
-    """The text of a form; on a terminal that it is longer than, how many are in and out comes first."""
+    """Returns the text of a form; if it is longer than the terminal, a summary of counts comes first."""
     if form in ("json", "yaml"):
         return machine(_document(found), form)
     if form == "name":
@@ -110,8 +112,8 @@ def as_listing(found: Listed, form: str, screen: Screen = PIPE) -> str:
 
 def _summary(found: Listed) -> str:
     counts = Counter(row.state for row in found.rows)
-    told = ", ".join(f"{count} {state}" for state, count in counts.most_common())
-    return f"Release {found.version}: {len(found.rows)} manifests and checks, {told}."
+    counted_states = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    return f"Release {found.version}: {len(found.rows)} manifests and checks, {counted_states}."
 
 
 def _document(found: Listed) -> dict[str, Any]:

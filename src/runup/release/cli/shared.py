@@ -1,4 +1,4 @@
-"""What the commands of `runup release` share: how registries are reached, the machine form, errors as one line."""
+"""Code that the commands of `runup release` share: registry flags, output form, errors as one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def registry_options(command: Command) -> Command:
-    """The flags that say how registries are reached."""
+    """Adds the flags for access to registries to `command`."""
     for option in (
         click.option("--plain-http", multiple=True, metavar="HOST[:PORT]", help="Ask this registry by plain HTTP."),
         click.option("--certificate-authority", default="", metavar="FILE", help="More certificate authorities."),
@@ -31,7 +31,10 @@ def registry_options(command: Command) -> Command:
 def access(
     registry_config: str = "", idms_file: str = "", certificate_authority: str = "", plain_http: Iterable[str] = ()
 ) -> Access:
-    """How registries are reached, as the flags say; raises OciError, and CommandError for a file that is not there."""
+    """Returns the access to registries that the flags describe.
+
+    Raises OciError, and CommandError for a missing file.
+    """
     from kubekit.oci import credentials, mirrors
     from kubekit.oci.access import Access
     from runup.cli.named_files import read_file
@@ -45,7 +48,7 @@ def access(
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """Run a command; what is wrong with a release is one line."""
+    """Runs a command; an error of a release becomes one line."""
     from kubekit.errors import RunupError
     from kubekit.oci.errors import OciError
 
@@ -56,5 +59,5 @@ def guarded(run: Callable[[], int]) -> int:
 
 
 def items(text: str) -> list[str]:
-    """The words between commas, without blanks; empty ones do not count."""
+    """Returns the words between commas, without blanks; empty ones are dropped."""
     return [item.strip() for item in text.split(",") if item.strip()]

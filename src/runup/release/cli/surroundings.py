@@ -1,6 +1,6 @@
-"""What this cluster gives to objects of a release: proxy, TLS profile, internal address. Read once, where asked for.
+"""Reads the cluster's values for objects of a release: proxy, TLS profile, internal address; each once, if needed.
 
-What may not be read is told: an object that wants it would be shown other than the operator applies it.
+A value that may not be read is noted: an object that needs it would be shown other than the operator applies it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JSON = dict[str, Any]
 
 
 def read(client: SyncClient, manifests: Iterable[Manifest], owner_uid: str) -> tuple[Surroundings, list[str]]:
-    """What `manifests` are given, and what of it could not be read."""
+    """Returns the values for `manifests`, and notes about those that could not be read."""
     annotations = [manifest.annotations or {} for manifest in manifests]
     notes: list[str] = []
     proxy: JSON = {}
@@ -34,10 +34,10 @@ def read(client: SyncClient, manifests: Iterable[Manifest], owner_uid: str) -> t
         proxy = _part(_object(client, "Proxy", "proxies", notes), "status")
     profile = None
     if any(each.get(INJECT_TLS) == "true" for each in annotations):
-        found = _object(client, "APIServer", "apiservers", notes)
-        profile = tls.profile_of({"spec": _part(found, "spec")}) if found else None
-    place = _part(_object(client, "Infrastructure", "infrastructures", notes), "status")
-    host, port = _address(str(place.get("apiServerInternalURI") or ""))
+        api_server = _object(client, "APIServer", "apiservers", notes)
+        profile = tls.profile_of({"spec": _part(api_server, "spec")}) if api_server else None
+    infrastructure = _part(_object(client, "Infrastructure", "infrastructures", notes), "status")
+    host, port = _address(str(infrastructure.get("apiServerInternalURI") or ""))
     return (
         Surroundings(
             owner_uid=owner_uid,

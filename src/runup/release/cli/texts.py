@@ -1,4 +1,4 @@
-"""Releases compared and explained: values in, text or data out."""
+"""Formats comparisons and explanations of releases as text or data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runup.release.decide.payload import Payload
 
 JSON = dict[str, Any]
 T = TypeVar("T")
-# Fields of one object that a line names; the data has all.
+# Maximum number of changed fields that a line names; the data has all.
 _SHOWN = 4
 _COUNTED = ("added", "changed", "removed", "deleted")
 
@@ -26,15 +26,15 @@ _COLUMNS = (Column(""), Column("", folds=True), Column("", flows=True))
 
 
 def table(rows: Iterable[Sequence[str]], screen: Screen = PIPE) -> str:
-    """Rows of what happens, to what, and why; those of a section begin with two blanks."""
-    found = list(rows)
-    lines = [tuple(cell.strip() for cell in row) for row in found]
-    indent = 2 if any(row[0].startswith("  ") for row in found) else 0
+    """Returns rows of an action, an object and a reason as a table; rows of a section begin with two blanks."""
+    cells = list(rows)
+    lines = [tuple(cell.strip() for cell in row) for row in cells]
+    indent = 2 if any(row[0].startswith("  ") for row in cells) else 0
     return drawn(Table(_COLUMNS, [Row(line) for line in lines], indent, blank=""), screen)
 
 
 def difference(before: Payload, after: Payload, found: Difference, screen: Screen = PIPE) -> str:
-    """What changes, section by section; one that has nothing to say is one line."""
+    """Returns the changes, section by section; an empty section is one line."""
     lines = [f"{before.version} -> {after.version}", ""]
     lines += _section("Images", found.images, _name_row, screen=screen)
     lines += _section("Manifests", found.manifests, _manifest_row, more=f"{found.same} the same", screen=screen)
@@ -49,7 +49,7 @@ def difference(before: Payload, after: Payload, found: Difference, screen: Scree
 
 
 def difference_data(before: Payload, after: Payload, found: Difference) -> JSON:
-    """The same for programs, with every value."""
+    """Returns the changes as data for programs, with every value."""
     return {
         "from": before.version,
         "to": after.version,
@@ -66,7 +66,7 @@ def difference_data(before: Payload, after: Payload, found: Difference) -> JSON:
 
 
 def effects(payload: Payload, found: Sequence[Any], screen: Screen = PIPE) -> str:
-    """What the update to `payload` would change on the cluster; what stays the same is counted only."""
+    """Returns what the update to `payload` would change on the cluster; unchanged objects are only counted."""
     states = ("created", "changed", "deleted", "left", "refused", "unknown", "same")
     counts = ", ".join(
         f"{number} {'left behind' if state == 'left' else state}"
@@ -89,7 +89,7 @@ _EFFECTS = {
 
 
 def effects_data(payload: Payload, digest: str, found: Sequence[Any], notes: Sequence[str]) -> JSON:
-    """The same for programs."""
+    """Returns the effects as data for programs."""
     return {
         "to": payload.version,
         "digest": digest,
@@ -108,7 +108,7 @@ def effects_data(payload: Payload, digest: str, found: Sequence[Any], notes: Seq
 
 
 def explained(payload: Payload, cluster: Described, found: Iterable[Explained], screen: Screen = PIPE) -> str:
-    """Each manifest of that name: in or out, and every rule that was asked."""
+    """Returns each manifest of that name: in or out, and the verdict of every rule."""
     blocks = []
     for each in found:
         ruling = each.decided_by
@@ -123,7 +123,7 @@ def explained(payload: Payload, cluster: Described, found: Iterable[Explained], 
 
 
 def explained_data(payload: Payload, digest: str, cluster: Described, found: Iterable[Explained]) -> JSON:
-    """The same for programs."""
+    """Returns the explanations as data for programs."""
     return {
         "version": payload.version,
         "digest": digest,
@@ -142,7 +142,7 @@ def explained_data(payload: Payload, digest: str, cluster: Described, found: Ite
 
 
 def no_such(payload: Payload, kind: str, name: str, namespace: str, image: str) -> str:
-    """The error for a manifest that a release has not, with those that may be meant."""
+    """Returns the error for a manifest that a release does not have, with objects of the same name."""
     where = f" in namespace {namespace}" if namespace else ""
     near = sorted({str(m.identity) for m in (*payload.manifests, *payload.checks) if m.identity.name == name})
     hint = f"; it has {', '.join(near[:_SHOWN])}" if near else "; `runup release manifests` lists what it has"
@@ -150,9 +150,9 @@ def no_such(payload: Payload, kind: str, name: str, namespace: str, image: str) 
 
 
 def _asked(rule: str, cluster: Described, verdict: str) -> str:
-    """What of the cluster a rule was asked about."""
+    """Returns the cluster's value that a passed rule was compared with, as a clause."""
     filters = cluster.filters
-    said = {
+    clauses = {
         "feature set": f"the cluster's is {filters.feature_set or 'Default'}",
         "feature gates": f"enabled are {', '.join(sorted(filters.gates or ())) or 'none'}",
         "major version": f"the release's is {filters.major}",
@@ -160,7 +160,7 @@ def _asked(rule: str, cluster: Described, verdict: str) -> str:
         "capabilities": "all that it names are enabled",
         "overrides": "none is unmanaged for it",
     }
-    return said.get(rule, "") if verdict == "passes" else ""
+    return clauses.get(rule, "") if verdict == "passes" else ""
 
 
 def _section(
@@ -180,13 +180,13 @@ def _name_row(change: NameChange) -> tuple[str, ...]:
 
 
 def _manifest_row(change: ManifestChange) -> tuple[str, ...]:
-    said = {
+    detail = {
         "changed": _fields(change.changes),
         "removed": "nothing deletes it: clusters that have it keep it",
         "deleted": "the operator deletes it",
         "added": change.file,
     }[change.state]
-    return (f"  {change.state}", f"{change.object}{f' ({change.variant})' if change.variant else ''}", said)
+    return (f"  {change.state}", f"{change.object}{f' ({change.variant})' if change.variant else ''}", detail)
 
 
 def _fields(changes: Sequence[Change]) -> str:
@@ -209,11 +209,11 @@ def _manifest_data(change: ManifestChange) -> JSON:
 
 
 def _change_data(change: Change) -> JSON:
-    """What is absent has no key."""
-    found: JSON = {"path": change.path}
+    """Returns the change as data; an absent value has no key."""
+    data: JSON = {"path": change.path}
     if change.before is not ABSENT:
-        found["from"] = change.before
-    return found | ({} if change.after is ABSENT else {"to": change.after})
+        data["from"] = change.before
+    return data | ({} if change.after is ABSENT else {"to": change.after})
 
 
 def _many(number: int, one: str, several: str) -> str:

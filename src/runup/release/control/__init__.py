@@ -1,1 +1,1 @@
-"""Asks registries and signature stores about releases, and builds release images."""
+"""Reads releases from registries and signature stores, and builds release images."""

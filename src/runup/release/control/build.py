@@ -1,7 +1,7 @@
-"""Files in, image out: reproducible (sorted, no times, no owners), so that the same input has the same digest.
+"""Builds images from files, reproducibly (sorted, no times, no owners): the same input gives the same digest.
 
-`build_release` makes what the sandbox and `runup release new` call a release: one layer with the payload's folders and
-the operator, a config that says how it starts, and the two metadata files where the caller brought none.
+`build_release` builds what the sandbox and `runup release new` call a release: one layer with the payload's folders and
+the operator, a config with the entrypoint, and the two metadata files if the caller has none.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from kubekit.oci.reference import sha256
 OPERATOR = "usr/bin/cluster-version-operator"
 METADATA = "release-manifests/release-metadata"
 IMAGE_REFERENCES = "release-manifests/image-references"
+# A fixed time of creation, so that the digest is reproducible.
 EPOCH = "1970-01-01T00:00:00Z"
 
 THIN_OPERATOR = b"""#!/usr/bin/env python3
@@ -37,19 +38,19 @@ from runup.operator.entry import main
 if __name__ == "__main__":
     sys.exit(main())
 """
-"""The operator of a thin image: whoever runs it supplies the Python interpreter and runup."""
+"""The operator of a thin image: the node that runs it supplies the Python interpreter and runup."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltImage:
-    """An image that was written into a layout; `digest` is its manifest's, `tag` the name it has there."""
+    """An image in a layout; `digest` is its manifest's, `tag` its name there."""
 
     layout: Path
     digest: str
     tag: str
 
     def pullspec(self, repository: str) -> str:
-        """How the image is pulled by digest from `registry/repository`."""
+        """Returns the pull spec by digest of the image in `registry/repository`."""
         return f"{repository}@{self.digest}"
 
 
@@ -69,12 +70,12 @@ def build_release(
     architecture: str = "amd64",
     labels: Mapping[str, str] | None = None,
 ) -> BuiltImage:
-    """Write a release image into `layout` (made if needed) and name it `tag`, by default its version.
+    """Writes a release image into `layout` (created if needed) and tags it `tag`, by default its version.
 
     `files` maps paths in the image (`manifests/...`, `release-manifests/...`, `preflight-checks/...`) to their bytes;
-    release-metadata and image-references are written unless they are among them. `operator` is the file that
-    /usr/bin/cluster-version-operator becomes, None for an image that has none. `base` is an image to build upon, which
-    then brings the operator and the architecture. Raises CannotWrite, BadImage.
+    release-metadata and image-references are written unless they are among them. `operator` is the content of
+    /usr/bin/cluster-version-operator, None for an image without one. `base` is an image to build upon, which then
+    supplies the operator and the architecture. Raises CannotWrite, BadImage.
     """
     content = {
         METADATA: release_metadata(version, previous, following, metadata or {}),
@@ -104,16 +105,16 @@ def build_release(
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A gzipped tar and the digest of what is inside the gzip."""
+    """A gzipped tar, with the digest of the uncompressed tar."""
 
     data: bytes
     diff_id: str
 
 
 def layer_of(files: Mapping[str, bytes], executables: frozenset[str] = frozenset()) -> Layer:
-    """A layer with `files` and the folders they need, byte for byte the same for the same input.
+    """Returns a layer with `files` and their parent folders, identical for the same input.
 
-    The same zlib compresses alike; another implementation may not, so digests are compared within one machine's Python.
+    Another zlib implementation may compress differently, so digests are compared only within one machine's Python.
     """
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -140,7 +141,7 @@ def build_image(
     architecture: str = "amd64",
     base: Image | None = None,
 ) -> BuiltImage:
-    """Write an image of `layers` (the lowest first), upon `base`, into `layout`; blobs first, then the name."""
+    """Writes an image of `layers` (the lowest first), upon `base`, into `layout`; blobs first, then the tag."""
     target = Layout.create(layout)
     under = _copied(base, target) if base is not None else ()
     below = base.config.rootfs.diff_ids if base is not None else ()
@@ -160,7 +161,7 @@ def build_image(
 def release_metadata(
     version: str, previous: Sequence[str], following: Sequence[str], metadata: Mapping[str, Any]
 ) -> bytes:
-    """The file `release-metadata` (cvo-behaviour 1.1)."""
+    """Returns the file `release-metadata` (cvo-behaviour 1.1)."""
     document: dict[str, Any] = {"kind": "cincinnati-metadata-v0", "version": version, "previous": sorted(previous)}
     if following:
         document["next"] = sorted(following)
@@ -186,7 +187,7 @@ def _pretty(document: dict[str, Any]) -> bytes:
 
 
 def _encode(config: Config, rootfs: RootFS) -> bytes:
-    # `type` is required by the image spec, and left out with every other default otherwise.
+    # The image spec requires `type`, which msgspec would omit like every other default.
     document = msgspec.to_builtins(config)
     document["rootfs"] = {"type": "layers", "diff_ids": list(rootfs.diff_ids)}
     return msgspec.json.encode(document, order="sorted")
@@ -203,12 +204,12 @@ def _add(layout: Layout, media_type: str, data: bytes) -> Descriptor:
 
 
 def _folders(files: Mapping[str, bytes]) -> set[str]:
-    found: set[str] = set()
+    folders: set[str] = set()
     for name in files:
         parts = name.split("/")
         if name.startswith("/") or any(part in {"", ".", ".."} for part in parts):
             raise BadImage(f"{name!r} is no path inside an image")
-        found.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
-    if clash := found & set(files):
+        folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
+    if clash := folders & set(files):
         raise BadImage(f"{min(clash)!r} would be a file and a folder")
-    return found
+    return folders

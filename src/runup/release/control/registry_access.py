@@ -1,7 +1,8 @@
-"""What a cluster says of registries: the logins in its Secrets, and where else images may be had.
+"""Reads a cluster's settings for registries: the logins in its Secrets, and the mirrors of images.
 
-In: a client. Out: values for `oci.access`, and notes of what could not be read, which whoever was refused by a registry
-must know. A cluster without such objects has none; what is there and cannot be used is an error or a note.
+Takes a client; returns values for `oci.access`, and notes of what could not be read, which explain a registry's
+refusal. A cluster without such objects has no logins or mirrors; an object that is there and cannot be used is an error
+or a note.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kubekit.oci.mirrors import Mirror
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
 PULL_SECRET = "openshift-config/pull-secret"  # noqa: S105 -- the name of an object
 PULL_SECRET_KEY = ".dockerconfigjson"  # noqa: S105 -- the name of a key
-# What a Secret of the older type kubernetes.io/dockercfg has: the logins without the object around them.
+# The key in a Secret of the older type kubernetes.io/dockercfg: the logins without the enclosing `auths` object.
 OLD_KEY = ".dockercfg"
 MIRROR_KINDS = (
     Resource("config.openshift.io", "v1", "ImageDigestMirrorSet", "imagedigestmirrorsets", namespaced=False),
@@ -32,31 +33,31 @@ MIRROR_KINDS = (
         "operator.openshift.io", "v1alpha1", "ImageContentSourcePolicy", "imagecontentsourcepolicies", namespaced=False
     ),
 )
-# Of what is named by tag, as images of kernel modules mostly are, and releases never.
+# Mirrors of images that are named by tag, as images of kernel modules mostly are, and releases never.
 TAG_MIRRORS = Resource("config.openshift.io", "v1", "ImageTagMirrorSet", "imagetagmirrorsets", namespaced=False)
 
 
 async def cluster_credentials(client: Client, notes: list[str]) -> Credentials:
-    """Those of the cluster's pull secret, none where there is no such Secret; raises BadCredentials."""
+    """Returns the logins of the cluster's pull secret, none if there is no such Secret; raises BadCredentials."""
     namespace, _, name = PULL_SECRET.partition("/")
     try:
-        found = await secret_logins(client, namespace, name)
+        logins = await secret_logins(client, namespace, name)
     except NotFound:
         return Credentials()
     except KubeError as error:
         notes.append(f"the pull secret {PULL_SECRET} could not be read: {error.message}")
         return Credentials()
-    return Credentials((found,)) if found else Credentials()
+    return Credentials((logins,)) if logins else Credentials()
 
 
 async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile | None:
-    """The logins in a pull secret, None where it has none; raises KubeError and BadCredentials."""
+    """Returns the logins in a pull secret, None if it has none; raises KubeError and BadCredentials."""
     secret = await client.send(calls.get_raw(SECRETS, name, namespace))
-    held = secret.get("data") or {}
+    secret_data = secret.get("data") or {}
     where = f"Secret {namespace}/{name}"
-    if data := _decoded(held, PULL_SECRET_KEY, where):
+    if data := _decoded(secret_data, PULL_SECRET_KEY, where):
         return credentials.parse(data, where)
-    if data := _decoded(held, OLD_KEY, where):
+    if data := _decoded(secret_data, OLD_KEY, where):
         return credentials.parse(_wrapped(data, where), where)
     return None
 
@@ -64,16 +65,16 @@ async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile |
 async def cluster_mirrors(
     client: Client, notes: list[str], kinds: Sequence[Resource] = MIRROR_KINDS
 ) -> tuple[Mirror, ...]:
-    """What the cluster's mirror sets of these kinds say; a set that cannot be used is noted, the others count."""
-    found: list[Mirror] = []
+    """Returns the mirrors from the cluster's mirror sets of these kinds; an unusable set is noted and skipped."""
+    all_mirrors: list[Mirror] = []
     for resource in kinds:
         for item in await _listed(client, resource, notes):
             name = f"{resource.kind} {(item.get('metadata') or {}).get('name', '')}"
             try:
-                found += mirrors.of_object({"kind": resource.kind, **item}, name)
+                all_mirrors += mirrors.of_object({"kind": resource.kind, **item}, name)
             except BadMirrors as error:
                 notes.append(error.message)
-    return tuple(found)
+    return tuple(all_mirrors)
 
 
 async def _listed(client: Client, resource: Resource, notes: list[str]) -> Sequence[dict[str, Any]]:

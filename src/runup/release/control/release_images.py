@@ -1,8 +1,8 @@
-"""What a release image says of itself: its version, where no update graph names it, and what its checks read.
+"""Reads files of a release image: its version, if no update graph has it, and what its checks read.
 
-In: a pull spec by digest, whose signature was verified or waived before. Out: a file of it, or `Unread` in words that
-name the way out. The cluster's own pull secret and mirrors are used, as its nodes do. Everything read hangs on the
-digest; reading starts nothing of the image.
+Takes a pull spec by digest, whose signature was verified or waived before; returns a file, or raises `Unread` with the
+way out. Uses the cluster's own pull secret and mirrors, as its nodes do. The digest covers everything that is read;
+nothing of the image is executed.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from runup.release.decide.metadata import MetadataError, parse_release_metadata
 from runup.release.decide.payload import IMAGE_REFERENCES_FILE, METADATA_FILE
 
 T = TypeVar("T")
-# A base image of a few hundred megabytes comes in that time; whoever asked is waiting.
+# Enough for a base image of a few hundred megabytes; the caller is waiting.
 DEADLINE_S = 120.0
-# One wait, so that a thread that is left behind at the deadline ends soon after.
+# Timeout of one request, so that a thread that is left behind at the deadline ends soon after.
 ANSWER_S = 10.0
 
 _WAYS_OUT = {
@@ -50,7 +50,7 @@ _WAYS_OUT = {
 
 
 class Unread(Exception):
-    """The version could not be read; `message` says why, and the way out."""
+    """A file of the image could not be read; `message` has the reason and the way out."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -58,7 +58,10 @@ class Unread(Exception):
 
 
 class ReleaseImages:
-    """Reads release images with what `client`'s cluster says of registries. `architecture` chooses among several."""
+    """A reader of release images with the registry settings of `client`'s cluster.
+
+    `architecture` selects the image of a manifest list.
+    """
 
     def __init__(
         self, client: Client, *, architecture: str = "amd64", plain_http: frozenset[str] = frozenset()
@@ -68,7 +71,7 @@ class ReleaseImages:
         self._plain_http = plain_http
 
     async def version(self, image: str) -> str:
-        """The version of the release in `image`; raises Unread."""
+        """Returns the version of the release in `image`; raises Unread."""
         data = await self._file(image, METADATA_FILE, "or set version beside image")
         try:
             return parse_release_metadata(data).version
@@ -77,15 +80,15 @@ class ReleaseImages:
             raise Unread(f"{why}; name a release image, or set version beside image") from error
 
     async def reads(self, image: str) -> bytes:
-        """The file that says what the checks of the release in `image` read; raises Unread."""
+        """Returns the file that lists what the checks of the release in `image` read; raises Unread."""
         return await self._file(image, READS_FILE, "or give the account what its checks lack")
 
     async def references(self, image: str) -> bytes:
-        """The file that names the images of the release in `image`; raises Unread."""
+        """Returns the file `image-references` of the release in `image`; raises Unread."""
         return await self._file(image, IMAGE_REFERENCES_FILE, "or choose another target")
 
     async def folders(self, image: str, folders: tuple[str, ...], *, within_s: float) -> dict[str, bytes]:
-        """Path in the image -> bytes of the files below `folders`, read `within_s` seconds; raises Unread."""
+        """Returns the files below `folders` by path in the image, read within `within_s` seconds; raises Unread."""
         return await self._asked(
             image,
             lambda client: client.read_folders(parse(image), folders, architecture=self._architecture),
@@ -94,7 +97,7 @@ class ReleaseImages:
         )
 
     async def _file(self, image: str, path: str, instead: str) -> bytes:
-        """One file of `image`; raises Unread, which names `instead` as the other way out."""
+        """Returns one file of `image`; raises Unread, which names `instead` as the other way out."""
         return await self._asked(
             image,
             lambda client: client.read_file(parse(image), path, architecture=self._architecture),
@@ -103,7 +106,7 @@ class ReleaseImages:
         )
 
     async def _asked(self, image: str, question: Callable[[RegistryClient], T], instead: str, within_s: float) -> T:
-        """What the registries of `image` answer; raises Unread, which names `instead` as the other way out."""
+        """Returns the result of `question`; raises Unread, which names `instead` as the other way out."""
         stop = threading.Event()
         notes: list[str] = []
         try:
@@ -118,9 +121,10 @@ class ReleaseImages:
             way_out = _WAYS_OUT.get(type(error), "name a release image")
             raise Unread(_told(error.message, way_out, notes, instead)) from error
         except DecodeError as error:
-            said = f"an answer of the API server could not be read: {error}"
-            raise Unread(_told(said, "it is read again", notes, instead)) from error
+            message = f"an answer of the API server could not be read: {error}"
+            raise Unread(_told(message, "it is read again", notes, instead)) from error
         finally:
+            # Ends the waits of the thread, which cannot be cancelled.
             stop.set()
 
     async def _access(self, stop: threading.Event, notes: list[str]) -> Access:

@@ -1,7 +1,7 @@
-"""Signatures that convinced this operator, kept in the cluster: stores may be away when they are asked again.
+"""Stores the signatures that this operator verified in the cluster, because stores may be unreachable the next time.
 
-ConfigMap `openshift-config-managed/signatures-managed`, keys `<algorithm>-<hash>-<number>` (cvo-behaviour 8.2). What an
-earlier operator kept there stays, up to 64 digests; what is kept is verified anew like any other signature.
+ConfigMap `openshift-config-managed/signatures-managed`, keys `<algorithm>-<hash>-<number>` (cvo-behaviour 8.2).
+Signatures that an earlier operator stored stay, up to 64 digests; stored signatures are verified again like any other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MANAGER = "cluster-version-operator-signatures"
 
 
 def merged(kept: Mapping[str, bytes], digest: str, signatures: Iterable[bytes]) -> dict[str, bytes]:
-    """`kept` with those of `digest`, the first ones of other digests left out where it would be too much."""
+    """Returns `kept` plus the signatures of `digest`; beyond the limits the first of the other digests are dropped."""
     prefix = digest.replace(":", "-")
     new = {f"{prefix}-{number}": signature for number, signature in enumerate(signatures)}
     groups: dict[str, dict[str, bytes]] = {}
@@ -47,13 +47,13 @@ def merged(kept: Mapping[str, bytes], digest: str, signatures: Iterable[bytes]) 
 
 
 async def remember(client: Client, verified: Verified) -> None:
-    """Keep what convinced this operator. What cannot be kept is a line of the log: the verdict stands."""
+    """Stores the verified signatures. A failure is only logged: the result of the verification stands."""
     try:
         kept = await _kept(client)
-        found = merged(kept, verified.digest, verified.signatures)
-        if found == kept:
+        signatures = merged(kept, verified.digest, verified.signatures)
+        if signatures == kept:
             return
-        data = {key: base64.b64encode(value).decode() for key, value in found.items()}
+        data = {key: base64.b64encode(value).decode() for key, value in signatures.items()}
         obj = {"metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {LABEL: ""}}, "binaryData": data}
         await client.send(calls.apply(resource_of(ConfigMap), obj, field_manager=MANAGER, force=True))
     except (KubeError, DecodeError) as error:
@@ -62,10 +62,10 @@ async def remember(client: Client, verified: Verified) -> None:
 
 async def _kept(client: Client) -> dict[str, bytes]:
     try:
-        found = await client.send(calls.get(ConfigMap, NAME, NAMESPACE))
+        config_map = await client.send(calls.get(ConfigMap, NAME, NAMESPACE))
     except NotFound:
         return {}
-    return {key: bytes_of(value) for key, value in found.binary_data.items()}
+    return {key: bytes_of(value) for key, value in config_map.binary_data.items()}
 
 
 def _size(group: Mapping[str, bytes]) -> int:

@@ -1,8 +1,7 @@
-"""Stores of signatures, one at a time: ConfigMaps of the cluster, a folder, a web server with its own authorities.
+"""Reads signatures from one store at a time: ConfigMaps, a folder, a web server with its own CAs.
 
-A store that does not answer is asked once, not once for each number: nine times the time limit is no verdict, and the
-next store may have the signature. One whose `ca` cannot be used is not asked at all: whoever named authorities wants
-no others to count.
+A store that does not answer is queried once, not for each number: nine timeouts give no result, and the next store may
+have the signature. A store whose `ca` cannot be used is not queried at all: no other CAs must be trusted in its place.
 """
 
 from __future__ import annotations
@@ -32,27 +31,27 @@ TIMEOUT_S = 30.0
 _CA_NAMESPACE, _CA_KEY = "openshift-config", "ca.crt"
 
 Signatures = AsyncGenerator[tuple[str, bytes], None]
-"""Where it was found, and the signature."""
+"""Source and content of each signature."""
 
 
 async def of_config_maps(client: Client, verification: Verification) -> Signatures:
-    """What the cluster itself keeps."""
+    """Yields the signatures in the cluster's own ConfigMaps."""
     prefix = verification.digest.replace(":", "-")
     try:
-        listed = await client.listing(ConfigMap, NAMESPACE, label_selector=LABEL)
+        listing = await client.listing(ConfigMap, NAMESPACE, label_selector=LABEL)
     except (KubeError, DecodeError) as error:
         verification.note(f"ConfigMaps in {NAMESPACE}: {error}")
         return
-    for bad in listed.undecoded:
+    for bad in listing.undecoded:
         verification.note(f"ConfigMap {bad}")
-    for config_map in listed.items:
+    for config_map in listing.items:
         for key, value in sorted(config_map.binary_data.items()):
             if key.startswith(prefix):
                 yield f"ConfigMap {config_map.metadata.name}/{key}", bytes_of(value)
 
 
 async def of_store(client: Client, store: SignatureStore, verification: Verification) -> Signatures:
-    """What is numbered from 1 on in a store, until one is missing or the store does not answer."""
+    """Yields the signatures of a store, numbered from 1, until one is missing or the store does not answer."""
     try:
         context = await _authorities(client, store.ca.name) if store.ca.name else None
     except (KubeError, DecodeError, ValueError) as error:
@@ -63,6 +62,7 @@ async def of_store(client: Client, store: SignatureStore, verification: Verifica
         url = f"{folder}/signature-{number}"
         try:
             signature = await _fetch(url, context)
+        # The store does not answer, so the other numbers are not tried.
         except (aiohttp.ClientConnectionError, TimeoutError) as error:
             verification.note(f"{url}: {_why(error)}")
             return
@@ -76,14 +76,14 @@ async def of_store(client: Client, store: SignatureStore, verification: Verifica
 
 
 def bytes_of(value: bytes | str) -> bytes:
-    """A value of `binaryData`."""
+    """Returns a value of `binaryData`, decoded."""
     return base64.b64decode(value) if isinstance(value, str) else value
 
 
 async def _authorities(client: Client, name: str) -> ssl.SSLContext:
-    """Those of ConfigMap `name`, and no others; raises KubeError, DecodeError, ValueError."""
-    found = await client.send(calls.get(ConfigMap, name, _CA_NAMESPACE))
-    text = found.data.get(_CA_KEY, "")
+    """Returns a context that trusts the CAs of ConfigMap `name` only; raises KubeError, DecodeError, ValueError."""
+    config_map = await client.send(calls.get(ConfigMap, name, _CA_NAMESPACE))
+    text = config_map.data.get(_CA_KEY, "")
     if not text:
         raise ValueError(f"ConfigMap {_CA_NAMESPACE}/{name} has no {_CA_KEY}")
     try:
@@ -97,7 +97,7 @@ def _why(error: Exception) -> str:
 
 
 async def _fetch(url: str, context: ssl.SSLContext | None) -> bytes | None:
-    """The signature at `url`, None where there is none; raises ClientError, OSError, TimeoutError."""
+    """Returns the signature at `url`, None if there is none; raises ClientError, OSError, TimeoutError."""
     if url.startswith("file:"):
         path = Path(unquote(urlsplit(url).path))
         return await in_thread(lambda: _read(path), f"read {url}")

@@ -1,7 +1,7 @@
-"""Verifies and reads release images in the background: what was found is observed, never waited for.
+"""Verifies and reads release images in the background; the results are observed, never awaited.
 
-Stores are asked in the order of cvo-behaviour 8.2: ConfigMaps of the cluster, then `spec.signatureStores` where set
-(they are then the last), else the stores that the running release names.
+Stores are queried in the order of cvo-behaviour 8.2: ConfigMaps of the cluster, then `spec.signatureStores` if set (and
+then no others), else the stores that the running release names.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ from runup.release.control.signature_stores import of_config_maps, of_store
 from runup.release.decide.metadata import MetadataError, parse_image_references
 
 log = structlog.get_logger("releases")
-# Half of what upstream gives verifying and fetching together (cvo-behaviour 1.4): a forced update goes on after it.
+# Half of upstream's time for verifying and fetching together (cvo-behaviour 1.4): a forced update continues then.
 WITHIN_S = 120.0
-# A registry that was away may be back when the next preflight starts.
+# A registry that was unreachable may answer when the next preflight starts.
 RIGHTS_AGAIN = timedelta(seconds=60)
-# What a condition shows of what the stores answered.
+# Maximum number of the stores' answers that a condition shows.
 _SHOWN = 3
 
 
 class ReleaseChecks:
-    """`states` is keyed by pull spec. `verifier()` is None where the running release carries no verification ConfigMap.
+    """The checks of release images; `states` is keyed by pull spec.
 
-    `custom_stores()` gives `spec.signatureStores`: None where unset.
+    `verifier()` is None if the running release has no verification ConfigMap. `custom_stores()` returns
+    `spec.signatureStores`: None if unset.
     """
 
     def __init__(
@@ -66,31 +67,31 @@ class ReleaseChecks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def check(self, image: str) -> None:
-        """Start verifying `image`, unless that is under way."""
+        """Starts verifying `image`, unless that is under way."""
         if not self._known(image).running:
             self._set(image, running=True)
             self._start(self._check(image), f"verify {image}")
 
     def read(self, image: str) -> None:
-        """Start reading the version out of `image`, unless that is under way."""
+        """Starts reading the version of the release in `image`, unless that is under way."""
         if not self._known(image).reading:
             self._set(image, reading=True)
             self._start(self._read(image), f"read {image}")
 
     def read_rights(self, image: str) -> None:
-        """Start reading what the checks in `image` read, unless that is under way."""
+        """Starts reading what the checks in `image` read, unless that is under way."""
         if not self._known(image).asking:
             self._set(image, asking=True)
             self._start(self._read_rights(image), f"read rights of {image}")
 
     def read_images(self, image: str) -> None:
-        """Start reading what the release in `image` calls its images, unless that is under way."""
+        """Starts reading the image references of the release in `image`, unless that is under way."""
         if not self._known(image).listing:
             self._set(image, listing=True)
             self._start(self._read_images(image), f"read images of {image}")
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancels what is under way."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -107,15 +108,15 @@ class ReleaseChecks:
         task.add_done_callback(self._tasks.discard)
 
     async def _check(self, image: str) -> None:
-        trust, said = Trust.VERIFIED, ""
+        trust, message = Trust.VERIFIED, ""
         verified: Verified | None = None
         try:
             verified = await self._verify(image)
         except Unverified as error:
-            trust, said = Trust.FAILED, _told(error)
+            trust, message = Trust.FAILED, _told(error)
         finally:
             self._set(image, running=False)
-        self._set(image, trust=trust, error=said, at=self._clock.now())
+        self._set(image, trust=trust, error=message, at=self._clock.now())
         self._on_change()
         if verified is not None:
             await remember(self._client, verified)
@@ -132,10 +133,13 @@ class ReleaseChecks:
         self._on_change()
 
     async def _read_rights(self, image: str) -> None:
-        """What cannot be read is what this release's own checks read: a check that needs more says so."""
-        found, read = own_rights(), False
+        """Reads the rights of the target's checks; falls back to the rights of this release's own checks.
+
+        A check that needs more then reports that.
+        """
+        target_rights, read = own_rights(), False
         try:
-            found, refused = rights.of_file(await self._images.reads(image))
+            target_rights, refused = rights.of_file(await self._images.reads(image))
             read = True
             for why in refused:
                 log.warning("preflight: a right that is declared is not given", image=image, why=why)
@@ -145,25 +149,25 @@ class ReleaseChecks:
             )
         finally:
             self._set(image, asking=False)
-        # From now, not from when it began: reading may take longer than that.
-        self._set(image, rights=found, rights_until=None if read else self._clock.now() + RIGHTS_AGAIN)
+        # Counted from now, not from the start: reading may take longer than that.
+        self._set(image, rights=target_rights, rights_until=None if read else self._clock.now() + RIGHTS_AGAIN)
         self._on_change()
 
     async def _read_images(self, image: str) -> None:
-        """Without them no container check is run, which then says that it was not."""
-        found: Mapping[str, str] = {}
+        """Reads the image references; without them no container check is run, which its result then says."""
+        images: Mapping[str, str] = {}
         read = False
         try:
-            found, read = parse_image_references(await self._images.references(image)).images, True
+            images, read = parse_image_references(await self._images.references(image)).images, True
         except (Unread, MetadataError) as error:
             log.warning("preflight: container checks are not run", image=image, why=str(error))
         finally:
             self._set(image, listing=False)
-        self._set(image, images=found, images_until=None if read else self._clock.now() + RIGHTS_AGAIN)
+        self._set(image, images=images, images_until=None if read else self._clock.now() + RIGHTS_AGAIN)
         self._on_change()
 
     async def _verify(self, image: str) -> Verified:
-        """Raises Unverified."""
+        """Returns the verified signatures of `image`; raises Unverified."""
         verifier = self._verifier()
         if verifier is None:
             raise Unverified("the running release carries no keys, so verification is not possible")
@@ -183,15 +187,15 @@ class ReleaseChecks:
     async def _signatures(
         self, verification: Verification, stores: Sequence[str]
     ) -> AsyncGenerator[tuple[str, bytes], None]:
-        async for found in of_config_maps(self._client, verification):
-            yield found
+        async for signature in of_config_maps(self._client, verification):
+            yield signature
         custom = self._custom_stores()
         if custom is not None and not custom:
             verification.note("spec.signatureStores is empty: unset it, and the release's own stores are asked")
         own = [SignatureStore(url=url) for url in stores]
         for store in own if custom is None else custom:
-            async for found in of_store(self._client, store, verification):
-                yield found
+            async for signature in of_store(self._client, store, verification):
+                yield signature
 
 
 def _told(error: Unverified) -> str:

@@ -1,1 +1,1 @@
-"""Decides about releases: payloads read, manifests chosen, releases compared."""
+"""Decisions about releases: reads payloads, selects manifests, compares releases."""

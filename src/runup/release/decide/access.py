@@ -1,7 +1,7 @@
-"""Who may do what, and how that changes from one release to another: RBAC in words, `+` and `-` rule by rule.
+"""Compares the RBAC rules of two releases, as lines with `+` and `-`.
 
-A rule with several verbs and resources is taken apart, so that a rule that was only split or put in another order is no
-change, and one more verb is one line.
+A rule with several verbs and resources is split up, so that a rule that was only split or reordered is no change, and
+one more verb is one line.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _ROLES = frozenset({"Role", "ClusterRole"})
 _BINDINGS = frozenset({"RoleBinding", "ClusterRoleBinding"})
 
 Grants = dict[str, frozenset[str]]
-"""What is granted -> the verbs; for a binding: role -> subjects."""
+"""Resource -> verbs; for a binding: role -> subjects."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessChange:
-    """A role or binding: what is granted now that was not, and what is not any more."""
+    """The difference of a role or binding: what is newly granted, and what is no longer granted."""
 
     object: str
     granted: tuple[str, ...]
@@ -31,19 +31,19 @@ class AccessChange:
 
 
 def changed(before: Iterable[Manifest], after: Iterable[Manifest]) -> tuple[AccessChange, ...]:
-    """Every role and binding whose grants differ, be it that it is new or gone."""
-    was, now = _grants(before), _grants(after)
-    found = []
-    for name in dict.fromkeys((*now, *was)):
-        granted = _lines(now.get(name, {}), was.get(name, {}))
-        taken = _lines(was.get(name, {}), now.get(name, {}))
+    """Returns every role and binding whose grants differ, also if it is new or removed."""
+    grants_before, grants_after = _grants(before), _grants(after)
+    access_changes = []
+    for name in dict.fromkeys((*grants_after, *grants_before)):
+        granted = _lines(grants_after.get(name, {}), grants_before.get(name, {}))
+        taken = _lines(grants_before.get(name, {}), grants_after.get(name, {}))
         if granted or taken:
-            found.append(AccessChange(name, granted, taken))
-    return tuple(found)
+            access_changes.append(AccessChange(name, granted, taken))
+    return tuple(access_changes)
 
 
 def _grants(manifests: Iterable[Manifest]) -> dict[str, Grants]:
-    found: dict[str, Grants] = {}
+    grants_by_object: dict[str, Grants] = {}
     for manifest in manifests:
         if manifest.identity.group != GROUP:
             continue
@@ -52,12 +52,12 @@ def _grants(manifests: Iterable[Manifest]) -> dict[str, Grants]:
             pairs = _of_role(manifest.object)
         elif manifest.identity.kind in _BINDINGS:
             pairs = _of_binding(manifest.object)
-        # Variants of one object for different clusters count together: what any of them grants is granted somewhere.
-        own = {what: set(verbs) for what, verbs in found.get(str(manifest.identity), {}).items()}
+        # Variants of one object for different clusters are joined: a grant of any of them exists in some cluster.
+        own = {what: set(verbs) for what, verbs in grants_by_object.get(str(manifest.identity), {}).items()}
         for what, verb in pairs:
             own.setdefault(what, set()).add(verb)
-        found[str(manifest.identity)] = {what: frozenset(verbs) for what, verbs in own.items()}
-    return found
+        grants_by_object[str(manifest.identity)] = {what: frozenset(verbs) for what, verbs in own.items()}
+    return grants_by_object
 
 
 def _of_role(role: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -83,8 +83,8 @@ def _of_binding(binding: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _lines(these: Grants, but: Grants) -> tuple[str, ...]:
-    left = {what: these[what] - but.get(what, frozenset()) for what in sorted(these)}
-    return tuple(f"{', '.join(sorted(verbs))}: {what}" for what, verbs in left.items() if verbs)
+    only_these = {what: these[what] - but.get(what, frozenset()) for what in sorted(these)}
+    return tuple(f"{', '.join(sorted(verbs))}: {what}" for what, verbs in only_these.items() if verbs)
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

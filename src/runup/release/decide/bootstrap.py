@@ -1,7 +1,7 @@
-"""What a cluster that is being installed starts with: the operator's own manifests, rendered and filtered.
+"""Renders and filters the operator's own manifests with which the installation of a cluster starts.
 
-Pure over bytes, for `cluster-version-operator render` (cvo-behaviour 1.6). Unlike when a release is loaded, a template
-that cannot be rendered is an error: nobody would apply the file later.
+Pure over bytes, for `cluster-version-operator render` (cvo-behaviour 1.6). Unlike in loading a release, a template that
+cannot be rendered is an error: nobody would apply the file later.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from runup.release.decide.template import TemplateError, Values, render
 BOOTSTRAP = "bootstrap"
 FOLDERS = (MANIFESTS, RELEASE_MANIFESTS, BOOTSTRAP)
 _SUFFIXES = (".yaml", ".yml", ".json")
-# They need kinds that a cluster has only once it runs.
+# Manifests of kinds that a cluster has only once it runs.
 _LATER = frozenset(
     f"0000_90_cluster-version-operator_0{name}.yaml"
     for name in ("0_prometheusrole", "1_prometheusrolebinding", "2_servicemonitor")
@@ -40,7 +40,7 @@ class RenderError(Terminal):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The cluster to be, as the installer describes it. Without a FeatureGate nothing is assumed (seed 002)."""
+    """The new cluster, as the installer describes it. Without a FeatureGate no gate is assumed (seed 002)."""
 
     profile: str = DEFAULT_PROFILE
     feature_set: str = ""
@@ -49,9 +49,9 @@ class Cluster:
 
 
 def rendered(files: Mapping[str, bytes], image: str, cluster: Cluster) -> dict[str, bytes]:
-    """Path below the output folder -> bytes; raises RenderError with everything that is wrong."""
+    """Returns the rendered files by path below the output folder; raises RenderError with every problem."""
     values, filters = _known(files, image, cluster)
-    found: dict[str, bytes] = {}
+    outputs: dict[str, bytes] = {}
     errors: list[str] = []
     for path in sorted(files):
         folder, _, name = path.partition("/")
@@ -64,16 +64,16 @@ def rendered(files: Mapping[str, bytes], image: str, cluster: Cluster) -> dict[s
             errors.append(text if text.startswith(path) else f"{path}: {text}")
             continue
         if data is not None:
-            found[f"{BOOTSTRAP if folder == BOOTSTRAP else MANIFESTS}/{name}"] = data
+            outputs[f"{BOOTSTRAP if folder == BOOTSTRAP else MANIFESTS}/{name}"] = data
     if errors:
         raise RenderError(f"cannot render {image}: {'; '.join(errors)}")
-    return found
+    return outputs
 
 
 def feature_gate(data: bytes, name: str) -> tuple[str, frozenset[str]]:
-    """Feature set and gates of the FeatureGate in the file `name`; raises RenderError.
+    """Returns feature set and gates of the FeatureGate in the file `name`; raises RenderError.
 
-    One without a status says nothing of gates, and none is assumed. One of several versions does not say which.
+    Without a status no gate is assumed. More than one version is an error, because it does not say which to use.
     """
     gate = codec.convert(FeatureGate, _object(data, name, "FeatureGate"))
     entries = gate.status.feature_gates
@@ -84,7 +84,7 @@ def feature_gate(data: bytes, name: str) -> tuple[str, frozenset[str]]:
 
 
 def overrides(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
-    """The overrides of the ClusterVersion in the file `name`; raises RenderError."""
+    """Returns the overrides of the ClusterVersion in the file `name`; raises RenderError."""
     spec = _object(data, name, "ClusterVersion").get("spec")
     entries = spec.get("overrides") if isinstance(spec, dict) else None
     try:
@@ -113,12 +113,12 @@ def _known(files: Mapping[str, bytes], image: str, cluster: Cluster) -> tuple[Va
 
 
 def _file(path: str, data: bytes, values: Values, filters: Filters) -> bytes | None:
-    """The file as it is written, None where nothing of it is; raises TemplateError, RenderError."""
+    """Returns the file as it is written, None if no manifest of it is included; raises TemplateError, RenderError."""
     others = path.startswith(f"{RELEASE_MANIFESTS}/")
     text = data if others else render(data.decode("utf-8"), values).encode("utf-8")
     manifests, problems = parse_manifests(path, text)
     if problems:
-        # A file that is none of ours is not rendered at all, unless it holds what we look for.
+        # Every manifest in the file must be valid, even those that are not included.
         raise RenderError("; ".join(map(str, problems)))
     kept = [m for m in manifests if isinstance(include(m, filters), Included) and (not others or _is_policy(m))]
     if not kept:
@@ -132,14 +132,14 @@ def _is_policy(manifest: Manifest) -> bool:
 
 def _object(data: bytes, name: str, kind: str) -> dict[str, Any]:
     try:
-        documents = [found for found in kyaml.load_all(data, name=name) if found is not None]
+        documents = [document for document in kyaml.load_all(data, name=name) if document is not None]
     except kyaml.YamlError as error:
         raise RenderError(str(error)) from error
     if len(documents) != 1:
         raise RenderError(f"{name}: has {len(documents)} documents, expected one {kind}")
-    (found,) = documents
-    told = (found.get("apiVersion"), found.get("kind")) if isinstance(found, dict) else ("", "")
-    if told != ("config.openshift.io/v1", kind):
-        raise RenderError(f"{name}: is {told[1]} of {told[0]}, expected a {kind} of config.openshift.io/v1")
-    assert isinstance(found, dict)
-    return found
+    (document,) = documents
+    gvk = (document.get("apiVersion"), document.get("kind")) if isinstance(document, dict) else ("", "")
+    if gvk != ("config.openshift.io/v1", kind):
+        raise RenderError(f"{name}: is {gvk[1]} of {gvk[0]}, expected a {kind} of config.openshift.io/v1")
+    assert isinstance(document, dict)
+    return document

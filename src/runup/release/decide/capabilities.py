@@ -1,6 +1,6 @@
-"""Optional parts of a release: which a cluster knows, wants and keeps (cvo-behaviour section 3).
+"""Computes the optional parts of a release that a cluster knows, requests and keeps (cvo-behaviour section 3).
 
-A capability that was enabled once can never be turned off again; what is kept without being asked for is "implicit".
+A capability that was enabled once can never be disabled again; one that is kept without being requested is "implicit".
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ GATED: dict[str, frozenset[str]] = {
 
 DEFAULT_BASELINE = "vCurrent"
 
+# The capabilities that each baseline set adds to the one before it.
 _ADDED: dict[str, tuple[str, ...]] = {
     "None": (),
     "v4.11": ("baremetal", "marketplace", "openshift-samples", "MachineAPI"),
@@ -42,10 +43,10 @@ _ADDED: dict[str, tuple[str, ...]] = {
 
 def _cumulated() -> dict[str, frozenset[str]]:
     sets: dict[str, frozenset[str]] = {}
-    so_far: frozenset[str] = frozenset()
+    cumulated: frozenset[str] = frozenset()
     for name, added in _ADDED.items():
-        so_far |= frozenset(added)
-        sets[name] = so_far
+        cumulated |= frozenset(added)
+        sets[name] = cumulated
     return sets
 
 
@@ -54,7 +55,7 @@ BASELINES: dict[str, frozenset[str]] = _cumulated()
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a cluster knows and has enabled; `implicit` is the part of `enabled` that its spec does not ask for."""
+    """A cluster's known and enabled capabilities; `implicit` are the enabled ones that its spec does not request."""
 
     known: frozenset[str]
     enabled: frozenset[str]
@@ -62,18 +63,18 @@ class Capabilities:
 
 
 def available(gates: Collection[str]) -> frozenset[str]:
-    """The capabilities that exist with `gates` enabled."""
+    """Returns the capabilities that exist with `gates` enabled."""
     return frozenset(name for name in KNOWN if name not in GATED or GATED[name] & frozenset(gates))
 
 
 def enabled(spec: CapabilitiesSpec | None, gates: Collection[str], keep: Iterable[str] = ()) -> Capabilities:
-    """The capabilities of a cluster whose spec is `spec` (None: everything), with `keep` never turned off again.
+    """Returns the capabilities of a cluster with this `spec` (None: all); those in `keep` are never disabled.
 
     An unknown baseline set contributes nothing; the API server does not admit one.
     """
     known = available(gates)
     baseline = (spec.baseline_capability_set if spec else "") or DEFAULT_BASELINE
-    asked = BASELINES.get(baseline, frozenset()) | frozenset(spec.additional_enabled_capabilities if spec else ())
+    requested = BASELINES.get(baseline, frozenset()) | frozenset(spec.additional_enabled_capabilities if spec else ())
     gated_off = frozenset(GATED) - known
     kept = frozenset(keep) - gated_off
-    return Capabilities(known, (asked | kept) - gated_off, kept - asked)
+    return Capabilities(known, (requested | kept) - gated_off, kept - requested)

@@ -1,8 +1,8 @@
-"""A live cluster as the rules of inclusion see it, and which of it could not be read.
+"""Converts a live cluster into the input of the inclusion rules, and names what could not be read.
 
-In: ClusterVersion, FeatureGate, and the environment of the operator's Deployment, each perhaps unreadable. Out:
-`Filters`, and for each rule that therefore cannot be asked the reason. What is absent differs from what may not be
-read: an absent FeatureGate means the default set (seed 002), a forbidden one means nothing.
+Takes ClusterVersion, FeatureGate, and the environment of the operator's Deployment, each perhaps unreadable; returns
+`Filters`, and the reason for each rule that therefore cannot be evaluated. An absent object differs from one that may
+not be read: an absent FeatureGate means the default set (seed 002), a forbidden one means unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FROM_OPERATOR = ("excluded identifier", "profile")
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What was read. `environment` is that of the operator's container; `errors` is keyed by `gate`, `operator`."""
+    """The objects that were read. `environment` is the operator container's; `errors` has keys `gate`, `operator`."""
 
     cluster_version: ClusterVersion
     feature_gate: FeatureGate | None = None
@@ -32,16 +32,16 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The cluster as filters. `unreadable` maps the name of a rule to why it cannot be asked."""
+    """The cluster as filters. `unreadable` maps the name of a rule to the reason why it cannot be evaluated."""
 
     filters: Filters
     unreadable: Mapping[str, str]
 
 
 def describe(facts: ClusterFacts, *, major: int) -> Described:
-    """The cluster for a release of `major`; gates are those of the version that the cluster works towards.
+    """Returns the cluster's filters for a release of `major`; gates are those of the desired version.
 
-    An operator that loads another release goes by its own version's gates, too, until the other one has taken over.
+    An operator that loads another release also uses its own version's gates, until the other operator has taken over.
     """
     version = facts.cluster_version
     feature_set, gates = feature_set_and_gates(facts.feature_gate, version.status.desired.version)
@@ -63,7 +63,7 @@ def describe(facts: ClusterFacts, *, major: int) -> Described:
 
 
 def _capabilities(version: ClusterVersion, gates: frozenset[str]) -> Capabilities:
-    """What the status says is enabled, which is never turned off again, and what the spec asks for besides."""
-    told = version.status.capabilities
-    found = enabled(version.spec.capabilities, gates, keep=told.enabled_capabilities)
-    return Capabilities(found.known | frozenset(told.known_capabilities), found.enabled, found.implicit)
+    """Returns the capabilities that the status says are enabled, never disabled again, and those that the spec adds."""
+    reported = version.status.capabilities
+    computed = enabled(version.spec.capabilities, gates, keep=reported.enabled_capabilities)
+    return Capabilities(computed.known | frozenset(reported.known_capabilities), computed.enabled, computed.implicit)

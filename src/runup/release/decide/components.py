@@ -1,9 +1,9 @@
-"""The manifests of component images gathered into a release, as upstream's release tooling does it.
+"""Gathers the manifests of component images into a release, as upstream's release tooling does.
 
-A component brings `/manifests`; a file there without a place in the global order gets one in its own bucket,
-`0000_50_<component>_`. Its own `/manifests/image-references` names the pull specs that stand in its manifests while it
-is developed; they become those of the release. `0.0.1-snapshot` becomes the release's version. Source: the
-documentation of `oc adm release new`, openshift/cluster-version-operator docs/dev/operators.md.
+A component brings `/manifests`; a file without a place in the global order gets one in the component's own group,
+`0000_50_<component>_`. Its own `/manifests/image-references` names the pull specs that its manifests use during
+development; they become those of the release. `0.0.1-snapshot` becomes the release's version. Source: the documentation
+of `oc adm release new`, openshift/cluster-version-operator docs/dev/operators.md.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from runup.release.decide.metadata import MetadataError, named_images
 from runup.release.decide.payload import CHECKS, INTEGRITY, RELEASE_MANIFESTS
 
 FOLDERS = ("manifests", CHECKS)
-"""What of a component's image goes into a release."""
+"""The folders of a component's image that go into a release."""
 
 _OWN_REFERENCES = "manifests/image-references"
 _VERSION = re.compile(rb"0\.0\.1-snapshot(?![-\w])")
+# A file with this prefix has a place in the global order already.
 _IN_ORDER = "0000_"
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
+# Prevents that a pull spec is replaced inside a longer one.
 _PULL_SPEC_END = rb"(?![-\w.:/@])"
 
 
@@ -43,17 +45,17 @@ class Component:
 
 
 def check_name(name: str) -> None:
-    """Raise ComponentError for a name that no file of a release could carry."""
+    """Raises ComponentError for a name that no file of a release could contain."""
     if not _NAME.match(name):
         raise ComponentError(f"component {name!r}: a name is of a-z, 0-9 and single dashes")
 
 
 def gathered(components: tuple[Component, ...], images: Mapping[str, str], version: str) -> dict[str, bytes]:
-    """Path in the release -> bytes, of what `components` bring; `images` are all of the release's by name.
+    """Returns the files of `components` by path in the release; `images` are all of the release's images by name.
 
-    Raises ComponentError for an image that a component needs and the release lacks, and for two files in one place.
+    Raises ComponentError for an image that a component needs and the release lacks, and for two files at one path.
     """
-    found: dict[str, bytes] = {}
+    release_files: dict[str, bytes] = {}
     owners: dict[str, str] = {}
     for component in components:
         replaced = _replacements(component, images)
@@ -62,11 +64,11 @@ def gathered(components: tuple[Component, ...], images: Mapping[str, str], versi
             if path == _OWN_REFERENCES or not name or "/" in name:
                 continue
             target = f"{CHECKS if folder == CHECKS else RELEASE_MANIFESTS}/{_placed(folder, component.name, name)}"
-            if target in found:
+            if target in release_files:
                 raise ComponentError(f"components {owners[target]} and {component.name} both bring {target}")
             owners[target] = component.name
-            found[target] = _substituted(data, replaced, version)
-    return found
+            release_files[target] = _substituted(data, replaced, version)
+    return release_files
 
 
 def _placed(folder: str, component: str, name: str) -> str:
@@ -74,7 +76,7 @@ def _placed(folder: str, component: str, name: str) -> str:
 
 
 def _replacements(component: Component, images: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """What stands in the component's manifests -> the release's pull spec."""
+    """Returns pairs of the pull spec in the component's manifests and the release's."""
     data = component.files.get(_OWN_REFERENCES)
     if data is None:
         return []
@@ -92,7 +94,7 @@ def _replacements(component: Component, images: Mapping[str, str]) -> list[tuple
 
 def _substituted(data: bytes, replaced: list[tuple[bytes, bytes]], version: str) -> bytes:
     if replaced:
-        # In one pass, so that what was put in is never taken for what stood there.
+        # In one pass, so that a replacement is never replaced again.
         pattern = b"|".join(re.escape(source) + _PULL_SPEC_END for source, _ in replaced)
         table = dict(replaced)
         data = re.sub(pattern, lambda match: table[match[0]], data)

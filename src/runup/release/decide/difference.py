@@ -1,8 +1,8 @@
-"""What changes from one release to another: manifests, images, checks, feature gates, and who may do what.
+"""Compares two releases: manifests, images, checks, feature gates, and RBAC.
 
-Pure over two loaded payloads. A manifest is the same object by its identity; where a release has several variants of
-one (a definition for each feature set), those that are for the same clusters are compared. What the newer release
-lacks stays on clusters that had it, unless a manifest asks for its deletion, and is told apart by that.
+Pure over two loaded payloads. Manifests of the same identity are the same object; if a release has several variants of
+one (a CRD for each feature set), those for the same clusters are compared. An object that the newer release lacks stays
+on clusters that had it, unless a manifest requests its deletion; the two are reported differently.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from runup.release.decide.payload import Payload
 
 DELETE = "release.openshift.io/delete"
 State = Literal["added", "removed", "changed", "deleted"]
+# Annotations that select clusters: they distinguish the variants of one object.
 _FOR_WHOM = (FEATURE_SET, FEATURE_GATE, MAJOR_VERSION, CAPABILITY)
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestChange:
-    """One object. `deleted`: the newer release asks for its deletion; `removed`: it says nothing of it any more."""
+    """The change of one object. `deleted`: the newer release requests its deletion; `removed`: it no longer has it."""
 
     object: str
     state: State
@@ -45,7 +46,7 @@ class ManifestChange:
 
 @dataclass(frozen=True, slots=True)
 class NameChange:
-    """An image, or a gate: `before` and `after` are empty where it was not, or is not any more."""
+    """An image or a gate; `before` or `after` is empty if it is not in that release."""
 
     name: str
     before: str
@@ -53,13 +54,13 @@ class NameChange:
 
     @property
     def state(self) -> State:
-        """What became of it."""
+        """Added, removed or changed."""
         return "added" if not self.before else "removed" if not self.after else "changed"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Everything that differs; `same` counts the manifests that do not."""
+    """The differences of two releases; `same` counts the manifests that do not differ."""
 
     images: tuple[NameChange, ...]
     manifests: tuple[ManifestChange, ...]
@@ -70,7 +71,7 @@ class Difference:
 
 
 def difference(before: Payload, after: Payload) -> Difference:
-    """What an administrator of `before` gets with `after`."""
+    """Returns the changes from release `before` to release `after`."""
     manifests, same = _objects(before.manifests, after.manifests)
     checks, _ = _objects(before.checks, after.checks)
     return Difference(
@@ -84,87 +85,88 @@ def difference(before: Payload, after: Payload) -> Difference:
 
 
 def deletes(manifest: Manifest) -> bool:
-    """Whether a manifest asks for the deletion of its object."""
+    """Reports whether a manifest requests the deletion of its object."""
     return (manifest.annotations or {}).get(DELETE) == "true"
 
 
 def variant(manifest: Manifest) -> str:
-    """For which clusters a manifest is, beside others of the same object; empty for one that is for all."""
+    """Returns the clusters that a manifest is for, by its annotations; empty if it is for all."""
     annotations = manifest.annotations or {}
-    said = [f"{key.rpartition('/')[2]}={annotations[key]}" for key in _FOR_WHOM if annotations.get(key)]
+    selectors = [f"{key.rpartition('/')[2]}={annotations[key]}" for key in _FOR_WHOM if annotations.get(key)]
     profiles = sorted(
         key.rpartition("/")[2]
         for key, value in annotations.items()
         if value == "true" and key.startswith((INCLUDE_PREFIX, EXCLUDE_PREFIX))
     )
-    return " ".join([*said, *([f"profiles={','.join(profiles)}"] if profiles else [])])
+    return " ".join([*selectors, *([f"profiles={','.join(profiles)}"] if profiles else [])])
 
 
 Variants = dict[Identity, list[Manifest]]
 
 
 def _objects(before: Iterable[Manifest], after: Iterable[Manifest]) -> tuple[tuple[ManifestChange, ...], int]:
-    was, now = _by_identity(before), _by_identity(after)
-    found: list[ManifestChange] = []
+    objects_before, objects_after = _by_identity(before), _by_identity(after)
+    manifest_changes: list[ManifestChange] = []
     same = 0
-    for identity in dict.fromkeys((*now, *was)):
-        pairs = _paired(was.get(identity, []), now.get(identity, []))
+    for identity in dict.fromkeys((*objects_after, *objects_before)):
+        pairs = _paired(objects_before.get(identity, []), objects_after.get(identity, []))
         several = len(pairs) > 1
         for old, new in pairs:
             change = _change(old, new, several=several)
             same += change is None
-            found += [change] if change else []
-    return tuple(found), same
+            manifest_changes += [change] if change else []
+    return tuple(manifest_changes), same
 
 
 def _by_identity(manifests: Iterable[Manifest]) -> Variants:
-    found: Variants = {}
+    variants: Variants = {}
     for manifest in manifests:
-        found.setdefault(manifest.identity, []).append(manifest)
-    return found
+        variants.setdefault(manifest.identity, []).append(manifest)
+    return variants
 
 
 def _paired(was: list[Manifest], now: list[Manifest]) -> list[tuple[Manifest | None, Manifest | None]]:
-    """Those for the same clusters together; of the rest, in order, one of each."""
-    left = list(was)
+    """Pairs manifests for the same clusters; pairs the rest in order."""
+    unpaired = list(was)
     pairs: list[tuple[Manifest | None, Manifest | None]] = []
     alone: list[Manifest] = []
     for new in now:
-        old = next((found for found in left if variant(found) == variant(new)), None)
+        old = next((candidate for candidate in unpaired if variant(candidate) == variant(new)), None)
         if old is None:
             alone.append(new)
         else:
-            left.remove(old)
+            unpaired.remove(old)
             pairs.append((old, new))
-    pairs += zip_longest(left, alone)
+    pairs += zip_longest(unpaired, alone)
     return pairs
 
 
 def _change(old: Manifest | None, new: Manifest | None, *, several: bool) -> ManifestChange | None:
-    known = new or old
-    assert known is not None
-    told = variant(known) if several else ""
-    name = str(known.identity)
+    manifest = new or old
+    assert manifest is not None
+    label = variant(manifest) if several else ""
+    name = str(manifest.identity)
     if new is None:
-        return ManifestChange(name, "removed", known.file, variant=told)
+        return ManifestChange(name, "removed", manifest.file, variant=label)
     if deletes(new):
-        return None if old is not None and deletes(old) else ManifestChange(name, "deleted", new.file, variant=told)
+        return None if old is not None and deletes(old) else ManifestChange(name, "deleted", new.file, variant=label)
     if old is None or deletes(old):
-        return ManifestChange(name, "added", new.file, variant=told)
-    found = changes(old.object, new.object) if old.raw != new.raw else ()
-    return ManifestChange(name, "changed", new.file, found, told) if found else None
+        return ManifestChange(name, "added", new.file, variant=label)
+    field_changes = changes(old.object, new.object) if old.raw != new.raw else ()
+    return ManifestChange(name, "changed", new.file, field_changes, label) if field_changes else None
 
 
 def _names(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[NameChange, ...]:
     names = sorted({*before, *after})
-    found = (NameChange(name, before.get(name, ""), after.get(name, "")) for name in names)
-    return tuple(change for change in found if change.before != change.after)
+    name_changes = (NameChange(name, before.get(name, ""), after.get(name, "")) for name in names)
+    return tuple(change for change in name_changes if change.before != change.after)
 
 
 def _gates(manifests: Iterable[Manifest]) -> dict[str, str]:
-    """Each gate that a release speaks of: the feature sets in which its FeatureGate objects have it on, and its users.
+    """Returns, for each gate of a release, the feature sets in which it is enabled, and the number of manifests using
+    it.
 
-    A release brings one FeatureGate a feature set; each says under status which gates are on for it.
+    A release has one FeatureGate for each feature set; its status lists the enabled gates.
     """
     on: dict[str, set[str]] = {}
     users: dict[str, int] = {}

@@ -1,7 +1,8 @@
-"""Where the pages of the documentation are: one for each risk or family of risks, below a base that releases choose.
+"""Computes the addresses of documentation pages: one for each risk or family of risks, below a base that releases
+choose.
 
 A release names its base in its metadata, an administrator another in the operator's settings (decisions D25, D29).
-`BUILT_IN` is nobody's address, only what stands in a link until one of the two is known.
+`BUILT_IN` is a placeholder in links until one of the two is known.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from urllib.parse import urlsplit
 from kubekit.lang.formats import is_uri
 
 BUILT_IN = "https://docs.runup.example"
-# The key in `release-metadata`, as other tooling has its own: KEY=VALUE for `runup release new --metadata`.
+# The key in `release-metadata`: KEY=VALUE for `runup release new --metadata`.
 KEY = "docs.runup.dev/base"
-# Every risk of a status that holds 500 may carry one.
+# Limited because each of up to 500 risks in a status may contain it.
 MAX_BASE = 256
 _FOLDER = "/checks/"
 
 
 class BadBase(ValueError):
-    """No base that a path can follow; the message says what one looks like."""
+    """The text is not a base URL that a path can follow; the message says what is wrong."""
 
 
 def read_base(text: str) -> str:
-    """`text` without the slash at its end; raises BadBase."""
+    """Returns `text` without the slash at its end; raises BadBase."""
     try:
         parts = urlsplit(text)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query and not parts.fragment
@@ -38,12 +39,12 @@ def read_base(text: str) -> str:
 
 
 def page(risk: str, base: str = "") -> str:
-    """The page about `risk`; a family such as `MachineConfigPoolPaused-worker` shares one."""
+    """Returns the URL of the page about `risk`; a family such as `MachineConfigPoolPaused-worker` shares one."""
     return (base or BUILT_IN) + _FOLDER + risk.partition("-")[0]
 
 
 def moved(url: str, bases: Iterable[str], to: str) -> str:
-    """`url`, or the same page below `to` where it leads to a page below one of `bases`."""
+    """Returns `url`, or the same page below `to` if it is a page below one of `bases`."""
     for base in bases:
         if base and url.startswith(base + _FOLDER):
             return to + url.removeprefix(base)

@@ -1,7 +1,7 @@
-"""Why a cluster gets a manifest, or does not: every rule with its verdict, not only the first that objects.
+"""Explains why a cluster gets a manifest or not: every rule with its verdict, not only the first that objects.
 
-In: the manifests of a release, what is known of the cluster, and what of it could not be read. A rule that asks what
-nobody could read is Unknown, and so is then the answer, unless another rule keeps the manifest out in any case.
+Takes the manifests of a release, the known facts of the cluster, and what could not be read. A rule whose input could
+not be read is Unknown, and so is the answer, unless another rule excludes the manifest in any case.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ _ASKED_BY = {
     "profile": INCLUDE_PREFIX,
     "capabilities": CAPABILITY,
 }
-"""What a manifest has to carry for a rule to look at the cluster; the profile is asked of every manifest."""
+"""The annotation by which a rule applies to a manifest; the profile rule applies to every manifest."""
 
+# Rules that apply to every manifest, whatever its annotations.
 _ALWAYS = frozenset({"profile", "overrides"})
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """One rule's verdict; `why` has the words of the objection, or what could not be read."""
+    """The verdict of one rule; `why` has the objection, or what could not be read."""
 
     rule: str
     verdict: Verdict
@@ -50,7 +51,7 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One manifest: whether the cluster gets it, and by which rules."""
+    """The answer for one manifest: whether the cluster gets it, and the verdict of each rule."""
 
     manifest: Manifest
     answer: Answer
@@ -58,7 +59,7 @@ class Explained:
 
     @property
     def decided_by(self) -> Ruling | None:
-        """The first rule that keeps it out or that could not be asked, None where all let it in."""
+        """The first rule that excludes it or that could not be evaluated, None if all include it."""
         return next((ruling for ruling in self.rulings if ruling.verdict == _DECIDES.get(self.answer)), None)
 
 
@@ -66,9 +67,9 @@ _DECIDES: dict[Answer, Verdict] = {"out": "fails", "unknown": "unknown"}
 
 
 def explain(manifest: Manifest, filters: Filters, unreadable: Mapping[str, str] | None = None) -> Explained:
-    """Every rule about `manifest` in the order in which they are asked.
+    """Returns the verdict of every rule about `manifest`, in the order of evaluation.
 
-    `unreadable` has, for the name of a rule, why what it asks of the cluster is not known.
+    `unreadable` maps the name of a rule to the reason why its input is not known.
     """
     annotations = manifest.annotations
     if annotations is None:
@@ -81,17 +82,17 @@ def explain(manifest: Manifest, filters: Filters, unreadable: Mapping[str, str] 
         elif why := unknown.get(name):
             rulings.append(Ruling(name, "unknown", why))
         else:
-            said = objection(manifest, annotations, filters)
-            rulings.append(Ruling(name, "fails" if said else "passes", said))
+            objection_text = objection(manifest, annotations, filters)
+            rulings.append(Ruling(name, "fails" if objection_text else "passes", objection_text))
     verdicts = {ruling.verdict for ruling in rulings}
     answer: Answer = "out" if "fails" in verdicts else "unknown" if "unknown" in verdicts else "in"
     return Explained(manifest, answer, tuple(rulings))
 
 
 def named(manifests: Iterable[Manifest], kind: str, name: str, namespace: str = "") -> tuple[Manifest, ...]:
-    """Those of `manifests` that `KIND NAME` means: `Kind` or `Kind.group`, in any case; a `namespace` narrows.
+    """Returns the manifests that `KIND NAME` means: `Kind` or `Kind.group`, in any case; a `namespace` narrows.
 
-    A plural is taken as well, since that is what people type.
+    A plural is accepted too, since users type it.
     """
     wanted, _, group = kind.lower().partition(".")
     return tuple(

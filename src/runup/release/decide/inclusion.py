@@ -1,6 +1,6 @@
-"""Which manifests of a release a cluster gets: filters in a fixed order, the first that objects decides.
+"""Decides which manifests of a release a cluster gets: filters in a fixed order, the first that objects decides.
 
-In: a manifest and `Filters` (None switches a filter off). Out: `Included`, or `Excluded` with the reason in the words
+Takes a manifest and `Filters` (None disables a filter); returns `Included`, or `Excluded` with the reason in the words
 of the cluster-version operator. The same function decides over a release's checks. Rules and their order: cvo-behaviour
 section 2 and seed 002; the messages are those of openshift/library-go's manifest package, which users search for.
 """
@@ -24,10 +24,11 @@ INCLUDE_PREFIX = "include.release.openshift.io/"
 EXCLUDE_PREFIX = "exclude.release.openshift.io/"
 
 DEFAULT_FEATURE_SET = "Default"
-"""What annotations call the feature set that the API writes as empty text."""
+"""The name in annotations of the feature set that is an empty string in the API."""
 
 FEATURE_SETS = ("CustomNoUpgrade", DEFAULT_FEATURE_SET, "DevPreviewNoUpgrade", "OKD", "TechPreviewNoUpgrade")
 
+# The kinds for which openshift/library-go supports the annotation.
 _WITH_MAJOR_VERSION = frozenset(
     {("config.openshift.io", "FeatureGate"), ("apiextensions.k8s.io", "CustomResourceDefinition")}
 )
@@ -39,7 +40,7 @@ _UINT64_MAX = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What is known of the cluster; a filter that is None (or no overrides) does not filter.
+    """The known facts of the cluster; a filter that is None (or no overrides) does not filter.
 
     `feature_set` is the API's value, `""` for the default set. `unknown_capabilities_allowed` is for loading a release
     that may define capabilities which the running one does not know.
@@ -56,9 +57,9 @@ class Filters:
 
 
 def feature_set_and_gates(gate: FeatureGate | None, version: str) -> tuple[str, frozenset[str]]:
-    """The feature set and the gates that are on for `version`: none of either where the cluster has not said so.
+    """Returns the feature set and the gates that are enabled for `version`; empty if the cluster does not say.
 
-    A FeatureGate that is absent, cannot be read, or says nothing of the version filters like one that enables nothing
+    A FeatureGate that is absent, cannot be read, or has no entry for the version filters like one that enables nothing
     (seed 002: no feature sets are assumed until it was retrieved; decision record 0028).
     """
     if gate is None:
@@ -69,12 +70,12 @@ def feature_set_and_gates(gate: FeatureGate | None, version: str) -> tuple[str, 
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """The cluster gets the manifest."""
+    """The decision that the cluster gets the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """The cluster does not get the manifest."""
+    """The decision that the cluster does not get the manifest."""
 
     reason: str
 
@@ -84,7 +85,7 @@ Annotations = dict[str, str]
 
 
 def include(manifest: Manifest, filters: Filters) -> Decision:
-    """Whether a cluster as `filters` describe it gets `manifest`."""
+    """Decides whether a cluster as `filters` describe it gets `manifest`."""
     annotations = manifest.annotations
     if annotations is None:
         return Excluded("no annotations")
@@ -95,13 +96,13 @@ def include(manifest: Manifest, filters: Filters) -> Decision:
 
 
 def capabilities_of(annotations: Annotations | None) -> tuple[str, ...]:
-    """The capabilities that a manifest belongs to; empty text means none."""
+    """Returns the capabilities that a manifest belongs to; an empty annotation means none."""
     value = (annotations or {}).get(CAPABILITY, "")
     return tuple(value.split("+")) if value else ()
 
 
 def gates_of(annotations: Annotations) -> frozenset[str]:
-    """The gates that a manifest names, wanted or not."""
+    """Returns the gates that a manifest names, required or excluded."""
     return frozenset(item.removeprefix("-") for item in _items(annotations.get(FEATURE_GATE, "")))
 
 
@@ -197,7 +198,7 @@ def _capabilities(_: Manifest, annotations: Annotations, filters: Filters) -> st
 def _overrides(manifest: Manifest, _: Annotations, filters: Filters) -> str:
     own = manifest.identity
     for override in filters.overrides:
-        # A manifest without a namespace is compared without one, whatever the scope of its kind.
+        # For a manifest without a namespace the override's namespace is ignored, whatever the scope of its kind.
         namespace = override.namespace if own.namespace else ""
         if (override.group, override.kind, namespace, override.name) == (own.group, own.kind, own.namespace, own.name):
             return "overridden" if override.unmanaged else ""
@@ -214,7 +215,7 @@ RULES: dict[str, Callable[[Manifest, Annotations, Filters], str]] = {
     "capabilities": _capabilities,
     "overrides": _overrides,
 }
-"""Each rule by its name, in the order in which they are asked: an objection in words, or nothing."""
+"""The rules by name, in the order of evaluation; each returns an objection in words, or an empty string."""
 
 
 def _items(value: str) -> list[str]:
@@ -224,7 +225,7 @@ def _items(value: str) -> list[str]:
 def _no_major(digits: str) -> str:
     if _DIGITS.match(digits) is None:
         return f"strconv.ParseUint: parsing {_quoted(digits)}: invalid syntax"
-    # int() of thousands of digits is refused by Python itself.
+    # The length is checked first, because Python's int() refuses thousands of digits.
     if len(digits.lstrip("0")) > len(str(_UINT64_MAX)) or int(digits.lstrip("0") or "0") > _UINT64_MAX:
         return f"strconv.ParseUint: parsing {_quoted(digits)}: value out of range"
     return ""

@@ -1,7 +1,7 @@
-"""Which manifests and checks of a release a described cluster would get, and what is wrong with the description.
+"""Lists the manifests and checks of a release that a described cluster would get, and problems of the description.
 
-No cluster is asked: feature set, gates, profile, capabilities, major version and overrides are given. What is skipped
-or cannot be read is told beside the rest, and hides none of it.
+No cluster is read: feature set, gates, profile, capabilities, major version and overrides are given. What is skipped or
+cannot be read is listed beside the rest, and hides none of it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BAD_CLUSTER = "BadCluster"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A manifest or check, in the order in which they are applied; `reason` says why it is not in.
+    """A manifest or check, in the order of application; `reason` says why it is excluded.
 
     `state` is `in` or `out`, or for a file without an object `skipped` or `refused`.
     """
@@ -45,40 +45,42 @@ class Row:
 
 
 def rows(payload: Payload, filters: Filters) -> tuple[Row, ...]:
-    """What a cluster as `filters` describe it gets of `payload`, what not, and what nobody gets."""
-    found = []
+    """Returns a row for each manifest and check of `payload`, included or not, and for each skipped file."""
+    all_rows = []
     for manifest in (*payload.manifests, *payload.checks):
         decision = include(manifest, filters)
         reason = decision.reason if isinstance(decision, Excluded) else ""
         state = "out" if isinstance(decision, Excluded) else "in"
-        found.append(Row(str(manifest.identity), manifest.file, state == "in", reason, state))
+        all_rows.append(Row(str(manifest.identity), manifest.file, state == "in", reason, state))
     for skipped in payload.skipped:
         state = "refused" if skipped.broken else "skipped"
         # The file has a column of its own.
         reason = skipped.reason.removeprefix(skipped.file).lstrip(":, ")
-        found.append(Row("", skipped.file, included=False, reason=reason, state=state))
-    return tuple(found)
+        all_rows.append(Row("", skipped.file, included=False, reason=reason, state=state))
+    return tuple(all_rows)
 
 
 def notes(payload: Payload, filters: Filters) -> tuple[str, ...]:
-    """What of the description nothing in the release knows: likely a word that was typed wrong, or another release."""
+    """Returns a note for each word of the description that nothing in the release uses: a typing mistake or another
+    release.
+    """
     annotations = [manifest.annotations or {} for manifest in (*payload.manifests, *payload.checks)]
     profiles = {key.removeprefix(INCLUDE_PREFIX) for each in annotations for key in each if _is_profile(key)}
     gates = {name for each in annotations for name in gates_of(each)}
-    told = []
+    messages = []
     if profiles and filters.profile is not None and filters.profile not in profiles:
-        told.append(f"no manifest is for profile {filters.profile}; there are {', '.join(sorted(profiles))}")
+        messages.append(f"no manifest is for profile {filters.profile}; there are {', '.join(sorted(profiles))}")
     for gate in sorted((filters.gates or frozenset()) - gates):
         known = f"there are {', '.join(sorted(gates))}" if gates else "none is named"
-        told.append(f"no manifest names gate {gate}; {known}")
+        messages.append(f"no manifest names gate {gate}; {known}")
     own = payload.metadata.semver.major
     if filters.major is not None and filters.major != own:
-        told.append(f"the release is {payload.version}; manifests are filtered as of major version {filters.major}")
-    return tuple(told)
+        messages.append(f"the release is {payload.version}; manifests are filtered as of major version {filters.major}")
+    return tuple(messages)
 
 
 def described(filters: Filters) -> dict[str, Any]:
-    """The description as data; capabilities are null where they do not filter."""
+    """Returns the description as data; capabilities are null if they do not filter."""
     capabilities = filters.capabilities
     return {
         "featureSet": filters.feature_set or DEFAULT_FEATURE_SET,
@@ -91,16 +93,19 @@ def described(filters: Filters) -> dict[str, Any]:
 
 
 def overrides_in(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
-    """The overrides in a file: a ClusterVersion, an object with `overrides`, or a list; raises Terminal naming it."""
+    """Returns the overrides in a file: a ClusterVersion, an object with `overrides`, or a list.
+
+    Raises Terminal naming the file.
+    """
     try:
         document = kyaml.load(data, name=name)
     except kyaml.YamlError as error:
         raise Terminal(str(error), reason=BAD_CLUSTER) from error
     if isinstance(document, dict):
-        whole = document.get("kind") == "ClusterVersion"
-        spec = document.get("spec") if whole else document
+        is_cluster_version = document.get("kind") == "ClusterVersion"
+        spec = document.get("spec") if is_cluster_version else document
         document = spec.get("overrides") if isinstance(spec, dict) else None
-        document = [] if whole and document is None else document
+        document = [] if is_cluster_version and document is None else document
     if not isinstance(document, list):
         expected = "expected a ClusterVersion, or a list of overrides as spec.overrides has it"
         raise Terminal(f"{name}: {expected}", reason=BAD_CLUSTER)
@@ -109,14 +114,14 @@ def overrides_in(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
 
 def _override(entry: Any, where: str) -> ComponentOverride:
     try:
-        found = codec.convert(ComponentOverride, entry)
+        override = codec.convert(ComponentOverride, entry)
     except codec.DecodeError as error:
         raise Terminal(f"{where}: {error}", reason=BAD_CLUSTER) from error
-    if odd := set(entry) - {"kind", "group", "namespace", "name", "unmanaged"}:
-        raise Terminal(f"{where}: has an unknown field {min(odd)!r}", reason=BAD_CLUSTER)
-    if not found.kind or not found.name:
-        raise Terminal(f"{where}: has no {'name' if found.kind else 'kind'}", reason=BAD_CLUSTER)
-    return found
+    if unknown_fields := set(entry) - {"kind", "group", "namespace", "name", "unmanaged"}:
+        raise Terminal(f"{where}: has an unknown field {min(unknown_fields)!r}", reason=BAD_CLUSTER)
+    if not override.kind or not override.name:
+        raise Terminal(f"{where}: has no {'name' if override.kind else 'kind'}", reason=BAD_CLUSTER)
+    return override
 
 
 def _is_profile(key: str) -> bool:
@@ -132,15 +137,15 @@ def filters_of(
     capabilities: Collection[str] | None = None,
     overrides: tuple[ComponentOverride, ...] = (),
 ) -> Filters:
-    """The cluster that is described; raises Terminal naming the word that nobody knows, and those that are known.
+    """Returns the filters of the described cluster; raises Terminal naming an unknown word, and the known ones.
 
     An empty feature set is the default one; without `capabilities` they do not filter.
     """
     named = feature_set or DEFAULT_FEATURE_SET
     if named not in FEATURE_SETS:
         raise _unknown("feature set", [feature_set], FEATURE_SETS)
-    if capabilities is not None and (odd := sorted(set(capabilities) - set(KNOWN))):
-        raise _unknown("capabilities", odd, KNOWN)
+    if capabilities is not None and (unknown_names := sorted(set(capabilities) - set(KNOWN))):
+        raise _unknown("capabilities", unknown_names, KNOWN)
     if not profile:
         raise Terminal(f"the profile is empty; the usual one is {DEFAULT_PROFILE}", reason=BAD_CLUSTER)
     if major < 0:

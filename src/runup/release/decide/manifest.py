@@ -1,7 +1,7 @@
-"""A manifest of a release: one object out of a file, its identity, and the parsing that collects every error.
+"""A manifest of a release: one object of a file, its identity, and the parser that collects every error.
 
-A file's documents are read as Kubernetes reads YAML. What cannot be read is a `ManifestError` per document, so that one
-report names everything that is wrong with a release.
+A file's documents are read as Kubernetes reads YAML. Each document that cannot be read is a `ManifestError`, so that
+one report names everything that is wrong with a release.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _FILE_NAME = re.compile(r"0000_([0-9]+)_([a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*?)_")
 
 
 class ManifestError(ValueError):
-    """A document of a release that is no manifest; the message names file and document."""
+    """A document of a release is not a manifest; the message names file and document."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Identity:
-    """What makes two manifests the same object: the API version is not part of it (cvo-behaviour 1.2)."""
+    """The identity of an object: the API version is not part of it (cvo-behaviour 1.2)."""
 
     group: str
     kind: str
@@ -40,7 +40,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """`0000_<run level>_<component>_...`; run levels are compared as text, and for equality only."""
+    """The parts of `0000_<run level>_<component>_...`; run levels are compared as text, and for equality only."""
 
     run_level: str
     component: str
@@ -48,12 +48,12 @@ class FileName:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object of a release; `file` is its path in the image.
+    """An object of a release; `file` is its path in the image.
 
     `raw` is the object as compact JSON, as Go writes it: keys sorted, `<`, `>` and `&` escaped. A release is kept as
-    such bytes, which take a tenth of the memory of what they decode to. `annotations` are those of the object, a null
-    one being empty text; None where there is no map of text to text: one value of another type makes all of them
-    unreadable, as it does for Kubernetes' accessor.
+    such bytes, which take a tenth of the memory of the decoded object. `annotations` are those of the object, with null
+    as an empty string; None if they are not a map of strings: one value of another type makes all of them unreadable,
+    as it does for Kubernetes' accessor.
     """
 
     file: str
@@ -63,7 +63,7 @@ class Manifest:
 
     @classmethod
     def of(cls, file: str, identity: Identity, obj: JSON) -> Manifest:
-        """The manifest of `obj`; raises ValueError for a value that JSON cannot carry."""
+        """Returns the manifest of `obj`; raises ValueError for a value that JSON cannot represent."""
         return cls(file, identity, _go_json(obj), _annotations(obj))
 
     @property
@@ -75,12 +75,12 @@ class Manifest:
 
 def _annotations(obj: JSON) -> dict[str, str] | None:
     metadata = obj.get("metadata")
-    found = metadata.get("annotations") if isinstance(metadata, dict) else None
-    if not isinstance(found, dict):
+    values = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if not isinstance(values, dict):
         return None
-    if not all(value is None or isinstance(value, str) for value in found.values()):
+    if not all(value is None or isinstance(value, str) for value in values.values()):
         return None
-    return {key: value or "" for key, value in found.items()}
+    return {key: value or "" for key, value in values.items()}
 
 
 def _go_json(obj: JSON) -> bytes:
@@ -88,26 +88,27 @@ def _go_json(obj: JSON) -> bytes:
         data = msgspec.json.encode(obj, order="sorted")
     except (OverflowError, TypeError) as error:
         raise ValueError(f"cannot be written as JSON: {error}") from error
+    # Go's encoding/json escapes these characters, and the version hash is computed over its bytes.
     for char in (b"&", b"<", b">"):
         data = data.replace(char, b"\\u00%02x" % ord(char))
     return data.replace("\u2028".encode(), b"\\u2028").replace("\u2029".encode(), b"\\u2029")
 
 
 def file_name(path: str) -> FileName | None:
-    """Run level and component of a file of a release, None for a name outside the grammar (which is legal)."""
+    """Returns run level and component of a release file, None for a name outside the grammar (which is legal)."""
     match = _FILE_NAME.match(path.rpartition("/")[2])
     return FileName(match[1], match[2]) if match else None
 
 
 def parse_manifests(file: str, data: bytes | str) -> tuple[list[Manifest], list[ManifestError]]:
-    """The manifests of one file in order, and what is wrong with it: not YAML, no kind, no name, one object twice."""
+    """Returns the manifests of a file in order, and its errors: not YAML, no kind, no name, an object twice."""
     try:
         documents = kyaml.load_all(data, name=file)
     except kyaml.YamlError as error:
         return [], [ManifestError(str(error))]
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     errors: list[ManifestError] = []
-    seen: set[Identity] = set()
+    identities: set[Identity] = set()
     for number, document in enumerate(documents, start=1):
         if document is None:
             continue
@@ -120,20 +121,20 @@ def parse_manifests(file: str, data: bytes | str) -> tuple[list[Manifest], list[
         except ValueError as error:
             errors.append(ManifestError(f"{file}, document {number}: {error}"))
             continue
-        if manifest.identity in seen:
+        if manifest.identity in identities:
             errors.append(ManifestError(f"{file}, document {number}: {manifest.identity} is there twice"))
-        seen.add(manifest.identity)
-        found.append(manifest)
-    return found, errors
+        identities.add(manifest.identity)
+        manifests.append(manifest)
+    return manifests, errors
 
 
 def duplicates(manifests: list[Manifest] | tuple[Manifest, ...]) -> Iterator[tuple[Manifest, Manifest]]:
-    """Pairs of manifests that are the same object, the first one first. Legal across files, and worth a look."""
+    """Yields pairs of manifests of the same object, the first one first; legal across files, but likely a mistake."""
     first: dict[Identity, Manifest] = {}
     for manifest in manifests:
-        known = first.setdefault(manifest.identity, manifest)
-        if known is not manifest:
-            yield known, manifest
+        first_of_object = first.setdefault(manifest.identity, manifest)
+        if first_of_object is not manifest:
+            yield first_of_object, manifest
 
 
 def _problem(document: Any) -> str:

@@ -1,6 +1,6 @@
-"""`release-metadata` and `image-references`: what a release is called, where it came from, which images it is made of.
+"""Parses `release-metadata` and `image-references`: a release's name, its previous versions, and its images.
 
-Rules: cvo-behaviour 1.1. What makes a release unusable raises; what is only odd (a URL that is none) is collected.
+Rules: cvo-behaviour 1.1. An error that makes a release unusable raises; a minor one (an invalid URL) is collected.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ CHANNELS_KEY = "io.openshift.upgrades.graph.release.channels"
 
 
 class MetadataError(ValueError):
-    """A release cannot be used without this; the message says what is missing or wrong."""
+    """The release cannot be used; the message says what is missing or wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseMetadata:
-    """`release-metadata`; `architecture` is `Multi` or empty, `problems` what was left out and why."""
+    """The content of `release-metadata`; `architecture` is `Multi` or empty, `problems` what was ignored and why."""
 
     version: str
     previous: tuple[str, ...] = ()
@@ -40,13 +40,13 @@ class ReleaseMetadata:
 
     @property
     def semver(self) -> Version:
-        """The version, which parsing checked."""
+        """The version, which was validated by parsing."""
         return Version(self.version)
 
 
 @dataclass(frozen=True, slots=True)
 class ImageReferences:
-    """`image-references`: the release's name and the pullspec behind each short image name."""
+    """The content of `image-references`: the release's name, and the pull spec of each short image name."""
 
     name: str
     images: Mapping[str, str]
@@ -54,7 +54,7 @@ class ImageReferences:
 
 
 def parse_release_metadata(data: bytes) -> ReleaseMetadata:
-    """The file `release-metadata`; raises MetadataError."""
+    """Parses the file `release-metadata`; raises MetadataError."""
     document = _document(data, "release-metadata")
     if document.get("kind") != KIND:
         raise MetadataError(f"release-metadata: unrecognized kind {document.get('kind')!r}, expected {KIND!r}")
@@ -86,7 +86,7 @@ def parse_release_metadata(data: bytes) -> ReleaseMetadata:
 
 
 def parse_image_references(data: bytes) -> ImageReferences:
-    """The file `image-references`, JSON or YAML; raises MetadataError."""
+    """Parses the file `image-references`, JSON or YAML; raises MetadataError."""
     document = _image_stream(data)
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
@@ -96,12 +96,12 @@ def parse_image_references(data: bytes) -> ImageReferences:
 
 
 def named_images(data: bytes) -> Mapping[str, str]:
-    """Short name -> pull spec of a component's own `image-references`, which has no name; raises MetadataError."""
+    """Returns the pull specs in a component's own `image-references`, which has no name; raises MetadataError."""
     return dict(_images(_image_stream(data)))
 
 
 def check_same_version(metadata: ReleaseMetadata, references: ImageReferences) -> None:
-    """Raise MetadataError when the two files are not of one release."""
+    """Raises MetadataError if the two files are not of the same release."""
     if metadata.version != references.name:
         raise MetadataError(
             f"version from image-references ({references.name}) differs from release-metadata ({metadata.version})"
@@ -111,8 +111,10 @@ def check_same_version(metadata: ReleaseMetadata, references: ImageReferences) -
 def _image_stream(data: bytes) -> dict[str, Any]:
     document = _document(data, "image-references")
     if document.get("kind") != "ImageStream" or document.get("apiVersion") not in {"image.openshift.io/v1", "v1"}:
-        found = f"{document.get('kind')} of {document.get('apiVersion')}"
-        raise MetadataError(f"image-references: is {found}, expected an ImageStream of image.openshift.io/v1")
+        kind_and_version = f"{document.get('kind')} of {document.get('apiVersion')}"
+        raise MetadataError(
+            f"image-references: is {kind_and_version}, expected an ImageStream of image.openshift.io/v1"
+        )
     return document
 
 
@@ -127,7 +129,7 @@ def _document(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _or_empty(value: Any, empty: Any) -> Any:
-    """Null counts as absent; an empty text or list of another type does not."""
+    """Returns `empty` for null, which counts as absent; an empty value of another type is not replaced."""
     return empty if value is None else value
 
 
@@ -178,12 +180,12 @@ def _documentation_base(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
 def _images(document: dict[str, Any]) -> list[tuple[str, str]]:
     spec = document.get("spec")
     tags = spec.get("tags") if isinstance(spec, dict) else None
-    found: list[tuple[str, str]] = []
+    name_and_pullspec: list[tuple[str, str]] = []
     for tag in tags if isinstance(tags, list) else []:
         source = tag.get("from") if isinstance(tag, dict) else None
         if isinstance(source, dict) and source.get("kind") == "DockerImage" and isinstance(source.get("name"), str):
-            found.append((str(tag.get("name", "")), source["name"]))
-    return found
+            name_and_pullspec.append((str(tag.get("name", "")), source["name"]))
+    return name_and_pullspec
 
 
 def _time(value: Any) -> datetime | None:

@@ -1,7 +1,7 @@
-"""Which fields differ between two objects, as paths that people read: `spec.template.spec.containers[etcd].image`.
+"""Compares two objects and returns the changed fields as paths: `spec.template.spec.containers[etcd].image`.
 
-Lists whose items all have a name are compared by it, since an order of containers is nobody's concern; others by
-position. What a value is, is for the reader of data: texts show small ones only, and a Secret's never.
+Lists whose items all have a name are compared by it, since the order of containers has no meaning; others by position.
+Data holds full values; text shows only short ones, and never a Secret's.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import msgspec
 
 JSON = dict[str, Any]
 _SHOWN = 60
-# Of a pull spec by digest people compare the first characters.
+# Of a digest only the first characters are shown, which people compare.
 _PINNED = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 _PIN = len("@sha256:") + 12
 _NAMED_BY = ("name", "type", "key", "mountPath", "containerPort")
 _SECRET_FIELDS = ("data", "stringData")
-# As others than whoever applies write it, whatever changed.
+# Fields that the server writes, not the client that applies.
 _SERVER_SIDE = frozenset({"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"})
 
 
@@ -34,7 +34,7 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One field; `before` or `after` is ABSENT where there is none."""
+    """The change of one field; `before` or `after` is ABSENT if there is none."""
 
     path: str
     before: Any
@@ -42,22 +42,22 @@ class Change:
 
     def __str__(self) -> str:
         if isinstance(self.before, list) and isinstance(self.after, list):
-            gone = [f"- {shown(item)}" for item in self.before if item not in self.after]
-            come = [f"+ {shown(item)}" for item in self.after if item not in self.before]
-            return f"{self.path}: {' '.join([*gone, *come]) or 'in another order'}"
+            removed = [f"- {shown(item)}" for item in self.before if item not in self.after]
+            added = [f"+ {shown(item)}" for item in self.after if item not in self.before]
+            return f"{self.path}: {' '.join([*removed, *added]) or 'in another order'}"
         return f"{self.path}: {shown(self.before)} -> {shown(self.after)}"
 
 
 def changes(before: JSON, after: JSON) -> tuple[Change, ...]:
-    """What differs, in the order of the fields' names; the values of a Secret are withheld."""
-    found = _between("", _without_server_fields(before), _without_server_fields(after))
+    """Returns the differences by field name; the values of a Secret are withheld."""
+    differences = _between("", _without_server_fields(before), _without_server_fields(after))
     if after.get("kind", before.get("kind")) != "Secret":
-        return tuple(found)
-    return tuple(_withheld(change) for change in found)
+        return tuple(differences)
+    return tuple(_withheld(change) for change in differences)
 
 
 def shown(value: Any) -> str:
-    """A value in a few characters; what is longer is told by its size."""
+    """Returns a value as a short text; a longer one is described by its size."""
     if value is ABSENT:
         return "(none)"
     if isinstance(value, str) and (pinned := _PINNED.search(value)):
@@ -93,7 +93,7 @@ def _between(path: str, before: Any, after: Any) -> Iterator[Change]:
     if isinstance(before, list) and isinstance(after, list):
         yield from _between_lists(path, before, after)
         return
-    # True is 1 for Python, not for JSON.
+    # The types are compared too, because True == 1 in Python, but not in JSON.
     if type(before) is not type(after) or before != after:
         yield Change(path, before, after)
 

@@ -1,7 +1,7 @@
-"""A release as the operator loads it: from the files of its image to metadata, manifests in order, and checks.
+"""Loads a release from the files of its image: metadata, manifests in order, and checks.
 
-Pure over bytes: the caller reads the folder or the layers. Every error is collected into one `PayloadError`, so that a
-release is mended in one go. Filtering is `runup.release.decide.inclusion`; nothing is left out here.
+Pure over bytes: the caller reads the folder or the layers. All errors are collected into one `PayloadError`, so that a
+release can be corrected in one go. Filtering is in `runup.release.decide.inclusion`; nothing is filtered here.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ VERIFICATION_ANNOTATION = "release.openshift.io/verification-config-map"
 INTEGRITY = "UpdatePayloadIntegrity"
 
 _SUFFIXES = (".yaml", ".yml", ".json")
+# The constants of 64-bit FNV-1, as in Go's hash/fnv.
 _FNV_OFFSET, _FNV_PRIME, _FNV_MASK = 0xCBF29CE484222325, 0x100000001B3, 2**64 - 1
 
 
 class PayloadError(Terminal):
-    """A release cannot be loaded; `errors` has every reason, one a file or document."""
+    """A release cannot be loaded; `errors` has every reason, one for each file or document."""
 
     def __init__(self, message: str, errors: tuple[str, ...]) -> None:
         super().__init__(message, reason=INTEGRITY)
@@ -49,7 +50,7 @@ class PayloadError(Terminal):
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file, or a document of one, that is no part of the release. `broken`: it should be, and cannot be read."""
+    """A file or document that is not part of the release. `broken`: it should be, but cannot be read."""
 
     file: str
     reason: str
@@ -61,7 +62,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A loaded release. `manifests` are in the order in which they are applied."""
+    """A loaded release. `manifests` are in the order of application."""
 
     metadata: ReleaseMetadata
     image_references: ImageReferences
@@ -71,7 +72,7 @@ class Payload:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was skipped, in words."""
+        """A message for each skipped file."""
         return tuple(str(skipped) for skipped in self.skipped)
 
     @property
@@ -94,24 +95,24 @@ def load_payload(
     strict_templates: bool = False,
     keep_going: bool = False,
 ) -> Payload:
-    """The release made of `files` (path in the image to bytes; other paths are ignored); raises PayloadError.
+    """Returns the release made of `files` (path in the image to bytes; other paths are ignored); raises PayloadError.
 
     `source` is the folder or image, for messages. A template that cannot be rendered is skipped with a warning, since
-    an older operator must be able to load a newer release; `strict_templates` makes it an error. With `keep_going` what
-    cannot be parsed is skipped too, for those who look rather than apply.
+    an older operator must be able to load a newer release; `strict_templates` makes it an error. With `keep_going` a
+    file that cannot be parsed is skipped too, for callers that inspect rather than apply.
     """
     metadata, references, errors = _load_metadata(files)
     values = Values(release_image, profile, references.images if references else {})
     skipped: list[Skipped] = []
     rendered = _rendered(files, values, skipped)
     if strict_templates:
-        errors.extend(str(found) for found in skipped)
+        errors.extend(str(problem) for problem in skipped)
     broken: list[Skipped] = []
     loaded = {folder: _load_folder(folder, rendered, broken) for folder in FOLDERS}
     if keep_going:
         skipped += broken
     else:
-        errors.extend(str(found) for found in broken)
+        errors.extend(str(problem) for problem in broken)
     if errors or metadata is None or references is None:
         lines = "; ".join(errors)
         raise PayloadError(f"Error loading manifests from {source}: {lines}", tuple(errors))
@@ -125,27 +126,29 @@ def load_payload(
 
 
 def load_manifests(files: Mapping[str, bytes], *, source: str) -> tuple[Manifest, ...]:
-    """The manifests of plain `files` in order of their names, templates left as they are; raises PayloadError."""
+    """Returns the manifests of plain `files` by name, without rendering templates; raises PayloadError."""
     broken: list[Skipped] = []
-    found = [manifest for path in sorted(files) if _is_manifest(path) for manifest in _parse(path, files[path], broken)]
+    manifests = [
+        manifest for path in sorted(files) if _is_manifest(path) for manifest in _parse(path, files[path], broken)
+    ]
     errors = [str(problem) for problem in broken]
     if errors:
         raise PayloadError(f"Error loading manifests from {source}: {'; '.join(errors)}", tuple(errors))
-    return tuple(found)
+    return tuple(manifests)
 
 
 def is_cases(path: str) -> bool:
-    """Whether the file holds a check's tests, which lie beside it and are no part of a release's checks."""
+    """Reports whether the file holds a check's tests, which lie beside it and are not part of a release's checks."""
     return path.endswith((".test.yaml", ".test.yml", ".test.json"))
 
 
 def included(manifests: Iterable[Manifest], filters: Filters) -> tuple[Manifest, ...]:
-    """Those of `manifests` that a cluster as `filters` describe it gets, in order."""
+    """Returns those of `manifests` that a cluster as `filters` describe it gets, in order."""
     return tuple(manifest for manifest in manifests if isinstance(include(manifest, filters), Included))
 
 
 def verification_of(manifests: Iterable[Manifest]) -> Manifest | None:
-    """The first ConfigMap among `manifests` with keys and stores by which other releases are verified."""
+    """Returns the first ConfigMap among `manifests` with keys and stores for the verification of other releases."""
     for manifest in manifests:
         core_config_map = (manifest.identity.group, manifest.identity.kind) == ("", "ConfigMap")
         if core_config_map and VERIFICATION_ANNOTATION in (manifest.annotations or {}):
@@ -154,7 +157,7 @@ def verification_of(manifests: Iterable[Manifest]) -> Manifest | None:
 
 
 def version_hash(manifests: Iterable[Manifest]) -> str:
-    """`status.versionHash` of the included `manifests`: FNV-1, 64 bits, URL-safe base64 (cvo-behaviour 1.2)."""
+    """Returns `status.versionHash` of the included `manifests`: FNV-1, 64 bits, URL-safe base64 (cvo-behaviour 1.2)."""
     value = _FNV_OFFSET
     for manifest in manifests:
         for byte in manifest.raw:
@@ -190,6 +193,7 @@ def _rendered(files: Mapping[str, bytes], values: Values, skipped: list[Skipped]
         if folder not in FOLDERS or "/" in name or not _is_manifest(name) or (folder == CHECKS and is_cases(name)):
             continue
         data = files[path]
+        # Only the operator's own manifests are templates; all others are applied as they are.
         if folder == MANIFESTS and b"{{" in data:
             try:
                 data = render(data.decode("utf-8"), values).encode("utf-8")
@@ -201,11 +205,11 @@ def _rendered(files: Mapping[str, bytes], values: Values, skipped: list[Skipped]
 
 
 def _load_folder(folder: str, files: Mapping[str, bytes], broken: list[Skipped]) -> list[Manifest]:
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     for path, data in files.items():
         if path.startswith(f"{folder}/"):
-            found.extend(_parse(path, data, broken))
-    return found
+            manifests.extend(_parse(path, data, broken))
+    return manifests
 
 
 def _parse(path: str, data: bytes, broken: list[Skipped]) -> list[Manifest]:

@@ -1,8 +1,8 @@
-"""The part of Go's text/template that manifests in `/manifests` use: three values, `index`, and escaped text.
+"""Renders the part of Go's text/template that manifests in `/manifests` use: three values, `index`, and escaped text.
 
 `{{.ReleaseImage}}`, `{{.ClusterProfile}}`, `{{.Images.name}}`, `{{index .Images "some-name"}}`, and text literals, by
 which Prometheus rules write braces of their own: `{{ "{{ $labels.pod }}" }}`. Anything else is a `TemplateError`: an
-operator reading a newer release skips such a file and says so, rather than guessing.
+operator that reads a newer release skips such a file and says so, rather than guessing.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 
 
 class TemplateError(ValueError):
-    """The text uses what this subset does not know, or names an image that the release does not have."""
+    """The text uses an unsupported action, or names an image that the release does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What a template may refer to; `images` maps short names to pullspecs."""
+    """The values that a template may refer to; `images` maps short names to pull specs."""
 
     release_image: str = ""
     cluster_profile: str = ""
@@ -27,7 +27,7 @@ class Values:
 
 
 _TEXT = r'"(?:[^"\\\n]|\\.)*"|`[^`]*`'
-# Text literals first: what closes an action inside of one does not close it.
+# Text literals come first: braces inside a literal do not close the action.
 _ACTION = re.compile(rf"\{{\{{(-\s)?((?:{_TEXT}|[^\"`{{}}])*?)(\s-)?\}}\}}", re.DOTALL)
 _FIELD = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z_][A-Za-z0-9_]*))?\Z")
 _INDEX = re.compile(rf"index\s+\.Images\s+({_TEXT})\Z")
@@ -35,7 +35,7 @@ _LITERAL = re.compile(rf"(?:{_TEXT})\Z")
 
 
 def render(text: str, values: Values) -> str:
-    """`text` with its actions carried out; raises TemplateError naming the line."""
+    """Returns `text` with its actions evaluated; raises TemplateError naming the line."""
     return "".join(_pieces(text, values))
 
 

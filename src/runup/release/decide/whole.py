@@ -1,7 +1,7 @@
-"""Whether the files of an image are a whole release, and what in a release is legal and yet likely a mistake.
+"""Checks whether the files of an image are a complete release, and finds legal but likely mistakes in it.
 
-An operator goes to another release only where all four parts are there (cvo-behaviour 1.1): what lacks its manifests
-would leave a cluster without an operator. What is only odd is told, and stops nothing.
+An operator updates only to a release that has all four parts (cvo-behaviour 1.1): one without its manifests would leave
+a cluster without an operator. Likely mistakes are reported, and prevent nothing.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ _WHOSE = {MANIFESTS: "the operator's own manifests", RELEASE_MANIFESTS: "everybo
 
 
 def missing(paths: Iterable[str]) -> tuple[str, ...]:
-    """Which parts of a release the files `paths` lack, in words that name them."""
-    known = set(paths)
-    folders = {path.partition("/")[0] for path in known if "/" in path}
+    """Returns the parts of a release that the files `paths` lack, in words that name them."""
+    known_paths = set(paths)
+    folders = {path.partition("/")[0] for path in known_paths if "/" in path}
     lacking = [f"{folder}/ is missing: {whose} are there" for folder, whose in _WHOSE.items() if folder not in folders]
-    return (*lacking, *(f"{path} is missing" for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in known))
+    return (
+        *lacking,
+        *(f"{path} is missing" for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in known_paths),
+    )
 
 
 def check(paths: Iterable[str], source: str) -> None:
-    """Raise PayloadError where `paths` are no whole release; `source` is the image or folder."""
+    """Raises PayloadError if `paths` are not a complete release; `source` is the image or folder."""
     if lacking := missing(paths):
         raise PayloadError(f"{source} is no release image: {'; '.join(lacking)}", lacking)
 
 
 def oddities(payload: Payload) -> tuple[str, ...]:
-    """What an author would want to know, each naming the file, or the folder that is missing."""
+    """Returns likely mistakes for the author, each naming the file, or the missing folder."""
     files = {METADATA_FILE, IMAGE_REFERENCES_FILE}
     files |= {manifest.file for manifest in payload.manifests} | {skipped.file for skipped in payload.skipped}
     return (*missing(files), *_oddities(payload.manifests))
@@ -47,11 +50,11 @@ def _oddities(manifests: tuple[Manifest, ...]) -> Iterator[str]:
     unparsable = sorted({m.file for m in manifests if file_name(m.file) is None})
     for file in unparsable:
         yield f"{file}: its name is not 0000_NN_COMPONENT_..., so it is applied with its neighbours, in no component"
-    seen: dict[tuple[str, str], Manifest] = {}
+    first_of_object: dict[tuple[str, str], Manifest] = {}
     for manifest in manifests:
         if manifest.annotations is None:
             yield f"{manifest.file}: {manifest.identity} has no annotations, so no cluster gets it"
             continue
-        first = seen.setdefault((str(manifest.identity), variant(manifest)), manifest)
+        first = first_of_object.setdefault((str(manifest.identity), variant(manifest)), manifest)
         if first is not manifest:
             yield f"{manifest.file}: {manifest.identity} is in {first.file} for the same clusters; the later one wins"

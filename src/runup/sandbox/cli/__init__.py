@@ -1,1 +1,1 @@
-"""`runup sandbox` and `runup demo`."""
+"""The commands `runup sandbox` and `runup demo`."""

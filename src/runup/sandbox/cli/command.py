@@ -1,4 +1,4 @@
-"""`runup sandbox`: a cluster on this machine, to try things on or to import a dump into."""
+"""Defines `runup sandbox`: a cluster on this machine, to try things on or to import a dump into."""
 
 from __future__ import annotations
 
@@ -143,10 +143,10 @@ def status(output: str | None, data: str | None) -> int:
             from kubekit.api import codec
             from runup.cli.render.text import machine
 
-            told: dict[str, Any] = {"running": bool(pid), "data": str(folder)}
-            told |= {"settings": codec.to_dict(chosen)} if chosen else {}
-            told |= {"cluster": codec.to_dict(ready)} if ready else {}
-            click.echo(machine(told, output), nl=False)
+            document: dict[str, Any] = {"running": bool(pid), "data": str(folder)}
+            document |= {"settings": codec.to_dict(chosen)} if chosen else {}
+            document |= {"cluster": codec.to_dict(ready)} if ready else {}
+            click.echo(machine(document, output), nl=False)
         elif not pid:
             click.echo(f"no sandbox runs in {folder}")
         else:
@@ -197,27 +197,29 @@ def logs(component: str, follow: bool, data: str | None) -> int:
 
     def run() -> int:
         folder = folder_of(data)
-        known = log_files(folder)
+        logs_by_name = log_files(folder)
         if not component:
-            click.echo("\n".join(sorted(known)) or f"no logs in {folder}")
+            click.echo("\n".join(sorted(logs_by_name)) or f"no logs in {folder}")
             return 0
-        found = [name for name in sorted(known) if name == component] or [n for n in sorted(known) if component in n]
-        if not found:
-            names = ", ".join(sorted(known)) or "there are none"
+        matching_names = [name for name in sorted(logs_by_name) if name == component] or [
+            n for n in sorted(logs_by_name) if component in n
+        ]
+        if not matching_names:
+            names = ", ".join(sorted(logs_by_name)) or "there are none"
             click.echo(f"error: no log of {component!r} in {folder}; {names}", err=True)
             return 1
-        _print_log(known[found[-1]], follow=follow, clock=SystemClock())
+        _print_log(logs_by_name[matching_names[-1]], follow=follow, clock=SystemClock())
         return 0
 
     return guarded(run)
 
 
 def _started(folder: Path, steps: Iterator[Progress]) -> int:
-    """Tell the steps as they are done, then how to use what runs."""
+    """Prints each step when it is done, then how to use the sandbox."""
     from runup.sandbox.processes import lifecycle
 
-    for done in steps:
-        click.echo(f"{done.seconds:5.1f} s  {done.step} ready")
+    for progress in steps:
+        click.echo(f"{progress.seconds:5.1f} s  {progress.step} ready")
     _, _, ready = lifecycle.state(folder)
     assert ready is not None
     click.echo(how_to_use(folder, ready))
@@ -225,7 +227,7 @@ def _started(folder: Path, steps: Iterator[Progress]) -> int:
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """Run a command; a sandbox's error is one line that names the way out."""
+    """Runs a command; a sandbox's error becomes one line that names the way out."""
     from kubekit.errors import Terminal
     from runup.cli.errors import CommandError
 
@@ -236,14 +238,14 @@ def guarded(run: Callable[[], int]) -> int:
 
 
 def folder_of(data: str | None) -> Path:
-    """The data folder that the user means."""
+    """Returns the data folder: `data` if given, else the default one."""
     from runup.sandbox.processes import lifecycle
 
     return Path(data).expanduser().absolute() if data else lifecycle.default_data()
 
 
 def how_to_use(folder: Path, ready: Ready) -> str:
-    """What a user needs to know of a sandbox that runs."""
+    """Returns what a user needs to know about a running sandbox."""
     lines = [
         "",
         f"{ready.title}: release {ready.version}, of {', '.join(ready.releases)}",
@@ -265,12 +267,12 @@ def how_to_use(folder: Path, ready: Ready) -> str:
 
 
 def log_files(folder: Path) -> dict[str, Path]:
-    """Component or `namespace/pod/container` -> its log."""
-    found = {file.stem: file for file in (folder / "logs").glob("*.log")}
+    """Returns the log of each component and of each `namespace/pod/container`."""
+    logs_by_name = {file.stem: file for file in (folder / "logs").glob("*.log")}
     for file in (folder / "pods").glob("*/*.log"):
         namespace, pod, _ = file.parent.name.split("_", 2)
-        found[f"{namespace}/{pod}/{file.stem}"] = file
-    return found
+        logs_by_name[f"{namespace}/{pod}/{file.stem}"] = file
+    return logs_by_name
 
 
 def _print_log(file: Path, *, follow: bool, clock: Any) -> None:

@@ -1,7 +1,7 @@
-"""`runup demo`: the main job on a cluster of its own, told step by step with the commands that a user would type.
+"""Defines `runup demo`: the main task on a cluster of its own, step by step, with the commands that a user would type.
 
-Every command that is shown is run, as a process, and what it prints is what is seen. The story stops at the first step
-that goes otherwise than told: exit code 1, and of its folder the logs stay, its pods' too. Nothing is left running.
+Every command that is shown is run as a process, and its own output is shown. The demo stops at the first step with an
+unexpected result: exit code 1, and the logs remain, also those of the pods. Nothing is left running.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ DEADLINE_S = 150.0
 LOGS = "logs"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 READER_LEFT = 141
-"""What a command ends with whose output nobody reads any more, as under `runup demo | head`."""
+"""The exit code of a command whose output is no longer read, as under `runup demo | head` (128 + SIGPIPE)."""
 
 FIX = ("kubectl", "patch", "machineconfigpool", "infra", "--type=merge", "-p", '{"spec":{"paused":false}}')
 
 
 class GoneWrong(Exception):
-    """A step did not end as told."""
+    """A step did not end as expected."""
 
 
 @click.command("demo", cls=Command)
@@ -81,17 +81,17 @@ def demo() -> int:
 
 
 def keep_logs(folder: Path) -> None:
-    """Put what containers wrote, the operator above all, beside what the sandbox's own processes wrote."""
+    """Moves the logs of containers, the operator's above all, beside those of the sandbox's own processes."""
     for log in folder.glob("pods/*/*.log"):
-        # What went wrong was said, and whatever a log lacks, the keys beside it must go.
+        # The error was printed already; whatever happens to a log, the keys beside it must be removed.
         with suppress(OSError):
-            kept = folder / LOGS / log.parent.name
-            kept.mkdir(exist_ok=True)
-            log.rename(kept / log.name)
+            pod_logs = folder / LOGS / log.parent.name
+            pod_logs.mkdir(exist_ok=True)
+            log.rename(pod_logs / log.name)
 
 
 def remove(folder: Path, but: str) -> None:
-    """Remove what the sandbox left, keys and kubeconfig above all; `but` names the one part that stays."""
+    """Removes what the sandbox left, keys and kubeconfig above all; `but` names the one part that stays."""
     for path in folder.iterdir() if but else ():
         if path.name != but and path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -102,10 +102,10 @@ def remove(folder: Path, but: str) -> None:
 
 
 class Interrupts:
-    """Ctrl-C and SIGTERM as one KeyboardInterrupt, never between a process's start and our knowing of it.
+    """A handler that turns Ctrl-C and SIGTERM into one KeyboardInterrupt, never while a process is being started.
 
     Raised there, it would leave the process behind, running and holding our output. Raised twice, the second one would
-    cut off the clearing up after the first. So they are held from the start, and again from the first one on.
+    interrupt the clean-up after the first. So interrupts are held at first, and held again from the first one on.
     """
 
     def __init__(self) -> None:
@@ -121,13 +121,13 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _let_through(self) -> None:
-        """Take interrupts from here on; raises the one that waits."""
+        """Stops holding interrupts; raises KeyboardInterrupt if one is pending."""
         if self._waiting:
             raise KeyboardInterrupt
         self._held = False
 
     def guarding(self, work: Callable[[], None]) -> None:
-        """Do `work`, which an interrupt ends; after it there is none any more, whichever way it ended."""
+        """Runs `work`, which an interrupt ends; afterwards interrupts are held, however it ended."""
         try:
             self._let_through()
             work()
@@ -135,7 +135,10 @@ class Interrupts:
             self._held = True
 
     def run(self, command: Sequence[str], environment: Mapping[str, str], **how: Any) -> tuple[int, str, str]:
-        """Run `command` to its end: exit code, and what `how` captures of it; on an interrupt it is ended first."""
+        """Runs `command` to its end and returns exit code, stdout and stderr as far as `how` captures them.
+
+        On an interrupt the process is killed first.
+        """
         self._held = True
         process = subprocess.Popen(command, env=dict(environment), text=True, **how)
         try:
@@ -150,7 +153,7 @@ class Interrupts:
 
 @dataclass(slots=True)
 class Story:
-    """The steps, and the sandbox in `folder` that they happen in."""
+    """The steps of the demo, and the sandbox in `folder` in which they run."""
 
     folder: Path
     interrupts: Interrupts
@@ -158,11 +161,11 @@ class Story:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's, as the sandbox writes it."""
+        """The administrator's kubeconfig, as the sandbox writes it."""
         return self.folder / "admin.kubeconfig"
 
     def tell(self) -> None:
-        """All steps, in order; raises GoneWrong."""
+        """Runs all steps in order; raises GoneWrong."""
         for step in (
             self._start,
             self._look,
@@ -198,9 +201,9 @@ class Story:
             raise GoneWrong(f"the preflight did not find {PAUSED}")
         self._kubectl(FIX)
         clock = SystemClock()
-        began = clock.monotonic()
+        started_at = clock.monotonic()
         self._until(lambda cluster: PAUSED not in _names(cluster, TARGET), f"{PAUSED} goes away")
-        say(f"The target goes on watching: the risk was gone {clock.monotonic() - began:.1f} s after the fix.")
+        say(f"The target goes on watching: the risk was gone {clock.monotonic() - started_at:.1f} s after the fix.")
 
     def _accept_one(self) -> None:
         say("Another one we know about and take, by name.")
@@ -234,16 +237,16 @@ class Story:
         self._runup("upgrade")
 
     def clear_up(self) -> bool:
-        """Stop the sandbox, if it was started; whether nothing of it runs any more."""
+        """Stops the sandbox if it was started; returns whether nothing of it is running any more."""
         if not self.started:
             return True
-        # A terminal sends Ctrl-C to the command below too, which inherits this. Ignoring them would have a race.
+        # A terminal sends Ctrl-C to the command below too, which inherits the mask. Ignoring the signals would be racy.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         command = [*_RUNUP, "sandbox", "stop", "--data", str(self.folder)]
         return subprocess.run(command, capture_output=True, env=self._environment(), check=False).returncode == 0
 
     def _open_risks(self) -> list[str]:
-        """Names of the target's risks that are not accepted, as the machine form has them."""
+        """Returns the names of the target's risks that are not accepted, from the JSON output."""
         data = json.loads(self._quietly("upgrade", "-o", "json"))
         accepted = {risk["name"] for risk in (data["desiredUpdate"] or {}).get("acceptRisks", ())}
         for update in data["conditionalUpdates"]:
@@ -255,7 +258,7 @@ class Story:
         self._run([*_RUNUP, *words], ("runup", *words), expect)
 
     def _kubectl(self, words: Sequence[str]) -> None:
-        """Run kubectl where there is one, else send what it would send."""
+        """Runs kubectl if it is installed, else sends the request that it would send."""
         if shutil.which(words[0]):
             self._run(words, words, 0)
             return
@@ -290,7 +293,7 @@ class Story:
         return out
 
     def _until(self, holds: Callable[[Any], bool], what: str) -> None:
-        """Wait on the ClusterVersion's changes until it `holds`; raises GoneWrong after the deadline."""
+        """Waits for changes of the ClusterVersion until `holds` is true; raises GoneWrong after the deadline."""
         from kubekit.kube import config
         from kubekit.kube.client_sync import SyncClient
         from kubekit.kube.clock import SystemClock
@@ -316,17 +319,17 @@ _RUNUP = (sys.executable, "-m", "runup")
 
 
 def say(text: str) -> None:
-    """One sentence of the story; bold on a terminal."""
+    """Prints one sentence of the story, bold on a terminal."""
     _styled(f"\n# {text}", sys.stdout, bold=True)
 
 
 def show(words: Sequence[str]) -> None:
-    """A command as it would be typed."""
+    """Prints a command as it would be typed."""
     _styled(f"$ {shlex.join(words)}", sys.stdout, fg="cyan")
 
 
 def _styled(text: str, stream: TextIO, **style: Any) -> None:
-    """Colours are ours, so they go past what shows control characters as escapes; the text does not."""
+    """Prints `text` in a style; bypasses the filter that escapes control characters, so the text is escaped here."""
     click.secho(printable(text), file=bare(stream), **style)
 
 
@@ -353,11 +356,13 @@ def _names(cluster: Any, version: str) -> set[str]:
 
 
 def _done(cluster: Any, version: str) -> bool:
-    """Whether some manifests of that release are in place, or all of them."""
+    """Reports whether some or all manifests of that release are applied."""
     from kubekit.api.conditions import find
 
-    found = find(cluster.status.conditions, "Progressing")
-    return _arrived(cluster, version) or bool(found and version in found.message and " done (" in found.message)
+    progressing = find(cluster.status.conditions, "Progressing")
+    return _arrived(cluster, version) or bool(
+        progressing and version in progressing.message and " done (" in progressing.message
+    )
 
 
 def _arrived(cluster: Any, version: str) -> bool:
@@ -366,8 +371,8 @@ def _arrived(cluster: Any, version: str) -> bool:
 
 
 def _refused(cluster: Any) -> str:
-    """Why the requested release is not accepted, as a reason; empty where it is."""
+    """Returns the reason why the requested release is not accepted; empty if it is."""
     from kubekit.api.conditions import find
 
-    found = find(cluster.status.conditions, "ReleaseAccepted")
-    return found.reason if found and found.status == "False" else ""
+    release_accepted = find(cluster.status.conditions, "ReleaseAccepted")
+    return release_accepted.reason if release_accepted and release_accepted.status == "False" else ""

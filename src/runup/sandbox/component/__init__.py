@@ -1,1 +1,1 @@
-"""A component's operator, as the sandbox's releases ship it: it keeps its ClusterOperators and one operand."""
+"""The operator of a component in the sandbox's releases: it manages its ClusterOperators and one operand."""

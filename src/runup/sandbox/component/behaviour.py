@@ -1,4 +1,4 @@
-"""How a component's operator behaves, and what it says of itself because of that. Pure.
+"""The behaviours of a component's operator, and the status that it reports for each. Pure.
 
 well         at the new version as soon as its operand is           stuck     progressing, for ever
 slow:SECONDS the same, so many seconds later                        crash     its process ends with an error
@@ -15,13 +15,13 @@ from typing import Any
 JSON = dict[str, Any]
 
 KINDS = ("well", "slow", "degraded", "stuck", "crash")
-# Components of a real cluster take minutes; nobody wants to watch a sandbox for so long.
+# Components of a real cluster take minutes, which is too long for a sandbox that somebody watches.
 _AT_LEAST_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """One of KINDS; `seconds` is how long an update takes at least."""
+    """A behaviour: one of KINDS; `seconds` is the minimum duration of an update."""
 
     kind: str = "well"
     seconds: float = _AT_LEAST_S
@@ -29,7 +29,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What an operator has to come to: its version, those of its operands by name, and its behaviour."""
+    """The desired state of an operator: its version, those of its operands by name, and its behaviour."""
 
     version: str
     operands: tuple[tuple[str, str], ...] = ()
@@ -37,12 +37,12 @@ class Expected:
 
     @property
     def versions(self) -> list[JSON]:
-        """As ClusterOperator's status has them."""
+        """The versions as ClusterOperator's status lists them."""
         return [{"name": name, "version": version} for name, version in (("operator", self.version), *self.operands)]
 
 
 def parse(text: str) -> Behaviour:
-    """A behaviour as a manifest gives it; raises ValueError that names it and those there are."""
+    """Returns the behaviour that a manifest names; raises ValueError that lists the valid ones."""
     kind, _, seconds = text.partition(":")
     if kind not in KINDS or (seconds and kind != "slow"):
         raise ValueError(f"there is no behaviour {text!r}; choose one of {', '.join(KINDS)} (slow:SECONDS)")
@@ -55,23 +55,25 @@ def parse(text: str) -> Behaviour:
 
 
 def status(now: JSON, expected: Expected, *, running_s: float, operand_ready: bool, at: datetime) -> JSON | None:
-    """What ClusterOperator's status is to be, or None where it is so already.
+    """Returns the new status of the ClusterOperator, or None if it needs no change.
 
-    `now` is its status; `running_s` says for how long this version of the operator has run. Of an operator that is at
-    its version and well nothing is touched, so that what a scenario says of it (Upgradeable, messages) stays.
+    `now` is its status; `running_s` is how long (seconds) this version of the operator has run. The status of an
+    operator that is at its version and well is not touched, so that what a scenario sets (Upgradeable, messages) stays.
     """
     behaviour = expected.behaviour
-    arrived = now.get("versions") == expected.versions
-    done = arrived or (running_s >= behaviour.seconds and operand_ready and behaviour.kind != "stuck")
+    at_version = now.get("versions") == expected.versions
+    done = at_version or (running_s >= behaviour.seconds and operand_ready and behaviour.kind != "stuck")
     wanted = [
         _available(now, expected, done=done),
         _progressing(expected, done=done),
         _degraded(expected, done=done),
     ]
     conditions = _merged(now.get("conditions") or (), wanted, at)
-    found = {"versions": expected.versions if done else now.get("versions") or [], "conditions": conditions}
-    same = found["versions"] == (now.get("versions") or []) and conditions == list(now.get("conditions") or ())
-    return None if same else found
+    new_status = {"versions": expected.versions if done else now.get("versions") or [], "conditions": conditions}
+    unchanged = new_status["versions"] == (now.get("versions") or []) and conditions == list(
+        now.get("conditions") or ()
+    )
+    return None if unchanged else new_status
 
 
 def _version_of(now: JSON) -> str:
@@ -79,7 +81,7 @@ def _version_of(now: JSON) -> str:
 
 
 def _available(now: JSON, expected: Expected, *, done: bool) -> JSON:
-    """Of a new cluster's component there is nothing yet, and its release waits for it."""
+    """Returns condition Available: a new cluster's component is not available yet, and its release waits for it."""
     version = expected.version if done else _version_of(now)
     if not version:
         return _condition("Available", "False", "Installing", f"{expected.version} is being installed")
@@ -103,14 +105,17 @@ def _condition(kind: str, value: str, reason: str, message: str) -> JSON:
 
 
 def _merged(before: Iterable[JSON], wanted: list[JSON], at: datetime) -> list[JSON]:
-    """Conditions of other types as they are; one whose status is as wanted stays as well, unless it is trouble."""
-    kept = {str(each["type"]): each for each in before}
+    """Returns the conditions with `wanted` in them; other types stay, and so does one whose status is as wanted.
+
+    An unchanged status with a reason other than AsExpected gets the new message.
+    """
+    conditions = {str(each["type"]): each for each in before}
     stamp = at.strftime("%Y-%m-%dT%H:%M:%SZ")
     for each in wanted:
-        have = kept.get(each["type"])
-        same = have is not None and have.get("status") == each["status"]
+        current = conditions.get(each["type"])
+        same = current is not None and current.get("status") == each["status"]
         if not same:
-            kept[each["type"]] = each | {"lastTransitionTime": stamp}
-        elif have is not None and each["reason"] != "AsExpected" and have.get("message") != each.get("message"):
-            kept[each["type"]] = each | {"lastTransitionTime": have.get("lastTransitionTime", stamp)}
-    return list(kept.values())
+            conditions[each["type"]] = each | {"lastTransitionTime": stamp}
+        elif current is not None and each["reason"] != "AsExpected" and current.get("message") != each.get("message"):
+            conditions[each["type"]] = each | {"lastTransitionTime": current.get("lastTransitionTime", stamp)}
+    return list(conditions.values())

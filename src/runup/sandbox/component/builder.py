@@ -1,4 +1,4 @@
-"""What stands in for buildah in a sandbox: Dockerfiles without RUN, built for real and pushed for real.
+"""Replaces buildah in a sandbox: builds Dockerfiles without RUN, and pushes the images.
 
     buildah --root DIR build --file F --build-arg N=V --tag IMAGE CONTEXT
     buildah --root DIR push IMAGE
@@ -36,24 +36,24 @@ main()
 """
 _BUILT = "built"
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-# What changes nothing of the files.
+# Instructions that do not change files.
 _IGNORED = frozenset({"ENV", "LABEL", "USER", "WORKDIR", "ENTRYPOINT", "CMD", "EXPOSE", "MAINTAINER"})
 
 
 class BadDockerfile(Exception):
-    """The Dockerfile cannot be built here; the message is what buildah's log would end with."""
+    """The Dockerfile cannot be built here; the message is the last line that buildah's log would have."""
 
 
 @dataclass
 class _Stage:
-    """An image that is being made: upon `base` (empty for scratch), with these files over it."""
+    """An image that is being built: upon `base` (empty for scratch), with these files over it."""
 
     base: str
     files: dict[str, bytes] = field(default_factory=dict)
 
 
 class Build:
-    """One Dockerfile, from top to bottom. `arguments` are those of --build-arg."""
+    """The build of one Dockerfile. `arguments` are those of --build-arg."""
 
     def __init__(self, client: RegistryClient, arguments: dict[str, str]) -> None:
         self._client = client
@@ -63,7 +63,7 @@ class Build:
         self._stage: _Stage | None = None
 
     def run(self, dockerfile: str) -> _Stage:
-        """The last stage; raises BadDockerfile and OciError."""
+        """Runs the instructions and returns the last stage; raises BadDockerfile and OciError."""
         for number, (word, rest) in enumerate(_instructions(dockerfile), 1):
             _say(f"STEP {number}: {word} {rest}")
             self._step(word, rest)
@@ -103,13 +103,13 @@ class Build:
         words = json.loads(options[2]) if options[2].lstrip().startswith("[") else shlex.split(options[2])
         *paths, target = words
         for path in paths:
-            for found, data in self._below(source, path.strip("/")).items():
-                # A file that is copied into a folder keeps its name, one that is copied alone may get another.
-                name = found or (path.rpartition("/")[2] if target.endswith("/") or len(paths) > 1 else "")
+            for subpath, data in self._below(source, path.strip("/")).items():
+                # A file that is copied into a folder keeps its name; a single file may get another.
+                name = subpath or (path.rpartition("/")[2] if target.endswith("/") or len(paths) > 1 else "")
                 stage.files["/".join(filter(None, (target.strip("/"), name)))] = data
 
     def _below(self, source: _Stage, path: str) -> dict[str, bytes]:
-        """The files at or below `path`, by what their names have beyond it; of a file alone that is nothing."""
+        """Returns the files at or below `path`, by their relative paths; a single file has an empty one."""
         folder = path.rpartition("/")[0]
         files = self._client.read_folders(parse(source.base), (folder or path,)) if source.base else {}
         files |= source.files
@@ -125,17 +125,17 @@ class Build:
 
 
 def build(root: Path, options: argparse.Namespace, client: RegistryClient) -> BuiltImage:
-    """Build the Dockerfile into a layout below `root`; raises BadDockerfile, OciError, OSError."""
+    """Builds the Dockerfile into a layout below `root`; raises BadDockerfile, OciError, OSError."""
     arguments = dict(each.partition("=")[::2] for each in options.build_arg)
-    made = Build(client, arguments).run(options.file.read_text(encoding="utf-8"))
+    stage = Build(client, arguments).run(options.file.read_text(encoding="utf-8"))
     layout = Layout.create(root / _BUILT)
-    base = open_image(layout, client.pull(parse(made.base), layout)) if made.base else None
+    base = open_image(layout, client.pull(parse(stage.base), layout)) if stage.base else None
     config = base.config.config if base else Execution()
-    return build_image(root / _BUILT, [layer_of(made.files)], tag=_BUILT, config=config, base=base)
+    return build_image(root / _BUILT, [layer_of(stage.files)], tag=_BUILT, config=config, base=base)
 
 
 def push(root: Path, image: str, client: RegistryClient) -> str:
-    """Push what was built below `root` to `image`; its digest. Raises OciError."""
+    """Pushes the image that was built below `root` to `image` and returns its digest; raises OciError."""
     layout = Layout.open(root / _BUILT)
     digest = layout.resolve(_BUILT).digest
     client.push(layout, digest, parse(image))
@@ -173,7 +173,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command; it exits with 125, as buildah does, where it cannot."""
+    """Runs the command; exits with 125, as buildah does, if it fails."""
     options = _options().parse_args(arguments)
     try:
         client = RegistryClient(Access(credentials=credentials.load()))

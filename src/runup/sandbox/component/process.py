@@ -26,13 +26,13 @@ JSON = dict[str, Any]
 OPERATORS = resource_of(ClusterOperator)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
 OPERAND = "operand"
-# While something is not there yet, and after an error.
+# Pauses in seconds: while something is not ready yet, and after an error.
 _LOOK_S, _AGAIN_S = 0.2, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """What its manifests give it: operators by name, and where its operand runs."""
+    """The component as its arguments describe it: operators by name, and where its operand runs."""
 
     name: str
     namespace: str
@@ -41,7 +41,7 @@ class Component:
 
 
 class Keeper:
-    """Keeps the ClusterOperators and the operand of a component."""
+    """The control loop of a component's ClusterOperators and operand."""
 
     def __init__(self, component: Component, client: SyncClient, clock: Clock) -> None:
         self._component = component
@@ -50,7 +50,7 @@ class Keeper:
         self._started = clock.monotonic()
 
     def run(self) -> None:
-        """Until the process is told to end."""
+        """Reconciles until the process is told to end."""
         while True:
             try:
                 settled, version = self._look()
@@ -63,20 +63,25 @@ class Keeper:
                 self._clock.pause(_AGAIN_S)
 
     def _look(self) -> tuple[bool, str]:
-        """Bring everything one step nearer; whether there is nothing left to do, and as of which version."""
+        """Reconciles everything one step; returns whether nothing remains to be done, and the resource version of the
+        list.
+        """
         ready = self._operand_ready()
         page = self._client.send(calls.list_raw(OPERATORS))
-        found = {item["metadata"]["name"]: item for item in page.items}
-        steps = [self._keep(name, found.get(name), expected, ready) for name, expected in self._component.operators]
-        return all(steps), page.resource_version
+        operators_by_name = {item["metadata"]["name"]: item for item in page.items}
+        settled = [
+            self._keep(name, operators_by_name.get(name), expected, ready)
+            for name, expected in self._component.operators
+        ]
+        return all(settled), page.resource_version
 
     def _keep(self, name: str, operator: JSON | None, expected: Expected, ready: bool) -> bool:
-        """Say of an operator what is to be said; whether it is where it will stay."""
+        """Writes the status of one operator; returns whether it is in its final state."""
         if operator is None:
-            return True  # whoever applies the release makes it, which is a change
+            return True  # the operator that applies the release creates it, and the watch reports that
         now = operator.get("status") or {}
-        running = self._clock.monotonic() - self._started
-        wanted = status(now, expected, running_s=running, operand_ready=ready, at=self._client.now())
+        running_s = self._clock.monotonic() - self._started
+        wanted = status(now, expected, running_s=running_s, operand_ready=ready, at=self._client.now())
         if wanted is not None:
             body = {"metadata": {"resourceVersion": operator["metadata"]["resourceVersion"]}, "status": wanted}
             try:
@@ -88,17 +93,17 @@ class Keeper:
         return reached or expected.behaviour.kind == "stuck"
 
     def _operand_ready(self) -> bool:
-        """Whether the operand of this version has rolled out; it is applied where it is not there."""
-        place = self._component
+        """Reports whether this version's operand has rolled out; applies it if it is missing or outdated."""
+        component = self._component
         try:
-            found = self._client.send(calls.get_raw(DEPLOYMENTS, OPERAND, place.namespace))
+            deployment = self._client.send(calls.get_raw(DEPLOYMENTS, OPERAND, component.namespace))
         except NotFound:
-            found = {}
-        if _image(found) != _operand(place)["spec"]["template"]["spec"]["containers"][0]["image"]:
-            self._client.send(calls.apply(DEPLOYMENTS, _operand(place), field_manager=place.name, force=True))
+            deployment = {}
+        if _image(deployment) != _operand(component)["spec"]["template"]["spec"]["containers"][0]["image"]:
+            self._client.send(calls.apply(DEPLOYMENTS, _operand(component), field_manager=component.name, force=True))
             return False
-        state, replicas = found.get("status") or {}, found["spec"].get("replicas", 1)
-        current = state.get("observedGeneration") == found["metadata"]["generation"]
+        state, replicas = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
+        current = state.get("observedGeneration") == deployment["metadata"]["generation"]
         return bool(current and state.get("updatedReplicas") == state.get("availableReplicas") == replicas)
 
     def _until_changed(self, version: str) -> None:
@@ -125,7 +130,7 @@ def _image(deployment: JSON) -> str:
 
 
 def _operand(component: Component) -> JSON:
-    """What the component is there for, as one pod; nothing runs in it, the node declares it ready."""
+    """Returns the component's operand: one pod in which nothing runs, because the node declares it ready."""
     labels = {"app": f"{component.name}-{OPERAND}"}
     image = f"registry.runup.example/{component.name}-{OPERAND}:{component.version}"
     return {
@@ -141,27 +146,27 @@ def _operand(component: Component) -> JSON:
 
 
 def component_of(arguments: Sequence[str]) -> Component:
-    """What the arguments describe; exits 2 with one line for those that cannot be read."""
+    """Returns the component that the arguments describe; exits 2 with one line if they are not valid."""
     parser = argparse.ArgumentParser(prog="component-operator")
     for name in ("--name", "--namespace", "--release"):
         parser.add_argument(name, required=True)
     parser.add_argument("--operator", action="append", default=[], metavar="NAME[=BEHAVIOUR]")
     parser.add_argument("--operand", action="append", default=[], metavar="OPERATOR=VERSION")
-    told = parser.parse_args(arguments)
-    operands = dict(each.split("=", 1) for each in told.operand)
+    options = parser.parse_args(arguments)
+    operands = dict(each.split("=", 1) for each in options.operand)
     operators = []
-    for each in told.operator:
+    for each in options.operator:
         name, _, behaviour = each.partition("=")
-        of = ((name, operands[name]),) if name in operands else ()
+        operand_versions = ((name, operands[name]),) if name in operands else ()
         try:
-            operators.append((name, Expected(told.release, of, parse(behaviour or "well"))))
+            operators.append((name, Expected(options.release, operand_versions, parse(behaviour or "well"))))
         except ValueError as error:
             parser.error(f"--operator {each}: {error}")
-    return Component(told.name, told.namespace, told.release, tuple(operators))
+    return Component(options.name, options.namespace, options.release, tuple(operators))
 
 
 def main() -> None:
-    """The process; exits 1 where a behaviour says so."""
+    """Runs the operator; exits 1 if its behaviour is crash."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     component = component_of(sys.argv[1:])
     crashing = [name for name, expected in component.operators if expected.behaviour.kind == "crash"]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 
 def files() -> list[Path]:
-    """Every file, in the order of their names."""
+    """Returns every file, sorted by name."""
     return sorted(Path(__file__).parent.glob("*.crd.yaml"))
 
 
 def of_release(*, generally_available: bool) -> list[Path]:
-    """What a release carries: one ClusterVersion for all where the preflight is generally available, else one variant
-    a feature set.
+    """Returns the files of a release: one ClusterVersion if the preflight is generally available, else a variant for
+    each feature set.
     """
     variants = "clusterversions-"
     return [

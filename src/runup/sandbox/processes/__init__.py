@@ -1,1 +1,1 @@
-"""A sandbox's processes: started, kept alive and ended."""
+"""Starts, supervises and stops a sandbox's processes."""

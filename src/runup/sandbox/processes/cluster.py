@@ -1,7 +1,7 @@
-"""`python -m runup.sandbox.processes.cluster --data DIR`: everything of a cluster but its API server.
+"""Runs everything of a cluster but its API server: `python -m runup.sandbox.processes.cluster --data DIR`.
 
-Registry, update service, controllers and node agent in one process, all of them clients of the API server over HTTP. It
-sets the scenario up at the first start and says in `ready.json` when everything is in place.
+Registry, update service, controllers and node agent run in one process, all of them clients of the API server over
+HTTP. It sets the scenario up at the first start and writes `ready.json` when everything is in place.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from runup.sandbox.setup import imports, settings
 from runup.sandbox.setup import objects as setup
 from runup.sandbox.setup.settings import Ready, Settings
 
-# A kubelet's are ten times as long: nobody wants to wait that long in a sandbox.
+# A kubelet's delays are ten times as long, which is too long for a sandbox.
 _BACK_OFF = Limits(1.0, 30.0)
 # Enough for an operator to give its lease back, so that the next start need not wait for the lease to run out.
 _SHUTDOWN_S = 2.0
-# Who may push to the sandbox's registry: a credential file, as registry clients read it.
+# The credential file of the user who may push to the sandbox's registry, as registry clients read it.
 REGISTRY_AUTH = "registry-auth.json"
 log = structlog.get_logger("cluster")
 
 
 def read_scenario(chosen: Settings) -> Scenario:
-    """The scenario that the settings name: a bundled one, a folder, or an imported dump. Raises SandboxError."""
+    """Returns the scenario that the settings name: a bundled one, a folder, or a dump; raises SandboxError."""
     if chosen.source:
         dump = load.read(Path(chosen.source))
         return as_scenario.scenario_of(dump, base=scenario.BUNDLED / "common")
@@ -63,7 +63,7 @@ def read_scenario(chosen: Settings) -> Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a cluster finds outside of itself: the registry (`host:port`), its releases, the update service's URL."""
+    """The services outside of the cluster: the registry (`host:port`), its releases, the update service's URL."""
 
     registry: str
     releases: tuple[releases.Release, ...]
@@ -71,7 +71,7 @@ class Services:
 
 
 class Cluster:
-    """The processes of a cluster, as tasks."""
+    """The parts of a cluster, as asyncio tasks."""
 
     def __init__(self, data: Path, chosen: Settings, clock: Clock) -> None:
         self._data = data
@@ -79,7 +79,7 @@ class Cluster:
         self._clock = clock
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set. Raises SandboxError, and whatever ended a controller."""
+        """Serves until `stop` is set. Raises SandboxError, and whatever error ended a controller."""
         wanted = await asyncio.to_thread(read_scenario, self._settings)
         async with contextlib.AsyncExitStack() as stack:
             services = await self._services(stack, wanted)
@@ -106,15 +106,15 @@ class Cluster:
         return Services(registry.host, built, updates.url)
 
     async def _client(self) -> Client:
-        """A client of the API server, once it answers."""
+        """Returns a client of the API server, once it answers."""
         while True:
             with contextlib.suppress(KubeError):
                 return await self._answered()
             await self._clock.sleep(0.05)
 
     async def _answered(self) -> Client:
-        """A client of the API server; raises KubeError where that does not answer yet, or has no kubeconfig yet."""
-        # Those who keep the cluster running are not the administrator; around another server they are.
+        """Returns a client of the API server; raises KubeError if it does not answer or has no kubeconfig yet."""
+        # The controllers have their own user on the sandbox's API server; another server has only the administrator.
         own, admin = self._data / "controllers.kubeconfig", self._data / "admin.kubeconfig"
         client = Client(load_kubeconfig(str(own if own.is_file() else admin)), clock=self._clock)
         try:
@@ -127,7 +127,7 @@ class Cluster:
     def _start(
         self, stack: contextlib.AsyncExitStack, client: Client, place: Place, *, imported: bool
     ) -> list[asyncio.Task[None]]:
-        """Start controllers and node agent; `stack` ends them, the controllers first."""
+        """Starts controllers and node agent; `stack` ends them, the controllers first."""
         watched = control_plane.Watched()
         stack.push_async_callback(NodeAgent(client, watched.pods, place, self._clock).close)
         own_nodes = (imports.own_node(),) if imported else ()
@@ -153,10 +153,10 @@ class Cluster:
         )
 
     async def _set_up(self, client: Client, wanted: Scenario, services: Services) -> tuple[str, ...]:
-        """Put the scenario's objects in place, at the first start only; what was left out, and why."""
+        """Creates the scenario's objects, at the first start only; returns what was left out, and why."""
         before = settings.ready(self._data)
         if before is not None:
-            return before.left_out  # what was changed since is the user's
+            return before.left_out  # later changes belong to the user
         auth = (self._data / REGISTRY_AUTH).read_bytes()
         return await setup.set_up(client, wanted, services.releases, self._clock, registry_auth=auth)
 
@@ -179,7 +179,7 @@ class Cluster:
 
 
 async def serve(data: Path) -> None:
-    """Run until SIGTERM or SIGINT; raises SandboxError."""
+    """Runs the cluster until SIGTERM or SIGINT; raises SandboxError."""
     chosen = settings.load(data)
     if chosen is None:
         raise SandboxError(f"{data} holds no sandbox; `runup sandbox start --data {data}` makes one")
@@ -191,7 +191,7 @@ async def serve(data: Path) -> None:
 
 
 def main() -> None:
-    """The process; exits 1 with one line when it cannot run."""
+    """Runs the process; exits 1 with one line if it cannot run."""
     parser = argparse.ArgumentParser(
         prog="runup.sandbox.processes.cluster", description="A cluster around an API server."
     )

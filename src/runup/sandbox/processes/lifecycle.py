@@ -1,4 +1,4 @@
-"""Starting and ending a sandbox from outside: data folder and wishes in, processes and a kubeconfig out."""
+"""Starts, resets and stops a sandbox from outside: takes a data folder and settings, starts processes."""
 
 from __future__ import annotations
 
@@ -25,29 +25,31 @@ KUBECONFIG = "admin.kubeconfig"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 _LOOK_S = 0.05
-# Less than the API server needs for its next write.
+# Bytes that must be free on the disk: less than this, and the API server's next write fails.
 _ROOM = 64 * 1024
+# Characters of a log line that an error shows.
 _LONGEST_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One step that is done, and when (seconds since the start)."""
+    """A step that is done, with its time in seconds since the start."""
 
     step: str
     seconds: float
 
 
 def default_data() -> Path:
-    """`$XDG_STATE_HOME/runup/sandbox`, by default below ~/.local/state."""
+    """Returns `$XDG_STATE_HOME/runup/sandbox`, by default below ~/.local/state."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
     return Path(state) / "runup" / "sandbox"
 
 
 def start(data: Path, wanted: Settings, clock: Clock) -> Iterator[Progress]:
-    """Start the sandbox in `data`, telling each step; raises SandboxError with nothing left running.
+    """Starts the sandbox in `data` and yields each step; raises SandboxError and leaves nothing running.
 
-    A folder that this start made and that never became ready is removed again; its logs' last words are in the error.
+    A folder that this start created and that never became ready is removed again; the last lines of its logs are in the
+    error.
     """
     pid = settings.running_pid(data)
     if pid:
@@ -86,18 +88,18 @@ def _see(data: Path) -> str:
 
 
 def _last_words(data: Path) -> str:
-    """The last line of each process's log, for an error that would else name a folder which is no more."""
-    said = []
+    """Returns the last line of each process's log, for an error whose log folder is removed."""
+    last_lines = []
     for name in ("cluster", "apiserver", "supervisor"):
         with suppress(OSError):
             lines = (data / "logs" / f"{name}.log").read_text(errors="replace").split("\n")
             last = next((line for line in reversed(lines) if line.strip()), "")
-            said += [f"\n  {name}: {last[:_LONGEST_WORDS]}"] if last else []
-    return "".join(said)
+            last_lines += [f"\n  {name}: {last[:_LONGEST_WORDS]}"] if last else []
+    return "".join(last_lines)
 
 
 def _unmake(data: Path, *, keep: bool) -> None:
-    """Remove what a start put into `data`, which was empty or not there before; `keep` leaves the folder itself."""
+    """Removes what a start put into `data`, which was empty or absent before; `keep` leaves the folder itself."""
     if not keep:
         shutil.rmtree(data, ignore_errors=True)
         return
@@ -109,9 +111,9 @@ def _unmake(data: Path, *, keep: bool) -> None:
 
 
 def reset(data: Path, clock: Clock) -> Iterator[Progress]:
-    """End the sandbox in `data`, remove it, and start it anew with its settings; raises SandboxError.
+    """Stops the sandbox in `data`, removes it, and starts it anew with its settings; raises SandboxError.
 
-    What it is made of is looked at first: where the dump is gone, the sandbox stays as it is.
+    Its scenario or dump is read first: if that is missing, the sandbox stays as it is.
     """
     before = settings.load(data)
     if before is None:
@@ -125,7 +127,7 @@ def reset(data: Path, clock: Clock) -> Iterator[Progress]:
 
 
 def stop(data: Path, clock: Clock, *, pid: int = 0) -> bool:
-    """End the sandbox in `data` and everything that it runs; whether there was one. Raises SandboxError."""
+    """Stops the sandbox in `data` and everything that it runs; returns whether one was running. Raises SandboxError."""
     pid = pid or settings.running_pid(data)
     if not pid:
         return False
@@ -143,7 +145,7 @@ def stop(data: Path, clock: Clock, *, pid: int = 0) -> bool:
 
 
 def remove(data: Path) -> None:
-    """Delete the data folder of a sandbox that is not running; raises SandboxError for a folder that is none."""
+    """Deletes the data folder of a sandbox that is not running; raises SandboxError for any other folder."""
     if not data.exists():
         return
     if not (data / settings.FILE).is_file():
@@ -152,7 +154,7 @@ def remove(data: Path) -> None:
 
 
 def _chosen(data: Path, wanted: Settings) -> Settings:
-    """The settings of an earlier start go on holding; what contradicts them is refused."""
+    """Returns the settings: those of an earlier start stay valid; raises SandboxError if `wanted` contradicts them."""
     before = settings.load(data)
     if before is None:
         if data.is_dir() and any(data.iterdir()):
@@ -170,10 +172,10 @@ def _chosen(data: Path, wanted: Settings) -> Settings:
             update_port=updates,
             clock_offset_s=_offset_s(scenario.cluster.now),
         )
-    for name, said in (("scenario", wanted.scenario), ("import", wanted.source)):
-        held = before.scenario if name == "scenario" else before.source
-        if said and said != held:
-            text = f"the sandbox in {data} was made with another {name} ({held or 'none'})"
+    for name, requested in (("scenario", wanted.scenario), ("import", wanted.source)):
+        kept = before.scenario if name == "scenario" else before.source
+        if requested and requested != kept:
+            text = f"the sandbox in {data} was made with another {name} ({kept or 'none'})"
             raise SandboxError(f"{text}; `runup sandbox reset` makes it anew", reason="OtherScenario")
     if wanted.api_port and wanted.api_port != before.api_port:
         text = f"the sandbox in {data} has port {before.api_port} for good; `runup sandbox reset` makes it anew"
@@ -184,14 +186,14 @@ def _chosen(data: Path, wanted: Settings) -> Settings:
 
 
 def _check(wanted: Settings) -> Scenario:
-    """A scenario or dump that cannot be used is an error before anything is made."""
+    """Reads the scenario or dump, so that an unusable one is an error before anything is created."""
     from runup.sandbox.processes.cluster import read_scenario
 
     return read_scenario(wanted)
 
 
 def _offset_s(now: str) -> float:
-    """How far the cluster's time is ahead of the machine's, so that it starts at `now`."""
+    """Returns by how many seconds the cluster's clock is ahead of the machine's, so that it starts at `now`."""
     if not now:
         return 0.0
     started = datetime.fromisoformat(now)
@@ -222,21 +224,21 @@ def _launch(data: Path) -> subprocess.Popen[bytes]:
             stderr=log,
             start_new_session=True,
             cwd="/",
-            # Whoever ends us now, by SIGKILL even, finds what was started: Python takes a while to get to it.
+            # Written before exec, so that the sandbox is found even if its starter is killed now: Python starts slowly.
             preexec_fn=lambda: _write_pid(data),  # noqa: PLW1509 -- a command has one thread
         )
 
 
 def _write_pid(data: Path) -> None:
-    with suppress(OSError):  # the supervisor writes it once more, and says what is wrong
+    with suppress(OSError):  # the supervisor writes it again and reports the error
         write(data / settings.PID, str(os.getpid()).encode())
 
 
 def _steps(data: Path, chosen: Settings) -> list[tuple[str, Callable[[], bool]]]:
-    began = _modified(data / settings.READY)
+    previous_start = _modified(data / settings.READY)
     return [
         ("API server", lambda: settings.port_taken(chosen.api_port) and (data / KUBECONFIG).is_file()),
-        ("cluster", lambda: _modified(data / settings.READY) > began),
+        ("cluster", lambda: _modified(data / settings.READY) > previous_start),
     ]
 
 
@@ -264,7 +266,7 @@ def _await(
 
 
 def _problem(log: Path) -> str:
-    """The line with which one of the processes gave up, if it did."""
+    """Returns the line with which one of the processes gave up, or an empty string."""
     try:
         lines = log.read_text(errors="replace").splitlines()
     except OSError:
@@ -281,6 +283,7 @@ def _modified(file: Path) -> int:
 
 def _alive(pid: int) -> bool:
     try:
+        # A child that has ended stays a zombie, which kill() still finds, until it is reaped here.
         waited, _ = os.waitpid(pid, os.WNOHANG)
         if waited == pid:
             return False
@@ -294,5 +297,5 @@ def _alive(pid: int) -> bool:
 
 
 def state(data: Path) -> tuple[int, Settings | None, Ready | None]:
-    """Process id (0: not running), settings and what the cluster said of itself."""
+    """Returns process id (0: not running), settings and the cluster's `ready.json`."""
     return settings.running_pid(data), settings.load(data), settings.ready(data)

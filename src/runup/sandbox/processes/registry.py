@@ -1,10 +1,10 @@
-"""A registry of one OCI layout: what the sandbox's node agent, skopeo or a person pulls releases from.
+"""A registry that serves one OCI layout, from which the sandbox's node agent, skopeo or a user pulls releases.
 
-The OCI distribution protocol (pull, push, tags) over plain HTTP on loopback; every repository name shows the same
-layout. Signatures are served beside it, as a signature store has them: `/signatures/<algo>=<hash>/signature-<n>`.
-The pages about risks are there, too (`/docs/checks/<name>`), where the sandbox's releases say that they are.
-Everybody on the machine may read, and only `writers` may write, by Basic authentication; without any, nobody. With
-`users` it wants one of them for all but signatures.
+It speaks the OCI distribution protocol (pull, push, tags) over plain HTTP on loopback; every repository name shows the
+same layout. It also serves signatures, as a signature store does: `/signatures/<algo>=<hash>/signature-<n>`, and the
+documentation of risks (`/docs/checks/<name>`), to which the sandbox's releases link. Everybody on the machine may read,
+and only `writers` may write, by Basic authentication; without writers, nobody. With `users` it requires one of them for
+everything but signatures.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from kubekit.oci.layout import BlobWriter, Layout, media_type_of
 from kubekit.oci.reference import is_digest, is_tag, sha256
 from runup.checks import pages
 
+# Restricts the path, so that it cannot lead out of the folder.
 _SIGNATURE = re.compile(r"[a-z0-9]+=[a-f0-9]+/signature-[1-9][0-9]*")
 _PIECE = 1 << 20
-# What a manifest that is pushed may weigh; blobs have no limit but the disk.
+# The size limit of a pushed manifest; blobs are limited by the disk only.
 _MAX_BODY = images.MAX_DOCUMENT_BYTES
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _CHALLENGE = 'Basic realm="runup sandbox"'
@@ -42,7 +43,7 @@ _WRITER = "runup"
 
 
 class Registry:
-    """Serves `layout` on 127.0.0.1; an async context manager. `port` 0 takes a free one."""
+    """A server of `layout` on 127.0.0.1; an async context manager. `port` 0 takes a free one."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Registry:
 
     @property
     def host(self) -> str:
-        """`127.0.0.1:PORT`, as it stands in a pull spec."""
+        """`127.0.0.1:PORT`, as in a pull spec."""
         return f"127.0.0.1:{self._port}"
 
     @property
@@ -93,15 +94,15 @@ class Registry:
     async def _known_users(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if not request.path.startswith("/v2/"):
             return await handler(request)
-        given = request.headers.get("Authorization", "")
+        authorization = request.headers.get("Authorization", "")
         reads = request.method in _READS
-        if _is_one(given, self._writers) or (reads and not self._readers):
+        if _is_one(authorization, self._writers) or (reads and not self._readers):
             response = await handler(request)
         else:
             what = "authentication required" if reads else "pushing wants the writer's password"
             response = _error(401, "UNAUTHORIZED", what, {})
         if response.status == 401 or request.path == "/v2/":
-            # Clients learn from the first answer whether to send a password, also where reading needs none.
+            # Clients learn from the first answer whether to send a password, even if reading needs none.
             response.headers["WWW-Authenticate"] = _CHALLENGE
         return response
 
@@ -249,7 +250,7 @@ class Registry:
 
 
 def kept_writer(file: Path) -> dict[str, str]:
-    """Name and password of the one who may push, as `file` has them, else new ones; raises OSError."""
+    """Returns name and password of the user who may push, from `file` or newly generated."""
     with suppress(OSError, ValueError, KeyError, AttributeError, StopIteration):
         entry = next(iter(json.loads(file.read_bytes())["auths"].values()))
         user, _, password = base64.b64decode(entry["auth"]).decode().partition(":")
@@ -259,9 +260,13 @@ def kept_writer(file: Path) -> dict[str, str]:
 
 
 def keep_writer(file: Path, host: str, writers: Mapping[str, str]) -> None:
-    """Write who may push to `host`, as docker, skopeo and `--registry-config` read it, for the owner alone."""
+    """Writes the credentials for `host` as docker, skopeo and `--registry-config` read them; raises OSError.
+
+    Only the owner may read the file.
+    """
     (user, word), *_ = writers.items()
     auths = {host: {"auth": base64.b64encode(f"{user}:{word}".encode()).decode()}}
+    # Written aside with mode 0600 and renamed, so that no other user can read it and no reader sees half of it.
     new = file.with_name(f".{file.name}.new")
     new.unlink(missing_ok=True)
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:  # noqa: PTH123
@@ -278,7 +283,7 @@ def _is_one(given: str, known: Iterable[str]) -> bool:
 
 
 class _Upload:
-    """A blob on its way in; nothing of it is left unless its writer was committed."""
+    """A blob that is being uploaded; it is discarded unless its writer was committed."""
 
     def __init__(self, layout: Layout) -> None:
         self._scope = layout.incoming()
@@ -294,7 +299,7 @@ class _Upload:
 
 
 def _children(data: bytes, media_type: str) -> list[str]:
-    """The digests that must be there before the manifest can be taken."""
+    """Returns the digests that must exist before the manifest can be accepted."""
     if media_type in images.INDEXES:
         return [item.digest for item in images.decode(images.Index, data, "the index").manifests]
     manifest = images.decode(images.Manifest, data, "the manifest")

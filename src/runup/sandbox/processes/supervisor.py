@@ -1,7 +1,8 @@
-"""`python -m runup.sandbox.processes.supervisor --data DIR`: keeps a sandbox's two processes alive, ends them in order.
+"""Keeps a sandbox's two processes alive and ends them in order: `python -m runup.sandbox.processes.supervisor --data
+DIR`.
 
-A process that dies is started again, at once the first time and later and later if it keeps dying; whatever was
-acknowledged is in the store. The API server ends last, so that the others can say goodbye.
+A process that dies is restarted, at once the first time and with growing delays if it keeps dying; acknowledged writes
+are in the store. The API server ends last, so that the others can finish their requests.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from kubesandbox.node.process import die_with_parent
 from kubesandbox.node.volumes import write
 from runup.sandbox.setup import settings
 
-# A process that lived this long is well; its next death is answered at once.
+# A process that lived this long is healthy; it is restarted without a delay.
 _WELL_S = 10.0
 _LONGEST_PAUSE_S = 10.0
+# Time for a process to end after SIGTERM, before it is killed.
 _GRACE_S = 20.0
 
 
 class Child:
-    """One of the processes: its command, its log, its restarts."""
+    """A child process: its command, its log, its restarts."""
 
     def __init__(self, name: str, argv: list[str], log: Path, clock: Clock) -> None:
         self.name = name
@@ -38,7 +40,7 @@ class Child:
         self._process: asyncio.subprocess.Process | None = None
 
     async def keep_running(self) -> None:
-        """Start it again and again until cancelled, then end it."""
+        """Starts the process again and again until cancelled, then ends it."""
         pause = 0.0
         try:
             while True:
@@ -46,9 +48,9 @@ class Child:
                 await self._start()
                 assert self._process is not None
                 code = await self._process.wait()
-                lived = self._clock.monotonic() - started
-                pause = 0.0 if lived > _WELL_S else min(max(pause * 2, 0.1), _LONGEST_PAUSE_S)
-                self._note(f"{self.name} ended with {code} after {lived:.1f} s; starting it again in {pause:g} s")
+                lifetime_s = self._clock.monotonic() - started
+                pause = 0.0 if lifetime_s > _WELL_S else min(max(pause * 2, 0.1), _LONGEST_PAUSE_S)
+                self._note(f"{self.name} ended with {code} after {lifetime_s:.1f} s; starting it again in {pause:g} s")
                 await self._clock.sleep(pause)
         finally:
             await asyncio.shield(self._end())
@@ -82,7 +84,7 @@ class Child:
 
 
 async def supervise(data: Path, clock: Clock) -> None:
-    """Run both processes until SIGTERM or SIGINT; raises SandboxError."""
+    """Runs both processes until SIGTERM or SIGINT; raises SandboxError."""
     chosen = settings.load(data)
     if chosen is None:
         raise SandboxError(f"{data} holds no sandbox")
@@ -109,7 +111,7 @@ async def supervise(data: Path, clock: Clock) -> None:
 
 
 def main() -> None:
-    """The process; exits 1 with one line when it cannot run."""
+    """Runs the process; exits 1 with one line if it cannot run."""
     parser = argparse.ArgumentParser(prog="runup.sandbox.processes.supervisor", description="Keeps a sandbox running.")
     parser.add_argument("--data", type=Path, required=True, help="the sandbox's folder")
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The update service: the scenario's graph, filtered by channel, as a Cincinnati server answers it."""
+"""The update service: serves the scenario's graph, filtered by channel, as a Cincinnati server does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHANNELS = "io.openshift.upgrades.graph.release.channels"
 
 
 class UpdateService:
-    """Serves `graph()` at /graph on 127.0.0.1; an async context manager. `port` 0 takes a free one."""
+    """A server of `graph()` at /graph on 127.0.0.1; an async context manager. `port` 0 takes a free one."""
 
     def __init__(self, graph: Callable[[], JSON], *, port: int = 0) -> None:
         self._graph = graph
@@ -22,7 +22,7 @@ class UpdateService:
 
     @property
     def url(self) -> str:
-        """What `--update-service` is given."""
+        """The URL for `--update-service`."""
         return f"http://127.0.0.1:{self._port}/graph"
 
     async def __aenter__(self) -> Self:
@@ -48,10 +48,10 @@ class UpdateService:
 
 
 def of_channel(graph: JSON, channel: str) -> JSON:
-    """The part of `graph` whose releases are in `channel`; a release that names no channels is in all of them."""
-    kept = [number for number, node in enumerate(graph["nodes"]) if _in_channel(node, channel)]
-    renumbered = {old: new for new, old in enumerate(kept)}
-    versions = {graph["nodes"][number]["version"] for number in kept}
+    """Returns the part of `graph` whose releases are in `channel`; a release without channels is in all of them."""
+    kept_nodes = [number for number, node in enumerate(graph["nodes"]) if _in_channel(node, channel)]
+    renumbered = {old: new for new, old in enumerate(kept_nodes)}
+    versions = {graph["nodes"][number]["version"] for number in kept_nodes}
     conditional = []
     for group in graph["conditionalEdges"]:
         edges = [edge for edge in group["edges"] if edge["from"] in versions and edge["to"] in versions]
@@ -59,7 +59,7 @@ def of_channel(graph: JSON, channel: str) -> JSON:
             conditional.append({**group, "edges": edges})
     return {
         "version": graph["version"],
-        "nodes": [graph["nodes"][number] for number in kept],
+        "nodes": [graph["nodes"][number] for number in kept_nodes],
         "edges": [[renumbered[a], renumbered[b]] for a, b in graph["edges"] if a in renumbered and b in renumbered],
         "conditionalEdges": conditional,
     }

@@ -1,1 +1,1 @@
-"""What a scenario is: a folder of YAML, its releases as images; `bundled` holds those that ship."""
+"""Scenarios: folders of YAML, and their releases as images; `bundled` holds those that are shipped."""

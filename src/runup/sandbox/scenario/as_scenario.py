@@ -1,7 +1,7 @@
-"""A dump in, a scenario out: the cluster as it was, plus the releases that it could be asked about.
+"""Converts a dump into a scenario: the cluster as it was, plus the releases that it can be checked against.
 
-Invented are only the releases and, where the dump has none, a channel; open are the preflight's gates, for the
-sandbox's operator alone (the scenario's notes say so). Everything else is the dump's, or absent, which is not empty.
+Only the releases and, if the dump has none, a channel are invented; the preflight's gates are open for the sandbox's
+operator only (the scenario's notes say so). Everything else is the dump's, or absent, which is not the same as empty.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from runup.sandbox.scenario.folder import ClusterSpec, Graph, ReleaseSpec, Scena
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks", "UpdateStatus")
 _FEATURE_GATE = ("config.openshift.io", "featuregates")
 _CLUSTER_VERSION = ("config.openshift.io", "clusterversions")
-# Set where a cluster has none: without a channel no version can be found by name.
+# Set if the cluster has none: without a channel no version can be found by name.
 CHANNEL = "sandbox"
-# Kinds that checks list: without them their answer is Unknown.
+# Kinds that checks list: without them the checks' result is Unknown.
 _LISTED = {
     "ClusterOperator": ("config.openshift.io", "clusteroperators"),
     "FeatureGate": _FEATURE_GATE,
@@ -32,16 +32,16 @@ _LISTED = {
     "Node": ("", "nodes"),
     "PodDisruptionBudget": ("policy", "poddisruptionbudgets"),
 }
-# Notes about what could not be read, before the rest is only counted.
+# Maximum number of notes about what could not be read; the others are counted.
 MAX_PROBLEMS = 10
-# How many of the versions that the cluster was offered are made as releases.
+# How many of the cluster's available updates are built as releases.
 MAX_OFFERED = 5
 
 
 def scenario_of(dump: Dump, *, base: Path) -> Scenario:
-    """The scenario that sets up the dump's cluster. `base` is the folder with what all releases share.
+    """Returns the scenario that sets up the dump's cluster. `base` is the folder that all releases share.
 
-    Raises BadDump where the ClusterVersion does not say which version it runs.
+    Raises BadDump if the ClusterVersion does not say which version it runs.
     """
     current = current_version(dump.cluster_version)
     targets = target_versions(dump.cluster_version, current)
@@ -69,7 +69,7 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
             for version in (current, *targets)
         ),
         graph=Graph(edges=tuple((current, target) for target in targets)),
-        # Pods of a dump show what was; nothing new is declared ready that the cluster did not have.
+        # Pods of a dump show the past; no pod is declared ready that was not ready in the cluster.
         workloads=Workloads(other_images="pending"),
         folders=(base,),
         objects=tuple(_with_channel(obj) for obj in dump.objects),
@@ -79,12 +79,12 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
 
 
 def current_image(cluster_version: JSON) -> str:
-    """The pull spec by which the ClusterVersion knows the release that it runs, if it says one."""
+    """Returns the pull spec of the running release from the ClusterVersion, or an empty string."""
     return str(((cluster_version.get("status") or {}).get("desired") or {}).get("image") or "")
 
 
 def time_of(dump: Dump) -> str:
-    """The dump's own time in RFC 3339, from which the cluster's time runs on; empty where it tells none."""
+    """Returns the dump's own time in RFC 3339, at which the cluster's clock starts; empty if it has none."""
     now = moment_of(dump)
     return _rfc3339(now) if now else ""
 
@@ -94,7 +94,7 @@ def _rfc3339(when: datetime) -> str:
 
 
 def enabled_gates(gate: JSON | None, version: str) -> tuple[str, ...]:
-    """The gates that the dump's FeatureGate says are enabled for this version."""
+    """Returns the gates that the dump's FeatureGate enables for this version."""
     for details in ((gate or {}).get("status") or {}).get("featureGates") or ():
         if isinstance(details, dict) and details.get("version") == version:
             named = [each.get("name") for each in details.get("enabled") or () if isinstance(each, dict)]
@@ -109,21 +109,24 @@ def _with_channel(obj: JSON) -> JSON:
 
 
 def current_version(cluster_version: JSON) -> str:
-    """The version that the cluster runs or is on the way to: `status.desired`, else the newest history entry."""
+    """Returns the version that the cluster runs or updates to: `status.desired`, else the newest history entry.
+
+    Raises BadDump if there is none.
+    """
     status = cluster_version.get("status") or {}
     candidates = [
         (status.get("desired") or {}).get("version"),
         *(e.get("version") for e in status.get("history") or ()),
     ]
-    found = next((text for text in candidates if text and versions.parse(text)), None)
-    if found is None:
+    version = next((text for text in candidates if text and versions.parse(text)), None)
+    if version is None:
         message = "the dump's ClusterVersion names no version in status.desired or status.history"
         raise BadDump(f"{message}; without it nothing can be checked", reason="NoCurrentVersion")
-    return str(found)
+    return str(version)
 
 
 def target_versions(cluster_version: JSON, current: str) -> list[str]:
-    """The next minor release, and up to five of the updates that the cluster was offered, newest first."""
+    """Returns the next minor release, and up to five of the available updates, newest first."""
     now = versions.Version(current)
     offered = [
         entry["version"]
@@ -136,7 +139,7 @@ def target_versions(cluster_version: JSON, current: str) -> list[str]:
 
 
 def kubernetes_version(dump: Dump) -> str:
-    """What the kube-apiserver operator reports, else the newest kubelet's version, else nothing."""
+    """Returns the version that the kube-apiserver operator reports, else the newest kubelet's, else an empty string."""
     operator = dump.one("config.openshift.io", "ClusterOperator", "kube-apiserver") or {}
     for entry in (operator.get("status") or {}).get("versions") or ():
         if entry.get("name") == "kube-apiserver" and versions.parse(entry.get("version", "")):
@@ -151,7 +154,7 @@ def kubernetes_version(dump: Dump) -> str:
 
 
 def _kubernetes_of(version: str, current: str, kubernetes: str) -> str:
-    """The Kubernetes that a release ships: 4.y has 1.(y+13); of others the next minor has the next minor's."""
+    """Returns the Kubernetes version of a release: 4.y has 1.(y+13); otherwise each minor adds one minor."""
     here, there, base = versions.Version(current), versions.Version(version), versions.parse(kubernetes)
     steps = there.minor - here.minor
     if base is not None and here.major == there.major and steps == 0 and version == current:

@@ -1,7 +1,8 @@
-"""What the components of a release bring: for each an operator's Deployment, its rights, and its ClusterOperators.
+"""Builds the components of a release: for each an operator's Deployment, its RBAC, and its ClusterOperators.
 
-A real release has one Deployment a ClusterOperator. Here a few processes keep them all, in the run levels and with the
-file names of a real release, so that an update goes through them in the same order and a machine of two cores bears it.
+A real release has one Deployment for each ClusterOperator. Here a few processes manage them all, in the run levels and
+with the file names of a real release, so that an update goes through them in the same order and a machine with two
+cores can run it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _INCLUDED = {
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """An operator's Deployment by run level (cvo-behaviour 1.3), and the ClusterOperators that it keeps."""
+    """An operator's Deployment by run level (cvo-behaviour 1.3), and the ClusterOperators that it manages."""
 
     level: int
     name: str
@@ -69,11 +70,11 @@ COMPONENTS = (
     Component(50, "storage-operator", "openshift-storage-operator", ("storage",)),
     Component(80, "machine-config-operator", "openshift-machine-config-operator", ("machine-config",)),
 )
-"""The components of the common cluster; together they keep its ClusterOperators."""
+"""The components of the common cluster; together they manage its ClusterOperators."""
 
 
 def build(layout: Path, version: str) -> BuiltImage:
-    """The image of every component's operator of that release, in `layout`."""
+    """Builds the image that every component's operator of that release runs, in `layout`."""
     files = {PROGRAM: _SCRIPT, "etc/release": f"{version}\n".encode()}
     labels = {images.THIN_LABEL: "thin"}
     config = Execution(entrypoint=(f"/{PROGRAM}",), labels=labels)
@@ -81,7 +82,7 @@ def build(layout: Path, version: str) -> BuiltImage:
 
 
 def manifests(spec: ReleaseSpec, image: str) -> dict[str, bytes]:
-    """The components' files of a release, by their paths in its image; raises SandboxError for an unknown behaviour."""
+    """Returns the components' files of a release by path in its image; raises SandboxError for an unknown behaviour."""
     _check(spec)
     return {
         f"release-manifests/0000_{component.level}_{component.name}_{name}.yaml": kyaml.dump_all(objects).encode()
@@ -91,14 +92,18 @@ def manifests(spec: ReleaseSpec, image: str) -> dict[str, bytes]:
 
 
 def references(image: str) -> dict[str, str]:
-    """What `image-references` names them."""
+    """Returns the components' entries of `image-references`."""
     return {component.name: image for component in COMPONENTS}
 
 
 def _check(spec: ReleaseSpec) -> None:
-    known = {name for component in COMPONENTS for name in component.operators}
+    component_names = {name for component in COMPONENTS for name in component.operators}
     for name, text in spec.components.items():
-        problem = "" if name in known else f"there is no component {name!r}; there are {', '.join(sorted(known))}"
+        problem = (
+            ""
+            if name in component_names
+            else f"there is no component {name!r}; there are {', '.join(sorted(component_names))}"
+        )
         try:
             behaviour.parse(text)
         except ValueError as error:
@@ -117,7 +122,9 @@ def _files(component: Component, spec: ReleaseSpec, image: str) -> Iterator[tupl
 
 
 def _rights(component: Component) -> Iterator[JSON]:
-    """It reads every ClusterOperator, writes the status of its own, and has its operand to itself."""
+    """Yields the RBAC objects: the operator reads all ClusterOperators, writes its own's status, and manages its
+    operand.
+    """
     group, name = "rbac.authorization.k8s.io", f"openshift-{component.name}"
     read = ["get", "list", "watch"]
     rules = [
@@ -169,7 +176,7 @@ def _deployment(component: Component, spec: ReleaseSpec, image: str) -> JSON:
         component.namespace,
         spec={
             "replicas": 1,
-            # Two of them would contradict each other.
+            # Two operators at a time would overwrite each other's status.
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": labels},
             "template": template,
@@ -182,7 +189,7 @@ def _with_behaviour(name: str, behaviours: Mapping[str, str]) -> str:
 
 
 def _operands(spec: ReleaseSpec) -> dict[str, str]:
-    """Operators that say the version of what they run besides their own."""
+    """Returns the versions that operators report for their operands, besides their own."""
     return {"kube-apiserver": spec.kubernetes} if spec.kubernetes else {}
 
 

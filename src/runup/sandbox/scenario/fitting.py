@@ -1,6 +1,6 @@
-"""What differs on this machine in the manifests of a release's own workloads: where they listen, whom they ask.
+"""Adapts the manifests of a release's own workloads to this machine: addresses, update service, leases.
 
-It is part of the release that the sandbox builds: whoever applies the release leaves it as it is.
+The change is part of the release that the sandbox builds: the operator that applies the release leaves it as it is.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ JSON = dict[str, Any]
 HOSTNAME = "kubernetes.io/hostname"
 # The node of the sandbox's own workloads in a cluster that was made from a dump.
 OWN_NODE = "runup-sandbox"
-# A restart need not wait for the lease to run out.
+# A short lease, so that a restart need not wait for it to expire.
 _LEASE = "--lease=3,2,0.5"
 
 
 def fitted(files: Mapping[str, bytes], cluster: ClusterSpec, update_service: str) -> dict[str, bytes]:
-    """The files of a release, of which those with one of its own Deployments are written anew."""
+    """Returns the files of a release, with adapted Deployments of its own workloads."""
     return {name: _file(data, cluster, update_service) if _has_one(name) else data for name, data in files.items()}
 
 
@@ -37,19 +37,19 @@ def _file(data: bytes, cluster: ClusterSpec, update_service: str) -> bytes:
 
 
 def _operator(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
-    """The update service, a free port, a lease that a restart need not wait out."""
+    """Sets the update service, a free port, and a lease for which a restart need not wait."""
     gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
-    # A dump is shown as it was: nothing of a release is applied to it.
+    # An imported cluster is shown as it was: no manifests of a release are applied to it.
     # The images of scenarios have no programs that a Pod could copy with.
     applying = ("--record-only",) if cluster.imported else ("--release-source=registry",)
     served = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE)
     ours = (*served, *applying, *gates, *cluster.operator_args)
-    # Nobody signs serving certificates here, and there is no monitoring unless the scenario names one.
+    # No operator signs serving certificates here, and there is no monitoring unless the scenario names one.
     _with_args(deployment, cluster, ours, without=("--listen=", "--serving-", "--prometheus-"))
 
 
 def _update_status(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
-    """Nobody has alerts here, or reads metrics; an update that stands still is told as of the dump's moment."""
+    """Removes alerts and metrics, which the sandbox does not have, and sets the dump's time as now."""
     now = (f"--mock-now={cluster.now}",) if cluster.now else ()
     _with_args(deployment, cluster, (_LEASE, *now), without=("--alerts-", "--listen=", "--serving-"))
 

@@ -1,4 +1,4 @@
-"""A scenario: a folder of YAML in, one value out that says which cluster to set up and which releases exist.
+"""Reads a scenario: a folder of YAML that says which cluster to set up and which releases exist.
 
     NAME/scenario.yaml            what it is, the cluster's version, gates and channel, the releases, the update graph
     NAME/cluster/*.yaml           objects, as `kubectl get -o yaml` would show them
@@ -35,15 +35,15 @@ class ScenarioError(SandboxError):
 
 
 class _Input(Wire, frozen=True, forbid_unknown_fields=True):
-    """Base of what a scenario file may say: unknown keys are mistakes."""
+    """Base of the types of a scenario file, which refuse unknown keys as mistakes."""
 
 
 class ReleaseSpec(_Input, frozen=True):
-    """One release image. `entry` names a script in `NAME/entries/` that stands in for the operator.
+    """A release image. `entry` names a script in `NAME/entries/` that replaces the operator.
 
-    `folder` holds what differs, by default `releases/VERSION`; `like` takes another release's folder underneath.
-    `components` names those of its components that do not behave, and how (`sandbox.component.behaviour`). `images` are
-    more of its image-references: a name there, and a script of `NAME/entries/` that the image runs.
+    `folder` holds its own files, by default `releases/VERSION`; `like` puts another release's folder underneath.
+    `components` gives the behaviour of components that do not work normally (`sandbox.component.behaviour`). `images`
+    are more of its image-references: a name, and a script of `NAME/entries/` that the image runs.
     """
 
     version: str
@@ -55,13 +55,13 @@ class ReleaseSpec(_Input, frozen=True):
     channels: tuple[str, ...] = ()
     url: str = ""
     components: dict[str, str] = {}
-    # What its nodes will run, as its driver toolkit says it; empty: it has none.
+    # The kernel version of its nodes, as its driver toolkit states it; empty: it has no driver toolkit.
     kernel: str = ""
     images: dict[str, str] = {}
 
 
 class ModuleImage(_Input, frozen=True):
-    """An image of the sandbox's registry with kernel modules in a folder."""
+    """An image in the sandbox's registry that has kernel modules in a folder."""
 
     tag: str
     folder: str
@@ -77,7 +77,7 @@ class ConditionalEdge(_Input, frozen=True):
 
 
 class Graph(_Input, frozen=True):
-    """What the update service answers; an edge is [from, to]."""
+    """The graph of the update service; an edge is [from, to]."""
 
     edges: tuple[tuple[str, str], ...] = ()
     conditional_edges: tuple[ConditionalEdge, ...] = ()
@@ -99,7 +99,7 @@ class ClusterSpec(_Input, frozen=True):
     operator: Literal["operator", "none"] = "operator"
     # The pull spec by which the ClusterVersion of a dump knows the release that it runs.
     image: str = ""
-    # What time it is when the cluster starts, and from when on it runs: a dump's own. Empty: the machine's.
+    # The time at which the cluster's clock starts: a dump's own. Empty: the machine's.
     now: str = ""
     # Gates that are open for the managing operator alone; the cluster's FeatureGate stays as it is.
     operator_gates: tuple[str, ...] = ()
@@ -112,9 +112,9 @@ class ClusterSpec(_Input, frozen=True):
 
 
 class Workloads(_Input, frozen=True):
-    """What becomes of pods whose image is none of the sandbox's releases: `ready` at once, or `pending` for ever.
+    """The state of pods whose image is not one of the sandbox's releases: `ready` at once, or `pending` for ever.
 
-    Pods that bring a status with them (those of a dump) always keep it.
+    Pods that have a status (those of a dump) always keep it.
     """
 
     other_images: Literal["ready", "pending"] = "ready"
@@ -139,7 +139,7 @@ class _ScenarioFile(_Input, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A scenario as read: `objects` in the order in which they are to be created, `folders` from base to top."""
+    """A scenario as read: `objects` in the order of their creation, `folders` from base to top."""
 
     name: str
     title: str
@@ -159,7 +159,7 @@ class Scenario:
     kernel_modules: tuple[ModuleImage, ...] = ()
 
     def release(self, version: str) -> ReleaseSpec:
-        """The release of this version; raises KeyError."""
+        """Returns the release of this version; raises KeyError."""
         for release in self.releases:
             if release.version == version:
                 return release
@@ -167,16 +167,16 @@ class Scenario:
 
 
 def names() -> list[str]:
-    """The bundled scenarios, the default first."""
-    found = sorted(
+    """Returns the names of the bundled scenarios, the default first."""
+    scenario_names = sorted(
         folder.name for folder in BUNDLED.iterdir() if (folder / FILE).is_file() and not folder.name.startswith(".")
     )
-    found.sort(key=lambda name: name != DEFAULT)
-    return [name for name in found if name != "common"]
+    scenario_names.sort(key=lambda name: name != DEFAULT)
+    return [name for name in scenario_names if name != "common"]
 
 
 def find(name: str) -> Path:
-    """The folder of a bundled scenario, or of one at a path; raises ScenarioError, listing the bundled ones."""
+    """Returns the folder of a bundled scenario, or of one at a path; raises ScenarioError listing the bundled ones."""
     if (BUNDLED / name / FILE).is_file() and "/" not in name and name != "common":
         return BUNDLED / name
     path = Path(name).expanduser()
@@ -187,44 +187,46 @@ def find(name: str) -> Path:
 
 
 def load(folder: Path) -> Scenario:
-    """Read a scenario's folder; raises ScenarioError naming the file and what is wrong with it."""
-    written = _read(folder / FILE)
-    folders = (*_bases(folder, written), folder)
-    values = _values(written)
+    """Reads a scenario's folder; raises ScenarioError naming the file and what is wrong with it."""
+    content = _read(folder / FILE)
+    folders = (*_bases(folder, content), folder)
+    values = _values(content)
     layers = [objects_under(layer / "cluster", values=values) for layer in folders]
     scenario = Scenario(
         name=folder.name,
-        title=written.title,
-        summary=written.summary.strip(),
-        cluster=written.cluster,
-        releases=written.releases,
-        graph=written.graph,
-        workloads=written.workloads,
+        title=content.title,
+        summary=content.summary.strip(),
+        cluster=content.cluster,
+        releases=content.releases,
+        graph=content.graph,
+        workloads=content.workloads,
         folders=folders,
         objects=tuple(merged(layers)),
-        notes=written.notes,
-        components=written.components,
-        kernel_modules=written.kernel_modules,
+        notes=content.notes,
+        components=content.components,
+        kernel_modules=content.kernel_modules,
     )
     _check(scenario, folder / FILE)
     return scenario
 
 
 def merged(layers: list[list[JSON]]) -> list[JSON]:
-    """The objects of all layers; a later one is merged into its namesake (RFC 7386), `$delete: true` removes it."""
-    found: dict[tuple[str, str, str, str], JSON] = {}
+    """Returns the objects of all layers; a later one is merged into its namesake (RFC 7386), `$delete: true` removes
+    it.
+    """
+    objects: dict[tuple[str, str, str, str], JSON] = {}
     for layer in layers:
         for obj in layer:
             key = identity(obj)
             if obj.get("$delete"):
-                found.pop(key, None)
+                objects.pop(key, None)
             else:
-                found[key] = merge(found[key], obj) if key in found else obj
-    return list(found.values())
+                objects[key] = merge(objects[key], obj) if key in objects else obj
+    return list(objects.values())
 
 
 def merge(below: Any, above: Any) -> Any:
-    """`above` over `below` as a JSON merge patch (RFC 7386): null removes, lists are replaced."""
+    """Merges `above` into `below` as a JSON merge patch (RFC 7386): null removes, lists are replaced."""
     if not isinstance(above, dict) or not isinstance(below, dict):
         return above
     result = dict(below)
@@ -266,21 +268,29 @@ def _values(written: _ScenarioFile) -> dict[str, str]:
 
 
 def _check(scenario: Scenario, file: Path) -> None:
-    """The parts must fit each other: every version that is named is a release, and every release has one version."""
-    known = [release.version for release in scenario.releases]
+    """Raises ScenarioError if a named version is not a release, a version is listed twice, or parts do not match."""
+    release_versions = [release.version for release in scenario.releases]
     edges = [version for edge in scenario.graph.edges for version in edge]
     edges += [version for edge in scenario.graph.conditional_edges for version in (edge.from_, edge.to)]
     problems = [
-        *(f"{version} is listed twice" for version in sorted(set(known)) if known.count(version) > 1),
-        *(f"{version!r} is no semantic version" for version in known if versions.parse(version) is None),
-        *(f"the graph names {version}, which is no release of it" for version in edges if version not in known),
+        *(
+            f"{version} is listed twice"
+            for version in sorted(set(release_versions))
+            if release_versions.count(version) > 1
+        ),
+        *(f"{version!r} is no semantic version" for version in release_versions if versions.parse(version) is None),
+        *(
+            f"the graph names {version}, which is no release of it"
+            for version in edges
+            if version not in release_versions
+        ),
     ]
     problems += [
         f"{release.version} says how components behave, and its releases have none (components: true)"
         for release in scenario.releases
         if release.components and not scenario.components
     ]
-    if scenario.cluster.version not in known:
+    if scenario.cluster.version not in release_versions:
         problems.append(f"the cluster runs {scenario.cluster.version}, which is no release of it")
     if problems:
         raise ScenarioError(f"{file}: {'; '.join(problems)}", reason="BadScenario")

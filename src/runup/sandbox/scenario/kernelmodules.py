@@ -1,7 +1,7 @@
-"""What a scenario's kernel modules need of the sandbox: images, driver toolkits, a builder, their definitions.
+"""Builds what a scenario's kernel modules need: images, driver toolkits, a builder, and their CRDs.
 
-A release with a `kernel` has a driver toolkit that says so, by which the operator finds the kernel. Modules are files
-with an ELF header and nothing behind it: a sandbox loads none.
+A release with a `kernel` has a driver toolkit that states it, by which the operator finds the kernel. Modules are files
+with an ELF header and no content: a sandbox loads none.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ BUILDER_TAG = "builder"
 FOLDER = "kernel-module-preflight"
 DEFINITION = "CustomResourceDefinition"
 NAMESPACE = "openshift-kernel-module-preflight"
-# A restart need not wait long for the lease to run out.
+# A short lease, so that a restart need not wait long for it to expire.
 _LEASE = "--lease=15,10,2"
 _TOOLKIT_FILE = "etc/driver-toolkit-release.json"
 
 
 def build(layout: Path, scenario: Scenario) -> None:
-    """The images of the scenario's Modules, and the builder that Jobs run, in `layout`."""
+    """Builds the images of the scenario's Modules, and the builder that Jobs run, in `layout`."""
     if not scenario.kernel_modules:
         return
     labels = {images.THIN_LABEL: "thin"}
@@ -48,7 +48,7 @@ def build(layout: Path, scenario: Scenario) -> None:
 
 
 def references(layout: Path, spec: ReleaseSpec, registry: str) -> dict[str, str]:
-    """What `image-references` names of it: the driver toolkit of a release whose kernel is known."""
+    """Returns the entry of `image-references` for the driver toolkit, if the release's kernel is known."""
     if not spec.kernel:
         return {}
     facts = {"KERNEL_VERSION": spec.kernel, "RT_KERNEL_VERSION": "", "RHEL_VERSION": "9.6"}
@@ -58,30 +58,31 @@ def references(layout: Path, spec: ReleaseSpec, registry: str) -> dict[str, str]
 
 
 def objects(scenario: Scenario, now: datetime) -> list[JSON]:
-    """Definitions and operator as `deploy/` has them, and the certificate by which the API server trusts its webhook.
+    """Returns the CRDs and the operator from `deploy/`, and the certificate by which the API server trusts its webhook.
 
-    In OpenShift another operator signs it. Nothing where the scenario has no Modules; raises SandboxError.
+    In OpenShift another operator signs the certificate. Returns nothing if the scenario has no Modules; raises
+    SandboxError.
     """
     if not scenario.kernel_modules:
         return []
     authority = certs.new_ca(now)
     serving = certs.issue_server(authority, now, (f"{FOLDER}.{NAMESPACE}.svc",))
-    found = [_certificate(serving), *_deployed()]
+    module_objects = [_certificate(serving), *_deployed()]
     port = _free_port()
-    for obj in found:
+    for obj in module_objects:
         if obj["kind"] == DEFINITION and "conversion" in obj["spec"]:
-            # By its address: a real server around which the sandbox's cluster runs has no way to Services.
-            asked = {"url": f"https://127.0.0.1:{port}/convert", "caBundle": _b64(authority.cert)}
-            obj["spec"]["conversion"]["webhook"]["clientConfig"] = asked
+            # By URL: a real API server, if the sandbox uses one, cannot reach the sandbox's Services.
+            client_config = {"url": f"https://127.0.0.1:{port}/convert", "caBundle": _b64(authority.cert)}
+            obj["spec"]["conversion"]["webhook"]["clientConfig"] = client_config
         elif obj["kind"] == "Deployment":
             _fit(obj["spec"], port)
-    return found
+    return module_objects
 
 
 def _fit(spec: JSON, port: int) -> None:
-    """The running release's image, which has the program under another name; the sandbox's builder; a free port.
+    """Sets the running release's image, whose program has another name, the sandbox's builder, and a free port.
 
-    One replica is enough where no node ever goes.
+    One replica is enough because no node ever goes away.
     """
     spec["replicas"] = 1
     [container] = spec["template"]["spec"]["containers"]
@@ -105,7 +106,7 @@ def _certificate(serving: certs.KeyPair) -> JSON:
 
 
 def _free_port() -> int:
-    """Pods listen on the machine's own addresses, where 8443 may be somebody's."""
+    """Returns a free port: pods listen on the machine's own addresses, where 8443 may be in use."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -116,7 +117,7 @@ def _b64(data: bytes) -> str:
 
 
 def values(release: str, auth: bytes) -> Mapping[str, str]:
-    """What objects of a scenario may name before it is known: the registry, its login, the running release's image."""
+    """Returns the values that objects may refer to: the registry, its login, the running release's image."""
     registry = release.partition("/")[0]
     return {
         "registry": registry,
@@ -127,7 +128,7 @@ def values(release: str, auth: bytes) -> Mapping[str, str]:
 
 
 def filled(obj: Any, known: Mapping[str, str]) -> Any:
-    """`obj` with `${name}` of `known` filled in, wherever it stands."""
+    """Returns `obj` with each `${name}` of `known` replaced, at any depth."""
     if isinstance(obj, dict):
         return {key: filled(value, known) for key, value in obj.items()}
     if isinstance(obj, list):
@@ -141,9 +142,9 @@ def filled(obj: Any, known: Mapping[str, str]) -> Any:
 def _deployed() -> list[JSON]:
     package = Path(runup.__file__).parent
     for folder in (package / "deploy" / FOLDER, package.parent.parent / "deploy" / FOLDER):
-        found = sorted(folder.glob("*.yaml"))
-        if found:
-            return [each for file in found for each in kyaml.load_all(file.read_text(encoding="utf-8"))]
+        manifest_files = sorted(folder.glob("*.yaml"))
+        if manifest_files:
+            return [each for file in manifest_files for each in kyaml.load_all(file.read_text(encoding="utf-8"))]
     raise SandboxError(
         f"the manifests of deploy/{FOLDER} are missing from this installation", reason="ManifestsMissing"
     )

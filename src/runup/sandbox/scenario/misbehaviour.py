@@ -1,4 +1,4 @@
-"""A report as a target writes one, for the entry points of scenario `misbehaving`, which then spoil it."""
+"""Writes a valid preflight report for the entry points of scenario `misbehaving`, which then corrupt it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ JSON = dict[str, Any]
 
 
 def place() -> Path:
-    """Where the operator expects the report; its folder is made."""
+    """Returns the path at which the operator expects the report, and creates its folder."""
     path = Path(os.environ["PREFLIGHT_REPORT"])
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def risk(**changes: Any) -> JSON:
-    """A risk that applies, with `changes`."""
+    """Returns a risk that applies, with `changes`."""
     good = {
         "name": "SomeRisk",
         "message": "Something is the matter.",
@@ -30,8 +30,8 @@ def risk(**changes: Any) -> JSON:
 
 
 def report(**changes: Any) -> JSON:
-    """A complete report with one risk, with `changes`."""
-    asked = {
+    """Returns a complete report with one risk, with `changes`."""
+    variables = {
         "preflightID": "PREFLIGHT_ID",
         "sourceVersion": "PREFLIGHT_SOURCE_VERSION",
         "targetVersion": "PREFLIGHT_TARGET_VERSION",
@@ -39,7 +39,7 @@ def report(**changes: Any) -> JSON:
     }
     good = {
         "format": "preflight-v1-json",
-        **{field: os.environ.get(name, "") for field, name in asked.items()},
+        **{field: os.environ.get(name, "") for field, name in variables.items()},
         "executionStatus": "completed",
         "checks": [{"name": "some-check", "component": "test", "result": "Applies"}],
         "risks": [risk()],
@@ -48,7 +48,7 @@ def report(**changes: Any) -> JSON:
 
 
 def write(content: JSON) -> None:
-    """Put the report in its place at once, as a target should."""
+    """Writes the report to its place atomically, as a target should."""
     path = place()
     part = path.with_suffix(".part")
     part.write_text(json.dumps(content))
@@ -56,5 +56,5 @@ def write(content: JSON) -> None:
 
 
 def stay() -> None:
-    """Until the operator has had enough."""
+    """Waits until the operator sends SIGTERM."""
     signal.sigwait({signal.SIGTERM})

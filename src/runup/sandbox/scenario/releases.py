@@ -1,7 +1,7 @@
-"""A scenario's releases in, signed images in a layout out, and the graph that the update service serves.
+"""Builds a scenario's releases as signed images in a layout, and the graph that the update service serves.
 
-What every release carries (the operator's manifests, the CustomResourceDefinitions, the key that verifies others) comes
-from here; what a scenario's release has of its own lies in its folder. The same input gives the same digest.
+Files that every release has (the operator's manifests, the CustomResourceDefinitions, the key that verifies others)
+come from here; a release's own files are in the scenario's folder. The same input gives the same digest.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Release:
 
 
 def build(scenario: Scenario, data: Path, *, registry: str, update_service: str = "") -> tuple[Release, ...]:
-    """Build and sign the scenario's releases into `data/registry`; `registry` is host:port. Raises SandboxError.
+    """Builds and signs the scenario's releases into `data/registry`; `registry` is host:port. Raises SandboxError.
 
-    It serves the pages of their risks, too, so that no link of a sandbox is dead. `update_service` is its URL, which
-    the operator of each release is told.
+    The registry also serves the documentation of their risks, so that no link of a sandbox is dead. `update_service` is
+    the URL that the operator of each release gets.
     """
     key = signing_key(data)
     kernelmodules.build(data / "registry", scenario)
@@ -83,7 +83,7 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
 
 
 def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
-    """The files of a release, by their paths in the image; what a scenario adds goes over what all have."""
+    """Returns the files of a release by path in the image; the scenario's files replace those of all releases."""
     files = {f"manifests/{file.name}": file.read_bytes() for file in (*operator_manifests(), *operand_manifests())}
     definitions = crds.of_release(generally_available=preflight_is_available(scenario, spec))
     files |= {f"manifests/{file.name}": file.read_bytes() for file in definitions}
@@ -95,7 +95,8 @@ def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
 
 
 def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:
-    """Whether the preflight is in the release's default feature set: from 5.0 on, and where a scenario opens the gate.
+    """Reports whether the preflight is in the release's default feature set: from 5.0 on, or if a scenario opens the
+    gate.
 
     An imported cluster of 4.y is such a scenario: it is to be preflighted, whatever its own release knew.
     """
@@ -105,26 +106,26 @@ def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:
 
 
 def operator_manifests() -> list[Path]:
-    """The managing operator's own manifests: packaged with runup, or in the source tree's deploy/manifests."""
+    """Returns the managing operator's own manifests: packaged with runup, or in the source tree's deploy/manifests."""
     return _deployed("manifests")
 
 
 def operand_manifests() -> list[Path]:
-    """Those of the update status controller, which a cluster gets with the capability UpdateStatus."""
+    """Returns the update status controller's manifests, which a cluster gets with the capability UpdateStatus."""
     return _deployed("update-status")
 
 
 def _deployed(name: str) -> list[Path]:
     package = Path(runup.__file__).parent
     for folder in (package / "deploy" / name, package.parent.parent / "deploy" / name):
-        found = sorted(folder.glob("*.yaml"))
-        if found:
-            return found
+        manifest_files = sorted(folder.glob("*.yaml"))
+        if manifest_files:
+            return manifest_files
     raise SandboxError(f"the manifests of deploy/{name} are missing from this installation", reason="ManifestsMissing")
 
 
 def graph(scenario: Scenario, releases: Sequence[Release]) -> JSON:
-    """What the update service knows of `releases`, as Cincinnati serves it (cvo-behaviour 7.3)."""
+    """Returns the update graph of `releases`, as Cincinnati serves it (cvo-behaviour 7.3)."""
     index = {release.version: number for number, release in enumerate(releases)}
     conditional: dict[str, JSON] = {}
     for edge in scenario.graph.conditional_edges if releases else ():
@@ -141,7 +142,7 @@ def graph(scenario: Scenario, releases: Sequence[Release]) -> JSON:
 
 
 def signing_key(data: Path) -> SigningKey:
-    """The key that signs this sandbox's releases, made at its first start."""
+    """Returns the key that signs this sandbox's releases; creates it at the first start."""
     file = data / "signing.key"
     if file.is_file():
         return SigningKey(file.read_bytes())
@@ -175,7 +176,7 @@ def _entry(scenario: Scenario, spec: ReleaseSpec, name: str) -> bytes:
 
 
 def _image(scenario: Scenario, spec: ReleaseSpec, name: str, layout: Path, registry: str) -> str:
-    """The pull spec of one of the release's own images: thin, so that the node's Python runs its script."""
+    """Returns the pull spec of one of the release's own images: thin, so that the node's Python runs its script."""
     program = f"usr/bin/{name}"
     layer = layer_of({program: _entry(scenario, spec, spec.images[name])}, frozenset({program}))
     config = Execution(entrypoint=(f"/{program}",), labels={images.THIN_LABEL: "thin"})
@@ -198,7 +199,7 @@ def _node(release: Release) -> JSON:
 
 
 def _verifier(key: SigningKey, registry: str) -> bytes:
-    """The verification ConfigMap: whose signatures count, and where they are looked up."""
+    """Returns the verification ConfigMap: the trusted keys, and the stores that have signatures."""
     document = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

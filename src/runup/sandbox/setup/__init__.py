@@ -1,1 +1,1 @@
-"""A scenario's cluster made: settings, and the objects that are created first."""
+"""Sets up a scenario's cluster: settings, and the objects that are created first."""

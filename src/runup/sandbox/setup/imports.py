@@ -1,7 +1,7 @@
-"""What is different in a cluster that was made from a dump (docs/decisions/0030).
+"""Handles the differences of a cluster that was made from a dump (docs/decisions/0030).
 
-Its objects are marked, so that they are stored as they were and no controller touches them. The sandbox's own workloads
-have a node that is nobody else's. The API server is told which kinds the dump does not have.
+Its objects are labelled, so that they are stored as they were and no controller touches them. The sandbox's own
+workloads run on a separate node. The API server is told which kinds the dump does not have.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from runup.dump.manifests import JSON, identity
 from runup.sandbox.scenario.fitting import HOSTNAME, OWN_NODE
 from runup.sandbox.scenario.folder import Scenario
 
-# What makes a cluster what it is, and is not looked at: it is made as ever.
+# Kinds that the cluster itself needs and that no check reads: they are created as usual, without the label.
 _UNMARKED = frozenset({"CustomResourceDefinition", "Namespace", "APIService"})
-# Kinds that are the sandbox's own, or that no dump is read for.
+# API groups that are the sandbox's own, or that are not read from a dump.
 _OURS = frozenset({"update.openshift.io", "coordination.k8s.io", "events.k8s.io"})
-# The report on an update tells of pods that are in its way. oc's own examples have none, and claim nothing by that.
+# The update report shows pods that block the update. oc's own examples have no pods, which must not be an error.
 _REPORTS = {
     "system:serviceaccount:openshift-update-status-controller:update-status-controller": [
         "pods",
@@ -34,9 +34,9 @@ _NEVER = frozenset({"events", "secrets", "endpoints", "endpointslices", "control
 
 
 def own_node() -> WholeNode:
-    """The node of the sandbox's own workloads: the scheduler knows it, the API does not have it.
+    """Returns the node of the sandbox's own workloads: the scheduler knows it, the API does not have it.
 
-    A dump's nodes may all be gone, cordoned or without a role; one more among them would be judged like them.
+    A dump's nodes may all be gone, cordoned or without a role; one more node in the API would be checked like them.
     """
     roles = {f"node-role.kubernetes.io/{role}": "" for role in ("control-plane", "master")}
     labels = {HOSTNAME: OWN_NODE, "kubernetes.io/os": "linux", **roles}
@@ -44,7 +44,7 @@ def own_node() -> WholeNode:
 
 
 def marked(obj: JSON) -> JSON:
-    """The object with the label that says where it comes from."""
+    """Returns the object with the label that says that it was imported."""
     if obj["kind"] in _UNMARKED:
         return obj
     metadata = obj["metadata"]
@@ -53,7 +53,9 @@ def marked(obj: JSON) -> JSON:
 
 
 def reduced(obj: JSON) -> Iterator[JSON]:
-    """A dump's object without what a server may refuse to read of it, one part after the other."""
+    """Yields the imported object with fewer and fewer parts that a server may refuse: no status, no spec, the name
+    only.
+    """
     labels = (obj.get("metadata") or {}).get("labels") or {}
     if IMPORTED not in labels:
         return
@@ -64,7 +66,7 @@ def reduced(obj: JSON) -> Iterator[JSON]:
 
 
 def own_namespaces(from_payload: Iterable[JSON]) -> frozenset[str]:
-    """Where the sandbox's own workloads are."""
+    """Returns the namespaces of the sandbox's own workloads."""
     return frozenset(identity(obj)[2] for obj in from_payload if obj["kind"] == "Deployment")
 
 
@@ -75,9 +77,9 @@ def what_is_known(
     refused: Sequence[str],
     from_payload: Iterable[JSON],
 ) -> list[JSON]:
-    """The two ConfigMaps that tell the API server of which kinds it does not have everything."""
-    there = {identity(obj)[:2] for obj in objects}
-    lost = {identity(obj)[:2] for obj, why in zip(objects, refused, strict=True) if why}
+    """Returns the two ConfigMaps that tell the API server which kinds it does not hold in full."""
+    kinds_in_dump = {identity(obj)[:2] for obj in objects}
+    refused_kinds = {identity(obj)[:2] for obj, why in zip(objects, refused, strict=True) if why}
     absent: dict[str, str] = {}
     partly: dict[str, str] = {}
     for resource in served:
@@ -85,11 +87,11 @@ def what_is_known(
             continue
         name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
         key, kind = (resource.group, resource.plural), (resource.group, resource.kind)
-        if key in scenario.collected.whole and kind not in lost:
+        if key in scenario.collected.whole and kind not in refused_kinds:
             continue
-        if kind in there or key in scenario.collected.partly:
+        if kind in kinds_in_dump or key in scenario.collected.partly:
             partly[name] = scenario.collected.why_partly(key)
-        elif kind not in there:
+        elif kind not in kinds_in_dump:
             absent[name] = f"the dump has no {resource.plural}: whether there were any is not known"
     own = " ".join(sorted(own_namespaces(from_payload)))
     annotations = {OWN: own, ANYWAY: json.dumps(_REPORTS)}

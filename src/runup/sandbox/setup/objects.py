@@ -1,4 +1,4 @@
-"""A scenario in, the objects that make the cluster out: created once, in an order that a real server accepts.
+"""Creates the objects of a scenario's cluster once, in an order that a real server accepts.
 
 First the CustomResourceDefinitions, from the current release's payload by the same inclusion rules that the operator
 uses; then the scenario's objects with their status; the operator last.
@@ -38,8 +38,9 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "custo
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 MANAGER = "runup-sandbox"
-# What the operator brings to a cluster that it installs.
+# Kinds that the operator itself creates in a cluster that it installs.
 _OF_THE_RELEASE = frozenset({"ClusterOperator", "Deployment"})
+# The order of creation: a real server refuses objects whose definition or namespace is missing.
 _FIRST = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 1, "ServiceAccount": 2}
 _SERVED_S = 15.0
 _LOOK_S = 0.05
@@ -49,16 +50,17 @@ log = structlog.get_logger("setup")
 async def set_up(
     client: Client, scenario: Scenario, releases: Iterable[Release], clock: Clock, *, registry_auth: bytes = b""
 ) -> tuple[str, ...]:
-    """Create everything; those of the scenario's objects that could not be created, and why. Raises SandboxError.
+    """Creates everything; returns the scenario's objects that could not be created, with the reason. Raises
+    SandboxError.
 
-    `registry_auth` is the credential file of whoever may push to the sandbox's registry.
+    `registry_auth` is the credential file of the user who may push to the sandbox's registry.
     """
     running = next(release for release in releases if release.version == scenario.cluster.version)
     of_modules = kernelmodules.objects(scenario, clock.now())
     if of_modules:
         known_values = kernelmodules.values(running.image, registry_auth)
-        others = (obj for obj in of_modules if obj["kind"] != kernelmodules.DEFINITION)
-        filled = (kernelmodules.filled(obj, known_values) for obj in (*scenario.objects, *others))
+        module_objects = (obj for obj in of_modules if obj["kind"] != kernelmodules.DEFINITION)
+        filled = (kernelmodules.filled(obj, known_values) for obj in (*scenario.objects, *module_objects))
         scenario = replace(scenario, objects=tuple(filled))
     from_payload = release_objects(scenario, running)
     definitions = [obj for obj in from_payload if obj["kind"] == "CustomResourceDefinition"]
@@ -67,28 +69,28 @@ async def set_up(
     definitions += missing_definitions(scenario.objects, definitions)
     for obj in definitions:
         await _create(client, CRDS, obj)
-    # A scenario without components of its own has stand-ins for some of their workloads.
-    brought = {identity(obj) for obj in from_payload if obj["kind"] == "Deployment"}
-    objects = [obj for obj in with_defaults(scenario, running) if identity(obj) not in brought]
-    known = await _served(client, clock, _kinds_of(definitions) & {identity(obj)[:2] for obj in objects})
+    # A scenario without components of its own has replacements for some of their workloads.
+    deployments_of_release = {identity(obj) for obj in from_payload if obj["kind"] == "Deployment"}
+    objects = [obj for obj in with_defaults(scenario, running) if identity(obj) not in deployments_of_release]
+    served_resources = await _served(client, clock, _kinds_of(definitions) & {identity(obj)[:2] for obj in objects})
     for namespace in sorted(_namespaces([*objects, *from_payload])):
         await _create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    refused = [await _create_known(client, known, obj) for obj in objects]
+    refused = [await _create_known(client, served_resources, obj) for obj in objects]
     if scenario.cluster.imported:
-        for obj in imports.what_is_known(scenario, known.values(), objects, refused, from_payload):
+        for obj in imports.what_is_known(scenario, served_resources.values(), objects, refused, from_payload):
             await _create(client, CONFIG_MAPS, obj)
-    # The operator comes last: it is to find the cluster whole.
+    # The operator comes last, so that it finds a complete cluster.
     for obj in sorted(from_payload, key=lambda obj: _FIRST.get(obj["kind"], 3)):
         if obj["kind"] != "CustomResourceDefinition":
-            await _create_known(client, known, obj)
+            await _create_known(client, served_resources, obj)
     return tuple(filter(None, refused))
 
 
 def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
-    """What the current release brings to this cluster: its CRDs, and unless the scenario has none its operator, and the
-    rest of it, of which the update status controller is where the cluster has that capability.
+    """Returns the current release's objects: its CRDs and, unless the scenario has none, its operator and the rest.
 
-    Of a cluster that is to be installed it is what an installer leaves: the definitions and the operator.
+    The update status controller is among them if the cluster has that capability. A cluster that is to be installed
+    gets only what an installer creates: the CRDs and the operator.
     """
     cluster = scenario.cluster
     loaded = load_payload(
@@ -102,18 +104,18 @@ def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
         capabilities=capabilities.enabled(_capabilities_of(scenario), cluster.gates),
     )
     own = {f"{MANIFESTS}/{file.name}" for file in operator_manifests()}
-    found = [
+    objects = [
         copy.deepcopy(manifest.object)
         for manifest in included(loaded.manifests, filters)
         if cluster.installed or manifest.file in own or manifest.object["kind"] == "CustomResourceDefinition"
     ]
     if cluster.operator == "none":
-        return [obj for obj in found if obj["kind"] == "CustomResourceDefinition"]
-    return found
+        return [obj for obj in objects if obj["kind"] == "CustomResourceDefinition"]
+    return objects
 
 
 def own_first(scenario: Scenario, from_payload: Iterable[JSON]) -> Scenario:
-    """The scenario without what a dump has in the namespaces of our own workloads: two of them cannot run in one."""
+    """Returns the scenario without a dump's objects in our own workloads' namespaces, where they would conflict."""
     own = imports.own_namespaces(from_payload)
     ours = {identity(obj) for obj in from_payload}
     if not scenario.cluster.imported:
@@ -123,33 +125,33 @@ def own_first(scenario: Scenario, from_payload: Iterable[JSON]) -> Scenario:
 
 
 def _capabilities_of(scenario: Scenario) -> CapabilitiesSpec | None:
-    """What the scenario's ClusterVersion asks for; None is everything."""
-    found = next((obj for obj in scenario.objects if identity(obj)[1] == "ClusterVersion"), {})
-    written = (found.get("spec") or {}).get("capabilities")
-    return codec.convert(CapabilitiesSpec, written) if written else None
+    """Returns the capabilities that the scenario's ClusterVersion requests; None means all."""
+    cluster_version_object = next((obj for obj in scenario.objects if identity(obj)[1] == "ClusterVersion"), {})
+    capabilities_object = (cluster_version_object.get("spec") or {}).get("capabilities")
+    return codec.convert(CapabilitiesSpec, capabilities_object) if capabilities_object else None
 
 
 def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
-    """The scenario's objects, plus the ClusterVersion and the FeatureGate that every cluster has."""
+    """Returns the scenario's objects, plus the ClusterVersion and the FeatureGate that every cluster has."""
     cluster = scenario.cluster
     objects = [_with_image(obj, cluster.image, running.image) for obj in scenario.objects]
     if not cluster.installed:
         objects = [obj for obj in objects if obj["kind"] not in _OF_THE_RELEASE]
     if cluster.imported:
         objects = [imports.marked(obj) for obj in objects]
-    have = {identity(obj)[:2] for obj in objects}
-    # A dump without one does not say which feature set the cluster had.
-    if ("config.openshift.io", "FeatureGate") not in have and not cluster.imported:
+    kinds = {identity(obj)[:2] for obj in objects}
+    # A dump without a FeatureGate does not say which feature set the cluster had, so none is invented.
+    if ("config.openshift.io", "FeatureGate") not in kinds and not cluster.imported:
         objects.append(feature_gate(cluster, [release.version for release in scenario.releases]))
-    if ("config.openshift.io", "ClusterVersion") not in have:
+    if ("config.openshift.io", "ClusterVersion") not in kinds:
         objects.append(cluster_version(cluster, running))
     return sorted(objects, key=lambda obj: _FIRST.get(obj["kind"], 3))
 
 
 def _with_image(obj: Any, before: str, after: str) -> Any:
-    """A ClusterVersion that knows the release it runs by the sandbox's pull spec, wherever it names it.
+    """Replaces the running release's image in a ClusterVersion by the sandbox's pull spec, wherever it occurs.
 
-    With a dump's own one the operator would find that an update is asked for, and write that into the history.
+    With the dump's image the operator would see a requested update, and write that into the history.
     """
     if not before or (isinstance(obj, dict) and obj.get("kind", "ClusterVersion") != "ClusterVersion"):
         return obj
@@ -161,7 +163,7 @@ def _with_image(obj: Any, before: str, after: str) -> Any:
 
 
 def feature_gate(cluster: ClusterSpec, versions: Iterable[str]) -> JSON:
-    """The FeatureGate `cluster` that the scenario's cluster section describes, for the operator of each release.
+    """Returns the FeatureGate `cluster` of the scenario's cluster section, with an entry for each release.
 
     In a real cluster the config operator adds a version when it is updated; without its entry every gate is closed.
     """
@@ -179,7 +181,7 @@ def feature_gate(cluster: ClusterSpec, versions: Iterable[str]) -> JSON:
 
 
 def cluster_version(cluster: ClusterSpec, running: Release) -> JSON:
-    """A ClusterVersion that has been at its version for a while, or that nobody has worked on yet."""
+    """Returns a ClusterVersion that completed its update, or one without status if the cluster is not installed."""
     since, done = "2026-10-05T08:00:00Z", "2026-10-05T08:42:00Z"
     release = {
         "version": running.version,
@@ -215,15 +217,15 @@ def cluster_version(cluster: ClusterSpec, running: Release) -> JSON:
 
 
 def missing_definitions(objects: Iterable[JSON], definitions: list[JSON]) -> list[JSON]:
-    """A CRD that keeps every field, for each custom kind of the objects that no release defines."""
-    known = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions}
-    found: dict[tuple[str, str], JSON] = {}
+    """Returns a CRD that preserves unknown fields, for each custom kind of the objects that no release defines."""
+    defined = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions}
+    crds: dict[tuple[str, str], JSON] = {}
     for obj in objects:
         group, kind, namespace, _ = identity(obj)
-        if (group, kind) in known or (group, kind) in found or "." not in group or group.endswith(".k8s.io"):
+        if (group, kind) in defined or (group, kind) in crds or "." not in group or group.endswith(".k8s.io"):
             continue
-        found[group, kind] = _keeping(group, obj["apiVersion"].rpartition("/")[2], kind, namespaced=bool(namespace))
-    return list(found.values())
+        crds[group, kind] = _keeping(group, obj["apiVersion"].rpartition("/")[2], kind, namespaced=bool(namespace))
+    return list(crds.values())
 
 
 def _keeping(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
@@ -253,14 +255,17 @@ def _kinds_of(definitions: Iterable[JSON]) -> set[tuple[str, str]]:
 
 
 async def _served(client: Client, clock: Clock, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Resource]:
-    """What the server serves, once that includes the wanted kinds: a real one takes a moment for a definition."""
+    """Returns the served resources once they include the wanted kinds, at most after `_SERVED_S` seconds.
+
+    A real server takes a moment to serve a new definition.
+    """
     deadline = clock.monotonic() + _SERVED_S
     while True:
-        known = {(r.group, r.kind): r for r in await discovered(client)}
-        if wanted <= known.keys() and await _answer(client, [known[kind] for kind in wanted]):
-            return known
+        resources = {(r.group, r.kind): r for r in await discovered(client)}
+        if wanted <= resources.keys() and await _answer(client, [resources[kind] for kind in wanted]):
+            return resources
         if clock.monotonic() > deadline:
-            return known  # what is missing is told object by object
+            return resources  # what is missing is reported object by object
         await clock.sleep(_LOOK_S)
 
 
@@ -274,15 +279,15 @@ async def _answer(client: Client, resources: Iterable[Resource]) -> bool:
 
 
 def _namespaces(objects: Iterable[JSON]) -> set[str]:
-    made = {identity(obj)[3] for obj in objects if obj["kind"] == "Namespace"}
-    return {identity(obj)[2] for obj in objects} - made - {""}
+    declared = {identity(obj)[3] for obj in objects if obj["kind"] == "Namespace"}
+    return {identity(obj)[2] for obj in objects} - declared - {""}
 
 
 async def _create_known(client: Client, known: dict[tuple[str, str], Resource], obj: JSON) -> str:
-    """Create an object; why it could not be, or could not whole, and the empty string where it could.
+    """Creates an object; returns why it could not be created in full, or an empty string.
 
-    Of one that comes out of a dump and is refused the part that the server cannot read is left out first: its check
-    then says that it could not tell, instead of not knowing of the object.
+    If the server refuses an imported object, the parts that it cannot read are left out first: the object's check then
+    reports Unknown, instead of missing the object.
     """
     group, kind, namespace, name = identity(obj)
     resource = known.get((group, kind))
@@ -304,13 +309,15 @@ async def _create_known(client: Client, known: dict[tuple[str, str], Resource], 
 
 
 async def _create(client: Client, resource: Resource, obj: JSON) -> None:
-    """Create an object and its status; one that is there already stays as it is."""
+    """Creates an object and its status; an object that exists stays as it is."""
     status = obj.get("status")
     try:
-        made = await client.send(calls.create(resource, obj, field_manager=MANAGER))
+        created = await client.send(calls.create(resource, obj, field_manager=MANAGER))
     except AlreadyExists:
         return
-    if status is None or made.get("status") == status:
+    if status is None or created.get("status") == status:
         return
-    # Written whole, not patched: a patch cannot say null, which some fields need.
-    await client.send(calls.replace(resource, {**made, "status": status}, subresource="status", field_manager=MANAGER))
+    # Replaced, not patched: a merge patch cannot set null, which some fields need.
+    await client.send(
+        calls.replace(resource, {**created, "status": status}, subresource="status", field_manager=MANAGER)
+    )

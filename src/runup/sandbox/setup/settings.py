@@ -1,4 +1,4 @@
-"""What a sandbox was started with, kept in its data folder so that every process of it reads the same."""
+"""The settings of a sandbox, kept in its data folder so that every process of it reads the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ PID = "supervisor.pid"
 
 
 class Settings(Wire, frozen=True, forbid_unknown_fields=True):
-    """Ports are fixed at the first start: they are part of pull specs and kubeconfigs. `source` is a dump's path."""
+    """The settings of a sandbox. Ports are fixed at the first start: they are part of pull specs and kubeconfigs.
+
+    `source` is a dump's path.
+    """
 
     scenario: str = ""
     source: str = ""
@@ -33,7 +36,7 @@ class Settings(Wire, frozen=True, forbid_unknown_fields=True):
 
 
 class Ready(Wire, frozen=True):
-    """What the cluster process says when everything is in place."""
+    """The report of the cluster process when everything is in place."""
 
     title: str = ""
     version: str = ""
@@ -48,27 +51,28 @@ class Ready(Wire, frozen=True):
 
 
 def load(data: Path) -> Settings | None:
-    """The settings of the sandbox in `data`, or None where there is none; raises SandboxError."""
+    """Returns the settings of the sandbox in `data`, or None if there is none; raises SandboxError."""
     return _read(data / FILE, Settings)
 
 
 def save(data: Path, settings: Settings) -> None:
-    """Write the settings; raises SandboxError where the folder cannot be written."""
+    """Writes the settings; raises SandboxError if the folder cannot be written."""
     _write(data / FILE, settings)
 
 
 def ready(data: Path) -> Ready | None:
-    """What the cluster process said, or None while it is not ready."""
+    """Returns the report of the cluster process, or None while it is not ready."""
     return _read(data / READY, Ready)
 
 
 def save_ready(data: Path, value: Ready) -> None:
-    """Say that everything is in place."""
+    """Writes the report that everything is in place."""
     _write(data / READY, value)
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on just now, all different."""
+    """Returns `count` different ports that are not in use now."""
+    # All sockets are open at once, so that the ports differ.
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:
@@ -80,7 +84,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def port_taken(port: int) -> bool:
-    """Whether something listens on the port of 127.0.0.1 already."""
+    """Reports whether a process is listening on the port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -91,13 +95,13 @@ def port_taken(port: int) -> bool:
 
 
 def running_pid(data: Path) -> int:
-    """The process id of the sandbox's supervisor, 0 where none runs (whatever a stale file says)."""
+    """Returns the process id of the sandbox's supervisor, 0 if none is running (whatever a stale file says)."""
     try:
         pid = int((data / PID).read_text())
         os.kill(pid, 0)
         command = Path(f"/proc/{pid}/cmdline")
         if command.exists() and b"runup.sandbox.processes.supervisor" not in command.read_bytes():
-            return 0  # the number was given to another program since
+            return 0  # the process id now belongs to another program
     except (OSError, ValueError):
         return 0
     return pid

@@ -1,1 +1,1 @@
-"""`runup upgrade status`: an UpdateStatus out of a cluster, a dump or files, and what is shown of it."""
+"""The command `runup upgrade status`: builds an UpdateStatus from a cluster, a dump or files, and prints it."""

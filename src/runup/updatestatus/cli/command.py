@@ -1,6 +1,6 @@
-"""`runup upgrade status`: how the update goes and what needs attention, in the words of `oc adm upgrade status`.
+"""Defines `runup upgrade status`: the progress of an update and its problems, in the words of `oc adm upgrade status`.
 
-This module reads flags, asks one source (`status_live`, `status_files`) and prints through one renderer.
+Reads the flags, reads the status from one source (`status_live`, `status_files`) and prints it through one renderer.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def status(
             follow(client, details)
         return
     whole = details in ("all", "nodes")
-    found = _found(connection_of(ctx), dump, mock_clusterversion, mock_now, whole=whole, named=output == "html")
-    _print(found, details, output)
+    reading = _found(connection_of(ctx), dump, mock_clusterversion, mock_now, whole=whole, named=output == "html")
+    _print(reading, details, output)
 
 
 def _found(
@@ -105,12 +105,12 @@ def _found(
     from runup.updatestatus.cli import live as status_live
 
     with connection.client("upgrade-status") as client:
-        found = status_live.read(client, client.now if fixed is None else lambda: moment(fixed), whole=whole)
+        reading = status_live.read(client, client.now if fixed is None else lambda: moment(fixed), whole=whole)
         if named:
             from runup.cli.cluster import name_of
 
-            found = replace(found, cluster=name_of(client))
-    return found if fixed is None else replace(found, now_ns=fixed)
+            reading = replace(reading, cluster=name_of(client))
+    return reading if fixed is None else replace(reading, now_ns=fixed)
 
 
 def _print(found: Found, details: str, output: str | None) -> None:
@@ -127,7 +127,7 @@ def _print(found: Found, details: str, output: str | None) -> None:
 
 
 def as_text(found: Found, details: str) -> str:
-    """The report as text; what oc says of alerts that it could not fetch goes to stderr."""
+    """Returns the report as text; writes oc's message about alerts that could not be fetched to stderr."""
     from runup.updatestatus.cli.render import text as rendered
     from runup.updatestatus.decide import read
 
@@ -139,11 +139,13 @@ def as_text(found: Found, details: str) -> str:
 
 
 def _doubt(report: Any) -> str:
-    """What a reader must know of the report itself."""
+    """Returns a warning if it is not known whether the control plane is updating, else an empty string."""
     updating = report.updating
     if not report.is_updating and (updating is None or updating.status != "False"):
-        said = updating.message.strip() if updating else "the report has no condition Updating"
-        why = said.replace("\n", "\n  ") or "ClusterVersion's condition Progressing says neither and gives no message"
+        message = updating.message.strip() if updating else "the report has no condition Updating"
+        why = (
+            message.replace("\n", "\n  ") or "ClusterVersion's condition Progressing says neither and gives no message"
+        )
         return f"warning: whether the control plane is updating is not known: {why}\n"
     return ""
 

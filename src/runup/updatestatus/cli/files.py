@@ -1,8 +1,8 @@
-"""`--mock-clusterversion FILE` and `--dump DIR`: files in, the UpdateStatus that they come to out.
+"""Builds an UpdateStatus from files: `--mock-clusterversion FILE` and `--dump DIR`.
 
-The first reads the families of files that `oc` has for its own tests (`NAME-cv.yaml`, `NAME-co.yaml`, ...), by oc's
-rules alone and at oc's time: 368975 ns after the newest transition of ClusterVersion and operators. The second reads
-those too, and must-gathers, trees of `oc adm inspect` and folders of YAML.
+The first flag reads the families of files that `oc` has for its own tests (`NAME-cv.yaml`, `NAME-co.yaml`, ...), by
+oc's rules alone and at oc's time: 368975 ns after the newest transition of ClusterVersion and operators. The second
+flag reads those files too, and must-gathers, trees of `oc adm inspect` and folders of YAML.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound=Object)
 
 MARK = "-cv.yaml"
+# The fraction of a second (ns) that oc adds to the time of its own examples.
 MOCK_FRACTION_NS = 368975
 NO_FILE = "no such file or directory"
 
-# What a report reads of a dump: the plurals, which name files and folders of must-gather.
+# Plural names of the kinds that a report reads from a dump; must-gather names its files and folders by them.
 _KINDS = tuple(
     resource_of(kind).plural
     for kind in (
@@ -68,7 +69,10 @@ _STATUSES = ("True", "False", "Unknown")
 
 
 def mock(path: str, real_now: datetime) -> Found:
-    """The case whose ClusterVersion is `path`; raises CommandError. `real_now` is for the ages of nodes, as in oc."""
+    """Returns the status of the case whose ClusterVersion is the file `path`; raises CommandError.
+
+    `real_now` is the time by which the ages of nodes are computed, as in oc.
+    """
     if MARK not in path:
         raise CommandError(f"--mock-clusterversion must name a file NAME{MARK}, not {path}: its siblings are read too")
 
@@ -97,13 +101,13 @@ def mock(path: str, real_now: datetime) -> Found:
     now = newest_transition((clusters[0], *operators)) + MOCK_FRACTION_NS
     names = [pool.metadata.name for pool in pools]
     before = names.index(CONTROL_PLANE_POOL) if CONTROL_PLANE_POOL in names else 0
-    told = assessed(snapshot, now, node_now=real_now)
+    status_object = assessed(snapshot, now, node_now=real_now)
     name = cluster_name(InfrastructureStatus(), clusters[0])
-    return Found(told, now, alerts_problem=problem, pools_before_master=before, cluster=name)
+    return Found(status_object, now, alerts_problem=problem, pools_before_master=before, cluster=name)
 
 
 def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> int:
-    """The newest lastTransitionTime of any condition, in ns since the epoch; 0 without any."""
+    """Returns the newest lastTransitionTime of any condition, in ns since the epoch; 0 if there is none."""
     times = (
         condition.last_transition_time
         for obj in objects
@@ -114,7 +118,7 @@ def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> in
 
 
 def _listed(path: str, kind: type[K]) -> tuple[K, ...]:
-    """The objects of a List, or the one object, in `path`."""
+    """Returns the items of the List, or the one object, in the file `path`."""
     return tuple(_converted(item, kind, path) for item in _items(_document(path)))
 
 
@@ -149,17 +153,17 @@ def _converted(item: Any, kind: type[K], path: str) -> K:
 
 
 def _with_statuses(item: Any) -> Any:
-    """`item` with Unknown for each condition's status that is absent or no status: neither True nor False."""
+    """Returns `item` with status Unknown, neither True nor False, in each condition whose status is not valid."""
     status = item.get("status") if isinstance(item, dict) else None
     rows = status.get("conditions") if isinstance(status, dict) else None
     if not isinstance(status, dict) or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return item
-    told = [{**row, "status": row["status"] if row.get("status") in _STATUSES else "Unknown"} for row in rows]
-    return {**item, "status": {**status, "conditions": told}}
+    conditions = [{**row, "status": row["status"] if row.get("status") in _STATUSES else "Unknown"} for row in rows]
+    return {**item, "status": {**status, "conditions": conditions}}
 
 
 def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
-    """The alerts, or why there are none and what oc prints for that."""
+    """Returns the alerts and an empty note, or the reason why there are none and the note that oc prints for it."""
     try:
         body = _read(path)
     except FileNotFoundError:
@@ -173,10 +177,11 @@ def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
 
 
 def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
-    """The cluster of a dump, packed or not, or of one case in a folder of several; raises CommandError.
+    """Returns the status of a dump, packed or not, or of the one case in a folder; raises CommandError.
 
-    The report of its update status controller, if it has one, else what its objects come to. Its time is the end of the
-    must-gather where that is recorded, else the newest transition. It is read as the sandbox's import reads it.
+    Prefers the report of the cluster's update status controller, if the dump has one, else computes it from the
+    objects. Its time is the end of the must-gather where that is recorded, else the newest transition. The dump is read
+    as the sandbox's import reads it.
     """
     from pathlib import Path
 
@@ -184,13 +189,13 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
 
     try:
         with archive.opened(Path(path)) as folder:
-            found = layout.find(folder)
-            if found.style == "case":
-                return mock(str(next(file for file in found.files if file.name.endswith(MARK))), real_now)
-            read = load.load(found, only=_KINDS)
+            location = layout.find(folder)
+            if location.style == "case":
+                return mock(str(next(file for file in location.files if file.name.endswith(MARK))), real_now)
+            dump_content = load.load(location, only=_KINDS)
     except layout.BadDump as error:
         raise CommandError(error.message) from error
-    return _told(read, now_ns)
+    return _told(dump_content, now_ns)
 
 
 def _told(read: Dump, now_ns: int | None) -> Found:
@@ -211,38 +216,38 @@ def _told(read: Dump, now_ns: int | None) -> Found:
 
 
 class _Objects:
-    """A dump's objects by type. One that cannot be read as what it says it is is told, and costs itself only."""
+    """A dump's objects by type. An object that cannot be decoded as its kind is noted as a warning and left out."""
 
     def __init__(self, read: Dump, notes: list[str]) -> None:
         self._dump, self._notes = read, notes
 
     def of(self, kind: type[K]) -> tuple[K, ...]:
-        """Those that the dump has."""
-        resource, found = resource_of(kind), []
+        """Returns the objects of `kind` in the dump."""
+        resource, objects = resource_of(kind), []
         for obj in self._dump.objects:
             if obj["kind"] != resource.kind or obj["apiVersion"].rpartition("/")[0] != resource.group:
                 continue
             try:
-                found.append(_converted(obj, kind, obj["metadata"]["name"]))
+                objects.append(_converted(obj, kind, obj["metadata"]["name"]))
             except CommandError as error:
                 self._notes.append(f"warning: left out: {error}\n")
-        return tuple(found)
+        return tuple(objects)
 
     def known(self, kind: type[K]) -> tuple[K, ...] | Unreadable:
-        """Those that the dump has; a dump without a kind does not mean that the cluster had none."""
-        found = self.of(kind)
+        """Returns the objects of `kind`, or Unreadable if the dump has none and may not have collected them."""
+        objects = self.of(kind)
         resource = resource_of(kind)
-        whole = (resource.group, resource.plural) in self._dump.collected.whole
-        return found if found or whole else Unreadable(_ABSENT)
+        is_complete = (resource.group, resource.plural) in self._dump.collected.whole
+        return objects if objects or is_complete else Unreadable(_ABSENT)
 
     def incomplete(self) -> dict[str, str]:
-        """The fields of a snapshot of which the dump has a part, and what it has."""
-        held, found = self._dump.collected, {}
+        """Returns the snapshot fields of which the dump holds only a part, each with the reason."""
+        collected, reasons = self._dump.collected, {}
         for field, (group, kind) in _FIELDS.items():
             resource = (group, self._dump.plurals.get((group, kind), ""))
-            if resource in held.partly:
-                found[field] = held.why_partly(resource)
-        return found
+            if resource in collected.partly:
+                reasons[field] = collected.why_partly(resource)
+        return reasons
 
 
 _ABSENT = "the dump holds none"
@@ -278,7 +283,7 @@ def _is_updating(cluster: ClusterVersion, pools: tuple[MachineConfigPool, ...] |
 
 
 def _those(found: tuple[K, ...] | Unreadable, wanted: Callable[[K], bool], *, matters: bool) -> Any:
-    """Those that are wanted. That a kind is not in the dump is said where something would be told of it."""
+    """Returns the objects that `wanted` selects. An Unreadable is kept only where the report depends on the kind."""
     if isinstance(found, Unreadable):
         return found if matters else ()
     return tuple(each for each in found if wanted(each))
@@ -290,7 +295,10 @@ def _operator_of_machines(
     *,
     matters: bool,
 ) -> Deployment | Unreadable | None:
-    """The Deployment whose image says whether it is updated; some clusters have neither it nor its ClusterOperator."""
+    """Returns the Deployment of the machine-config operator, whose image tells whether it is updated.
+
+    Returns None for a cluster that has neither the Deployment nor its ClusterOperator.
+    """
     named = (each for each in readable(deployments) if each.metadata.name == MACHINE_CONFIG_OPERATOR)
     expected = matters and any(each.metadata.name == MACHINE_CONFIG for each in readable(operators))
     return next(named, Unreadable(_ABSENT) if expected else None)

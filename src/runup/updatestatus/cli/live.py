@@ -1,8 +1,9 @@
-"""The status of a live cluster: the controller's UpdateStatus where there is one, else the same made here and now.
+"""Reads the status of a live cluster: the controller's UpdateStatus if there is one, else one that is computed here.
 
-Reading the cluster takes more requests and knows no start times that nobody recorded; both print through one object.
-What may not be read is an `Unreadable` in the snapshot, and so a line of the report; so is a kind that the server has
-trouble with, for those who ask once. Only without ClusterVersion and operators there is no report at all.
+Computing it takes more requests, and start times that nobody recorded stay unknown; both are printed through the same
+object. A kind that may not be read is an `Unreadable` in the snapshot, and so a line of the report; so is a kind that
+the server fails to return, if the command reads only once. Only without ClusterVersion and operators is there no report
+at all.
 """
 
 from __future__ import annotations
@@ -31,17 +32,19 @@ if TYPE_CHECKING:
 JSON = dict[str, Any]
 Refusals = tuple[type[ApiError], ...]
 
+# Errors that become a line of the report instead of ending the command.
 _REFUSED = (Forbidden, NotFound)
 
 
 def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = False, following: bool = False) -> Found:
-    """The status now; `whole` is for those who want every node, which a large cluster's object does not hold.
+    """Returns the status now; `whole` asks for every node, which a large cluster's object does not hold.
 
-    Who is following asks again soon: a server's trouble with one kind is raised then, else what is not seen for a
-    moment would look like what is over. The time is asked for after the server has answered: it may be the server's.
+    With `following`, a server error for one kind is raised, because the next read follows soon: otherwise a kind that
+    is briefly missing would look like a problem that is over. The time is taken after the server has answered, since it
+    may be the server's.
     """
-    told = _REFUSED if following else (*_REFUSED, ServerError)
-    written = written_status(client, told)
+    tolerated = _REFUSED if following else (*_REFUSED, ServerError)
+    written = written_status(client, tolerated)
     now = clock()
     now_ns = nanoseconds(now - EPOCH)
     notes: tuple[str, ...] = ()
@@ -50,13 +53,13 @@ def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = Fal
         written, notes = None, (_OUTDATED,)
     if written is not None and not (whole and _is_incomplete(written)):
         return Found(written, now_ns, alerts_problem=_alerts_problem(written), read=report)
-    # What a report is made of takes as long to import as half an interpreter, and mostly one is there.
+    # Importing the modules that compute a report takes half as long as starting Python, and most clusters have one.
     from runup.updatestatus.cli.making import assessed
     from runup.updatestatus.cli.observing import observe
 
-    snapshot = observe(client, now, told)
-    known = snapshot.alerts
-    problem = alerts_note(known.why) if isinstance(known, Unreadable) else ""
+    snapshot = observe(client, now, tolerated)
+    alerts = snapshot.alerts
+    problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
     return Found(assessed(snapshot, now_ns), now_ns, notes, problem)
 
 
@@ -64,11 +67,11 @@ _OUTDATED = (
     "warning: the update status controller's report is older than ClusterVersion, so the cluster itself was read; "
     "see whether the controller runs in openshift-update-status-controller\n"
 )
-# A controller that is restarted, or that follows many changes, is a few seconds behind.
+# A controller that was restarted, or that handles many changes, lags a few seconds behind: that is not outdated.
 _BEHIND = timedelta(seconds=60)
 
 
-# As much of a ClusterVersion as is compared: the whole type takes a seventh of an interpreter to make.
+# Only the fields of ClusterVersion that are compared: building the whole type takes a seventh of Python's start.
 class _Entry(Wire, frozen=True):
     started_time: datetime
 
@@ -83,7 +86,7 @@ class _ClusterVersion(Wire, frozen=True):
 
 
 def is_outdated(client: SyncClient, report: Report, now: datetime) -> bool:
-    """Whether ClusterVersion has for a minute been other than the report says: then nobody keeps the report."""
+    """Reports whether ClusterVersion has differed from the report for a minute, so that no controller maintains it."""
     try:
         document = client.send(calls.get_raw(clusters.CLUSTER_VERSION, clusters.NAME))
     except (NotFound, Forbidden):
@@ -104,12 +107,12 @@ def is_outdated(client: SyncClient, report: Report, now: datetime) -> bool:
 
 
 def written_status(client: SyncClient, told: Refusals = _REFUSED) -> JSON | None:
-    """The controller's object, or None: no such API, no right to read it, or nothing written yet."""
+    """Returns the controller's object, or None: no such API, no right to read it, or nothing written yet."""
     try:
-        found = client.send(calls.get_raw(resource_of(UpdateStatus), NAME))
+        status_object = client.send(calls.get_raw(resource_of(UpdateStatus), NAME))
     except told:
         return None
-    return found if found.get("status") else None
+    return status_object if status_object.get("status") else None
 
 
 def _condition(obj: JSON, type_: str) -> JSON:

@@ -1,4 +1,4 @@
-"""A snapshot of the cluster in, the UpdateStatus that it comes to out; where that is too little, oc's error."""
+"""Computes an UpdateStatus object from a snapshot of the cluster; raises oc's error where the snapshot is too small."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_PROGRESSING = "no current Progressing info, see `oc describe clusterversion` 
 
 
 def assessed(snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = None) -> JSON:
-    """The UpdateStatus that `snapshot` comes to, whole; raises CommandError where `oc` ends with an error."""
+    """Returns the complete UpdateStatus object for `snapshot`; raises CommandError where `oc` ends with an error."""
     refuse(snapshot)
     status = assess(snapshot, None, moment(now_ns), node_now=node_now, max_bytes=None)
     resource = resource_of(UpdateStatus)
@@ -37,10 +37,10 @@ def assessed(snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = Non
 
 
 def refuse(snapshot: Snapshot) -> None:
-    """Raise CommandError where there is too little for any report."""
+    """Raises CommandError if the snapshot holds too little for any report."""
     cluster = snapshot.cluster_version
     if isinstance(cluster, Unreadable):
-        # A client, which files do not need.
+        # Imported here because it brings a client, which reading files does not need.
         from runup.cli.cluster import NO_CLUSTER_VERSION
 
         raise CommandError(NO_CLUSTER_VERSION.format(no="no", server="version 4 "))

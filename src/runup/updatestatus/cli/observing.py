@@ -1,6 +1,6 @@
-"""Everything that the status of a live cluster is made of, read here and now where no controller wrote it.
+"""Reads from a live cluster everything that its status is computed from, where no controller wrote an UpdateStatus.
 
-What may not be read is an `Unreadable` in the snapshot, and so a line of the report.
+A kind that may not be read is an `Unreadable` in the snapshot, and so a line of the report.
 """
 
 from __future__ import annotations
@@ -35,52 +35,56 @@ MCO_NAMESPACE = "openshift-machine-config-operator"
 
 
 def observe(client: SyncClient, now: datetime, told: Refusals) -> Snapshot:
-    """Everything that insights are made of, read now; raises KubeError where ClusterVersion or operators cannot be.
+    """Returns a snapshot of the cluster as it is now; raises KubeError if ClusterVersion or operators cannot be read.
 
-    Answers that are `told` are `Unreadable` in it, others are raised.
+    Errors of the types `told` become `Unreadable` in the snapshot, others are raised.
     """
     cluster = clusters.read(client, no="no")
-    odd: dict[str, str] = {}
+    undecodable: dict[str, str] = {}
     partly: dict[str, str] = {}
-    nodes = _try(lambda: _all(client, Node, odd, partly), told)
-    pools = _try(lambda: _all(client, MachineConfigPool, odd, partly), told)
+    nodes = _try(lambda: _all(client, Node, undecodable, partly), told)
+    pools = _try(lambda: _all(client, MachineConfigPool, undecodable, partly), told)
     draining = [node.metadata.name for node in nodes if is_drain_wanted(node)] if isinstance(nodes, tuple) else []
     snapshot = Snapshot(
         cluster_version=cluster,
-        cluster_operators=_all(client, ClusterOperator, odd, partly),
+        cluster_operators=_all(client, ClusterOperator, undecodable, partly),
         machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
         nodes=nodes,
-        machine_configs=_try(lambda: _configurations(client, odd, partly), told),
+        machine_configs=_try(lambda: _configurations(client, undecodable, partly), told),
         machine_config_operator=_deployment(client),
         alerts=thanos.alerts(client, now) if _asks_for_alerts(cluster) else None,
-        pending_pods=_try(lambda: _all(client, Pod, odd, partly, "status.phase=Pending"), told),
+        pending_pods=_try(lambda: _all(client, Pod, undecodable, partly, "status.phase=Pending"), told),
         draining_pods=_try(
-            lambda: tuple(pod for name in draining for pod in _all(client, Pod, odd, partly, f"spec.nodeName={name}")),
+            lambda: tuple(
+                pod for name in draining for pod in _all(client, Pod, undecodable, partly, f"spec.nodeName={name}")
+            ),
             told,
         ),
-        pod_disruption_budgets=_try(lambda: _all(client, PodDisruptionBudget, odd, partly), told) if draining else (),
+        pod_disruption_budgets=_try(lambda: _all(client, PodDisruptionBudget, undecodable, partly), told)
+        if draining
+        else (),
     )
     incomplete = {field: partly[kind] for field, kind in LISTED.items() if kind in partly}
-    return replace(snapshot, undecoded=tuple(sorted(odd.items())), incomplete=incomplete)
+    return replace(snapshot, undecoded=tuple(sorted(undecodable.items())), incomplete=incomplete)
 
 
 def _asks_for_alerts(cluster: ClusterVersion) -> bool:
-    # While nothing is updating nobody is told of alerts; workers may go on after the control plane, so only history
-    # that ended long before could spare the question, and that is not worth a rule.
+    # Alerts are printed only during an update. Workers may go on after the control plane, so the request could be
+    # spared only if the history ended long ago, and that is not worth a rule.
     return bool(cluster.status.history)
 
 
 def _all(
     client: SyncClient, kind: type[K], odd: dict[str, str], partly: dict[str, str], field_selector: str = ""
 ) -> tuple[K, ...]:
-    """All objects of `kind`; those that are not as their kind should be go into `odd`, with the reason.
+    """Returns all objects of `kind`; adds those that cannot be decoded to `odd`, with the reason.
 
-    A kind that the server does not have in full goes into `partly`.
+    A kind that the server does not return in full is added to `partly`.
     """
-    found = client.listing(kind, field_selector=field_selector)
-    partly |= _said(kind.__name__, found.incomplete)
-    odd |= {f"{kind.__name__} {bad.key}": bad.problem for bad in found.undecoded}
-    return tuple(sorted(found.items, key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
+    listing = client.listing(kind, field_selector=field_selector)
+    partly |= _said(kind.__name__, listing.incomplete)
+    odd |= {f"{kind.__name__} {bad.key}": bad.problem for bad in listing.undecoded}
+    return tuple(sorted(listing.items, key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
 
 
 def _said(kind: str, incomplete: Iterable[str]) -> dict[str, str]:
@@ -89,11 +93,11 @@ def _said(kind: str, incomplete: Iterable[str]) -> dict[str, str]:
 
 
 def _configurations(client: SyncClient, odd: dict[str, str], partly: dict[str, str]) -> tuple[MachineConfig, ...]:
-    """Names and annotations of all MachineConfigs: their specs are a hundred times as large."""
-    found = client.listing(Object, resource=resource_of(MachineConfig))
-    partly |= _said("MachineConfig", found.incomplete)
-    odd |= {f"MachineConfig {bad.key}": bad.problem for bad in found.undecoded}
-    return tuple(MachineConfig(metadata=item.metadata) for item in found.items)
+    """Returns the names and annotations of all MachineConfigs: their specs are a hundred times as large."""
+    listing = client.listing(Object, resource=resource_of(MachineConfig))
+    partly |= _said("MachineConfig", listing.incomplete)
+    odd |= {f"MachineConfig {bad.key}": bad.problem for bad in listing.undecoded}
+    return tuple(MachineConfig(metadata=item.metadata) for item in listing.items)
 
 
 def _deployment(client: SyncClient) -> Deployment | Unreadable | None:
@@ -106,7 +110,7 @@ def _deployment(client: SyncClient) -> Deployment | Unreadable | None:
 
 
 def _try(read: Callable[[], T], told: Refusals) -> T | Unreadable:
-    """What `read` reads, or why the server refused it. A server that is gone is an error of the whole command."""
+    """Returns the result of `read`, or Unreadable if the server refuses. A lost connection fails the whole command."""
     try:
         return read()
     except told as error:

@@ -1,7 +1,7 @@
-"""Where the report of `runup upgrade status` comes from, and what every source gives: an UpdateStatus and a time.
+"""The result that every source of `runup upgrade status` returns: an UpdateStatus object and a time.
 
-There is one path from there on: whatever was read becomes an UpdateStatus object, and the object is what is printed. So
-files, a live cluster and the controller's own object cannot show different things.
+Every source builds an UpdateStatus object, and only the object is printed, so that files, a live cluster and the
+controller's own object cannot be shown differently.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 class Found(msgspec.Struct, frozen=True):
-    """An UpdateStatus as JSON, the time at which it is looked at (ns since the epoch), and what to say on stderr.
+    """An UpdateStatus as JSON, the time at which it is read (ns since the epoch), and notes for stderr.
 
-    `alerts_problem` is said only with a report: where nothing is updating nobody misses alerts. `pools_before_master`
-    is the control plane's place in the list of pools, which the object does not tell. `cluster`: what a page calls it.
-    `read`: what the object says, where that had to be known already.
+    `alerts_problem` is printed only while the cluster is updating: otherwise no alerts would be shown anyway.
+    `pools_before_master` is the position of the control plane in the list of pools, which the object does not hold.
+    `cluster` is the name on the HTML page. `read` is the decoded object, if it was needed before.
     """
 
     obj: JSON
@@ -41,12 +41,12 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def moment(now_ns: int) -> datetime:
-    """The datetime of `now_ns`, to the microsecond."""
+    """Returns the datetime of `now_ns`, to the microsecond."""
     return EPOCH + timedelta(microseconds=now_ns // 1000)
 
 
 def alerts_note(why: str) -> str:
-    """What `oc` says where alerts cannot be had."""
+    """Returns the message that `oc` prints if alerts cannot be fetched."""
     return f"Unable to fetch alerts, ignoring alerts in 'Update Health':  {why}\n"
 
 
@@ -54,13 +54,13 @@ _RFC3339 = Pattern(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Z
 
 
 def parse_moment(text: str) -> int:
-    """Nanoseconds since the epoch of an RFC 3339 time; raises CommandError."""
+    """Returns an RFC 3339 time in nanoseconds since the epoch; raises CommandError."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise CommandError(f'--mock-now must be a time such as 2026-01-02T03:04:05Z, not "{text}"')
-    whole, fraction, zone = match.groups()
+    date_and_time, fraction, zone = match.groups()
     try:
-        seconds = datetime.fromisoformat(whole.upper() + ("+00:00" if zone in "Zz" else zone))
+        seconds = datetime.fromisoformat(date_and_time.upper() + ("+00:00" if zone in "Zz" else zone))
     except ValueError as error:
         raise CommandError(f"--mock-now {text}: {error}") from error
     return nanoseconds(seconds - EPOCH) + int((fraction or "").ljust(9, "0"))

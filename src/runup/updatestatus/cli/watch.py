@@ -1,7 +1,7 @@
-"""`runup upgrade status --watch`: the report in place on a terminal, one line a change elsewhere, until it is over.
+"""Implements `runup upgrade status --watch`: redraws the report on a terminal, prints a line a change elsewhere.
 
-The API server of a cluster goes away several times while its control plane is updated: silence is tolerated for two
-minutes and then is the command's error. Following ends when an update that was seen is over; without one it waits.
+The API server of a cluster goes away several times while its control plane is updated: two minutes without an answer
+are tolerated, then the command fails. Watching ends when an update that was seen is over; without an update it waits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
 
 PERIOD_S = 2.0
-# Where nothing happens a log is told so every so often: silence could be a process that hangs.
+# A log gets a line this often (seconds) while nothing happens: silence could be a process that hangs.
 STILL_S = 300.0
 _IDLE = "Waiting for an update to begin. Ctrl-C ends the waiting."
 _STILL = "Still not updating; waiting for an update to begin."
@@ -47,7 +47,7 @@ _LEFT = "Follow it again with `runup upgrade status --watch`."
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at the cluster: what was found, or why nothing could be; `at` is seconds of the watcher's own clock."""
+    """A read of the cluster: the status, or the error; `at` is seconds of the watcher's own clock."""
 
     at: float
     found: Found | None = None
@@ -58,10 +58,10 @@ Show = Callable[[Report | None, Look], None]
 
 
 def follow(client: SyncClient, details: str, clock: Clock | None = None, stream: TextIO | None = None) -> None:
-    """Show every change until the update is over; raises KubeError as reading does, CommandError after two minutes
-    without an answer.
+    """Shows every change until the update is over.
 
-    Ages are told by the server's time, or by `clock` where one is given.
+    Raises KubeError as reading does, and CommandError after two minutes without an answer. Ages are computed by the
+    server's time, or by `clock` if one is given.
     """
     now = clock.now if clock else client.now
     clock = clock or SystemClock()
@@ -90,43 +90,43 @@ def _follow(seen: Iterator[Look], show: Show) -> None:
 
 
 def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iterator[Look]:
-    """The status every two seconds, for as long as anybody asks."""
-    answered = clock.monotonic()
+    """Yields the status every two seconds, until the caller stops."""
+    answered_at = clock.monotonic()
     while True:
         try:
-            found = status_live.read(client, now, following=True)
+            reading = status_live.read(client, now, following=True)
         except Transient as error:
-            if clock.monotonic() - answered > AWAY_S:
+            if clock.monotonic() - answered_at > AWAY_S:
                 raise
-            said = message_of(error).strip().partition("\n")[0].rstrip(".")
-            yield Look(clock.monotonic(), trouble=_AWAY.format(error=said, limit=AWAY_S))
+            first_line = message_of(error).strip().partition("\n")[0].rstrip(".")
+            yield Look(clock.monotonic(), trouble=_AWAY.format(error=first_line, limit=AWAY_S))
         else:
-            answered = clock.monotonic()
-            yield Look(answered, found)
+            answered_at = clock.monotonic()
+            yield Look(answered_at, reading)
         clock.pause(PERIOD_S)
 
 
 @dataclass
 class Log:
-    """What was said in lines so far, and what comes next."""
+    """The state of the line log: the last report and error, and when a line was last printed."""
 
     report: Report | None = None
     trouble: str = ""
     said_at: float = 0.0
 
     def lines(self, report: Report | None, look: Look) -> list[str]:
-        """What is new: trouble, its end, changes; where nothing happens, now and then that nothing does."""
+        """Returns the new lines: an error, its end, changes; now and then a line that says that nothing happens."""
         if report is None:
-            found = [look.trouble] if look.trouble != self.trouble else []
+            lines = [look.trouble] if look.trouble != self.trouble else []
         else:
-            found = [_BACK] if self.trouble else []
-            found += changes(self.report, report) if self.report else [*_first(report)]
+            lines = [_BACK] if self.trouble else []
+            lines += changes(self.report, report) if self.report else [*_first(report)]
             idle = not report.is_updating and self.report is not None and not self.report.is_updating
-            if idle and not found and look.at - self.said_at >= STILL_S:
-                found = [_STILL]
+            if idle and not lines and look.at - self.said_at >= STILL_S:
+                lines = [_STILL]
         self.report, self.trouble = report or self.report, look.trouble
-        self.said_at = look.at if found else self.said_at
-        return found
+        self.said_at = look.at if lines else self.said_at
+        return lines
 
 
 def _first(report: Report) -> Iterator[str]:
@@ -150,15 +150,15 @@ def _lines(stream: TextIO, details: str) -> Iterator[Show]:  # noqa: ARG001 (the
     yield show
 
 
-# Healthy nodes a pool that are shown on a terminal, from as in a pipe to no table: the first that fits is taken.
+# Numbers of healthy nodes a pool on a terminal, from the number in a pipe to no table: the first that fits is taken.
 _ROWS = (rendered.ROWS, 5, 3, 0, rendered.NO_TABLES)
 
-# What stands out on a terminal; the words are the same without colours.
+# What is highlighted on a terminal; the words are the same without colours.
 _STYLES = (
     (r"^= .* =$|^Control Plane Nodes$|^Worker Pool Nodes: .*$|^Updating Cluster Operators$", "bold"),
     (r"(?<=^Assessment:      )Stalled", "bold red"),
     (r"(?<=^Assessment:      )Progressing - Slow", "yellow"),
-    # Cells of tables, which blanks follow.
+    # Cells of tables: blanks follow them.
     (r"\b(Critical|Error|Degraded)\b(?= {2})", "bold red"),
     (r"\b(Warning|Unavailable)\b(?= {2})", "yellow"),
     (r"\b(Draining|Updating|Rebooting)\b(?= {2})", "cyan"),
@@ -168,7 +168,7 @@ _STYLES = (
 
 @contextmanager
 def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
-    """The report on a screen of its own, which is left again; the last one stays below."""
+    """Yields a function that shows the report on a separate screen; the last report stays below after leaving it."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -178,10 +178,10 @@ def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
     last, report_text = "", ""
 
     def drawn(text: str) -> Text:
-        found = Text(printable(text), overflow="fold")
+        styled = Text(printable(text), overflow="fold")
         for pattern, style in _STYLES:
-            found.highlight_regex(re.compile(pattern, re.MULTILINE), style)
-        return found
+            styled.highlight_regex(re.compile(pattern, re.MULTILINE), style)
+        return styled
 
     try:
         with Live(console=console, auto_refresh=False, screen=True) as live:
@@ -198,12 +198,12 @@ def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
         console.print(drawn(last), end="")
 
 
-# Lines below the report: a blank one, and what goes on.
+# Lines reserved below the report: a blank one, and the line of `_foot`, which may wrap.
 _FOOT = 3
 
 
 def _foot(report: Report | None, look: Look) -> tuple[str, str]:
-    """What goes on now, and how to leave."""
+    """Returns the line below the report and its style: the current error or activity, and how to leave."""
     if report is None or look.found is None:
         return printable(look.trouble), "yellow"
     at = rendered.clock_time(look.found.now_ns)
@@ -213,7 +213,7 @@ def _foot(report: Report | None, look: Look) -> tuple[str, str]:
 
 
 def _fitting(report: Report, now: int, wanted: rendered.Details, console: Console) -> str:
-    """The text with as many nodes as the terminal has lines for: what needs attention stands at the end."""
+    """Returns the text with as many nodes as the terminal has lines for, because the problems are at its end."""
     from rich.text import Text
 
     text = ""

@@ -1,1 +1,1 @@
-"""The update status controller: watches a cluster, and keeps its UpdateStatus true."""
+"""The update status controller: watches a cluster and keeps its UpdateStatus object up to date."""

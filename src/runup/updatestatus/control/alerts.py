@@ -1,7 +1,7 @@
-"""The alerts that fire, asked of Prometheus' API (Thanos) every minute; `state` is what is known.
+"""Queries the firing alerts from the Prometheus API (Thanos) every minute; `state` holds the last answer.
 
-Alerts are the one input that is not in the Kubernetes API. That they cannot be read is said in UpdateStatus, and
-keeps nothing else from being said. An old answer is no answer: a failure replaces it.
+Alerts are the only input that is not in the Kubernetes API. If they cannot be read, UpdateStatus says so, and
+everything else is still reported. A failure replaces the last answer: an old answer is not used.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ TIMEOUT_S = 20.0
 
 
 class Alerts:
-    """Asks `url` (a Prometheus or Thanos, without the path) with the credential of `auth`.
+    """A client that queries `url` (a Prometheus or Thanos, without the path) with the credential of `auth`.
 
-    `state` is None while nobody was asked: no `url`, or no answer yet. `ca_file` adds a certificate authority.
+    `state` is None while there is no answer: no `url`, or not queried yet. `ca_file` adds a certificate authority.
     """
 
     def __init__(self, url: str, auth: Auth, clock: Clock, on_change: Callable[[], None], *, ca_file: str = "") -> None:
@@ -32,11 +32,11 @@ class Alerts:
         self._on_change = on_change
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Queries the alerts every `REFRESH_S` seconds until cancelled."""
         while self._server.url:
-            found = await self._ask()
-            if found != self.state:
-                self.state = found
+            answer = await self._ask()
+            if answer != self.state:
+                self.state = answer
                 self._on_change()
             await self._clock.sleep(REFRESH_S)
 

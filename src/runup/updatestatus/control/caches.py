@@ -1,8 +1,8 @@
-"""What the update status controller keeps in memory of a cluster: only what insights are made of.
+"""The caches of the update status controller, which hold only the fields that insights are computed from.
 
-Out: caches that `observe` reads. A node of a real cluster is 20 KiB of JSON and changes every few seconds; what is kept
-is under 2 KiB, strings that many nodes share are kept once, and a change that touches nothing of it tells nobody. So a
-heartbeat of one of 5,000 nodes costs the decoding of one object, not an evaluation of all.
+`observe` reads the caches. A node of a real cluster is 20 KiB of JSON and changes every few seconds; the trimmed node
+is under 2 KiB, strings that many nodes share are stored once, and a change that touches none of the kept fields
+notifies no listener. So a heartbeat of one of 5,000 nodes costs the decoding of one object, not an evaluation of all.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _NODE_CONDITIONS = frozenset({"Ready", "DiskPressure", "NetworkUnavailable"})
 
 
 def trim_node(node: Node) -> Node:
-    """Labels (pools select by any of them), the machine-config daemon's annotations, and the conditions that count."""
+    """Returns a node with labels (pools select by any of them), the machine-config daemon's annotations, and the
+    relevant conditions only.
+    """
     return Node(
         metadata=_identity(node.metadata, labels=node.metadata.labels, annotations=_of_machine_config(node.metadata)),
         spec=NodeSpec(unschedulable=node.spec.unschedulable),
@@ -45,14 +47,16 @@ def trim_node(node: Node) -> Node:
 
 
 def trim_machine_config(config: MachineConfig) -> MachineConfig:
-    """Which release rendered it, and no more."""
+    """Returns a MachineConfig with only the annotation that names the release that rendered it."""
     version = config.metadata.annotations.get(RELEASE_VERSION)
     annotations = {} if version is None else {RELEASE_VERSION: version}
     return MachineConfig(metadata=_identity(config.metadata, annotations=annotations))
 
 
 def trim_version(version: ClusterVersion) -> ClusterVersion:
-    """Without the updates that are offered: they are many, change often, and say nothing about the one under way."""
+    """Returns ClusterVersion without the available updates: they are many, change often, and do not concern the current
+    update.
+    """
     status = replace(
         version.status, available_updates=None, conditional_updates=(), conditional_update_risks=(), version_hash=""
     )
@@ -60,18 +64,18 @@ def trim_version(version: ClusterVersion) -> ClusterVersion:
 
 
 def trim_operator(operator: ClusterOperator) -> ClusterOperator:
-    """Without the objects that it concerns itself with."""
+    """Returns a ClusterOperator without its related objects."""
     return replace(operator, status=replace(operator.status, related_objects=()))
 
 
 def differ(old: Object | None, new: Object | None) -> bool:
-    """Whether two states of an object differ in more than their versions."""
+    """Reports whether two states of an object differ in more than their resource versions."""
     return old is None or new is None or _unversioned(old) != _unversioned(new)
 
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """What is watched. `pods` are those that have not started yet (phase Pending), in all namespaces."""
+    """The watched objects. `pods` are those that have not started yet (phase Pending), in all namespaces."""
 
     versions: Cache[ClusterVersion]
     operators: Cache[ClusterOperator]
@@ -84,7 +88,7 @@ class Caches:
 
     @classmethod
     def new(cls) -> Caches:
-        """Empty caches."""
+        """Returns empty caches."""
         return cls(
             versions=Cache(ClusterVersion, keep=trim_version),
             operators=Cache(ClusterOperator, keep=trim_operator),
@@ -97,7 +101,7 @@ class Caches:
         )
 
     def all(self) -> tuple[Cache[Any], ...]:
-        """Every cache."""
+        """Returns every cache."""
         return (
             self.versions,
             self.operators,
@@ -110,14 +114,14 @@ class Caches:
         )
 
     def waiting(self) -> str:
-        """The first kind of which it is not known yet what it comes to, not even that it cannot be read; or nothing."""
+        """Returns the first kind that is neither listed nor known to be unreadable, or an empty string."""
         for cache in self.all():
             if not cache.synced and cache.error is None:
                 return cache.kind.__name__
         return ""
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call `listener()` after every change that could alter an insight."""
+        """Calls `listener()` after every change that could alter an insight."""
 
         def changed(_change: Change, old: Object | None, new: Object | None) -> None:
             if differ(old, new):
@@ -129,7 +133,7 @@ class Caches:
 
 
 def reflectors(client: Client, caches: Caches, clock: Clock) -> tuple[Reflector[Any], ...]:
-    """What fills the caches, each with no more than it needs: the least rights, and the least bytes."""
+    """Returns the reflectors that fill the caches, each with the least rights and the fewest bytes that it needs."""
     return (
         Reflector(client, ClusterVersion, caches.versions, field_selector="metadata.name=version", clock=clock),
         Reflector(client, ClusterOperator, caches.operators, clock=clock),
@@ -182,7 +186,7 @@ def _shared(condition: Condition) -> Condition:
 
 
 def _shared_texts(texts: dict[str, str]) -> dict[str, str]:
-    """The same with each text kept once in the process: 5,000 nodes have a few dozen label keys between them."""
+    """Returns the same texts, each interned: 5,000 nodes have a few dozen label keys between them."""
     return {intern(key): intern(value) for key, value in texts.items()}
 
 

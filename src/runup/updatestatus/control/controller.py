@@ -1,8 +1,8 @@
-"""The update status controller: watches what bears on an update, computes all insights at once, writes one object.
+"""The update status controller: watches the objects that concern an update, computes all insights, writes one object.
 
-One key in the queue, however many events came. Changes are collected for a moment, and the object is written once a
-second at most: 10 nodes that change in a second are one write. Nothing that a pass decides depends on an earlier pass
-but by the object itself, so a restart loses nothing.
+The queue has one key, however many events arrive. Changes are collected for a moment, and the object is written at most
+once a second: 10 nodes that change in a second are one write. A pass depends on an earlier pass only through the object
+itself, so a restart loses nothing.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ KEY = "cluster"
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds: a change is looked at after `quiet_s`, an assessment that led to a write is followed by another
-    `interval_s` later at the soonest, and time alone leads to a look after `longest_s` at most.
+    """Delays in seconds between passes.
+
+    A change is handled after `quiet_s`. After an assessment that led to a write, the next one follows `interval_s`
+    later at the earliest. Without changes, the next pass follows after at most `longest_s`.
     """
 
     quiet_s: float = 0.1
@@ -45,25 +47,25 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What time it is for insights: the clock's, unless `fixed` says another (a cluster imported from a dump).
+    """The time for computing insights: the clock's, or `fixed` if it is set (a cluster imported from a dump).
 
-    How long a node has been not ready is always judged by the clock, as `oc` does in its own examples.
+    How long a node has been not ready is always computed by the clock, as `oc` does in its own examples.
     """
 
     clock: Clock
     fixed: datetime | None = None
 
     def insights(self) -> datetime:
-        """The time at which insights are computed."""
+        """Returns the time at which insights are computed."""
         return self.fixed or self.clock.now()
 
     def nodes(self) -> datetime | None:
-        """The time by which nodes are judged, where it is another."""
+        """Returns the time by which nodes are assessed, or None if it is the time of the insights."""
         return self.clock.now() if self.fixed else None
 
 
 class UpdateStatusController:
-    """See the module. `run` works until cancelled; `on_change` is what sources call."""
+    """The control loop: `run` works until cancelled, and sources call `on_change`."""
 
     def __init__(
         self,
@@ -87,16 +89,16 @@ class UpdateStatusController:
         caches.on_change(self.on_change)
 
     def on_change(self) -> None:
-        """Something that insights are made of changed."""
+        """Records that an input of the insights changed, and queues a pass."""
         self._changed = True
         self.on_echo()
 
     def on_echo(self) -> None:
-        """The object changed, by us or by somebody else."""
+        """Queues a pass after the UpdateStatus object changed, by this controller or another client."""
         self._queue.add_after(KEY, max(self._timing.quiet_s, self._not_before - self._clock.monotonic()))
 
     async def run(self, keeper: Keeper, drains: Drains, alerts: Alerts) -> None:
-        """Take keys until cancelled or the queue shuts down."""
+        """Processes keys until cancelled or the queue shuts down."""
         self.on_change()
         while True:
             try:
@@ -109,7 +111,7 @@ class UpdateStatusController:
                 self._queue.done(key)
 
     async def _handle(self, key: str, keeper: Keeper, drains: Drains, alerts: Alerts) -> None:
-        """One pass; the error's type says what happens next. A bug of ours must not end the controller."""
+        """Runs one pass and retries it after an error; an unexpected error must not end the controller."""
         try:
             await self._pass(keeper, drains, alerts)
         except Conflict as error:
@@ -131,7 +133,7 @@ class UpdateStatusController:
             return
         wait_s = self._wait_s(keeper)
         if wait_s > 0:
-            # A key has one delay, the soonest: what brought us here took the place of the next look.
+            # The queue keeps one delay for a key, the shortest: the event of this pass replaced the scheduled one.
             self._queue.add_after(KEY, wait_s)
             return
         self._changed = False
@@ -144,14 +146,15 @@ class UpdateStatusController:
         status = self._assess(snapshot, previous, keeper.room)
         if status != previous or not keeper.exists:
             await keeper.write(status)
-            # From the beginning, so that a slow server does not make the interval longer, but never without a pause.
+            # Counted from the start of the pass, so that a slow server does not lengthen the interval;
+            # a short pause is always left.
             pause_s = self._timing.interval_s / 4
             self._not_before = max(begun + self._timing.interval_s, self._clock.monotonic() + pause_s)
             self._metrics.writes.inc()
         self._look_again(snapshot)
 
     def _is_too_early(self, keeper: Keeper) -> bool:
-        """Whether it is not known yet what there is: half a cluster's status would end insights and start them anew."""
+        """Reports whether an input is unknown: half a cluster's status would end insights and start new ones."""
         waiting = self._caches.waiting()
         why = f"{waiting} is not listed yet" if waiting else keeper.lacking
         if why and why != self._lacking:
@@ -165,12 +168,12 @@ class UpdateStatusController:
             return assess(snapshot, previous, now, node_now=nodes, max_bytes=room.bytes, others_pools=room.pools)
 
     def _look_again(self, snapshot: Snapshot) -> None:
-        longest = self._timing.longest_s
-        soon = min(next_change_s(snapshot, self._now.insights()) or longest, longest)
-        self._look_at = self._clock.monotonic() + soon
-        self._queue.add_after(KEY, soon)
+        longest_s = self._timing.longest_s
+        delay_s = min(next_change_s(snapshot, self._now.insights()) or longest_s, longest_s)
+        self._look_at = self._clock.monotonic() + delay_s
+        self._queue.add_after(KEY, delay_s)
 
     def _wait_s(self, keeper: Keeper) -> float:
-        """How long to wait until insights may have changed, by an input or by time alone, and may be written."""
+        """Returns the seconds until insights may have changed, by an input or by time alone, and may be written."""
         changed = self._changed or not keeper.is_current
         return (self._not_before if changed else self._look_at) - self._clock.monotonic()

@@ -1,10 +1,11 @@
-"""The one UpdateStatus: read once, made where there is none, written whole, and read again when somebody else wrote it.
+"""Reads and writes the UpdateStatus object: creates it if it is missing, and reads it again after another client's
+write.
 
-Other informers' entries are written back as they were read. Held is what we wrote last; what is watched is its metadata
-alone, which tells of a deletion or of another's edit at the cost of a line. Two mistakes are prevented: writing over an
-edit unseen (every write carries the version that it was decided on), and an object whose `managedFields` are as large
-as itself. With lists of type map a server notes every field of every insight; so the notes are emptied once, after
-which it keeps none for an object that is never applied to.
+Other informers' entries are written back as they were read. The keeper holds what it wrote last and watches only the
+object's metadata, which shows a deletion or another client's edit for little traffic. Two mistakes are prevented:
+overwriting an edit that was not seen (every write carries the resource version that it is based on), and an object
+whose `managedFields` are as large as itself. With lists of type map a server records every field of every insight; so
+`managedFields` is emptied once, after which the server keeps none for an object that is never applied to.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from runup.updatestatus.decide.informers import Others, Room, merged, others_of,
 RESOURCE = resource_of(UpdateStatus)
 FIELD_MANAGER = "update-status-controller"
 KEY = NamespacedName("", NAME)
-# Our own writes of which the watch may still have to tell.
+# How many of the controller's own writes are remembered until the watch reports them.
 _REMEMBERED = 16
 
 
 class Keeper:
-    """Holds the object between passes. Raises what `Client.send` raises."""
+    """The holder of the UpdateStatus object between passes. Raises what `Client.send` raises."""
 
     def __init__(self, client: Client, clock: Clock, on_change: Callable[[], None]) -> None:
         self._client = client
@@ -51,46 +52,46 @@ class Keeper:
 
     @property
     def room(self) -> Room:
-        """What other informers leave to ours, as of the last `read`."""
+        """The bytes and pools that other informers leave to this controller, as of the last `read`."""
         return room_beside(self._others)
 
     @property
     def lacking(self) -> str:
-        """Why there can be no object, such as a missing definition; empty when there can be one."""
+        """The reason why the object cannot exist, such as a missing definition; empty if it can."""
         if self._cache.synced:
             return ""
         return self._cache.error or f"{RESOURCE} is not listed yet"
 
     @property
     def is_current(self) -> bool:
-        """Whether what is held is what the cluster has, as far as the watch tells."""
-        seen = self._cache.get(KEY)
-        return bool(self._version) and seen is not None and seen.metadata.resource_version in self._known
+        """True if the held status is the cluster's, as far as the watch shows."""
+        watched = self._cache.get(KEY)
+        return bool(self._version) and watched is not None and watched.metadata.resource_version in self._known
 
     @property
     def exists(self) -> bool:
-        """Whether there is an object, as far as is known."""
+        """True if the object exists, as far as is known."""
         return bool(self._version)
 
     async def read(self) -> UpdateStatusStatus | None:
-        """What we said in the object; asks the server only where the watch tells of a write that was not ours.
+        """Returns this controller's status; queries the server only after the watch showed another client's write.
 
-        Of an object that was deleted the last status is kept: since when things are so does not change by that.
+        After a deletion the last status is kept, because the start times in it stay true.
         """
         if self.is_current:
             return self.status
         try:
-            found = await self._client.send(calls.get_raw(RESOURCE, NAME))
+            status_object = await self._client.send(calls.get_raw(RESOURCE, NAME))
         except NotFound:
             self._version, self._others = "", Others()
             return self.status
-        status = found.get("status")
+        status = status_object.get("status")
         self._others = others_of(status)
-        self._hold(found["metadata"]["resourceVersion"], None if status is None else ours_of(status))
+        self._hold(status_object["metadata"]["resourceVersion"], None if status is None else ours_of(status))
         return self.status
 
     async def write(self, status: UpdateStatusStatus) -> None:
-        """Make `status` the object's; raises Conflict when it was changed since `read`."""
+        """Writes `status` to the object; raises Conflict if it was changed since `read`."""
         if not self._version:
             await self._create()
         body = {**_empty(), "status": merged(status, self._others)}
@@ -99,7 +100,7 @@ class Keeper:
         try:
             written = await self._client.send(Call(call.request, _identity))
         except (Conflict, NotFound):
-            self._known.clear()  # whatever the watch tells next is news
+            self._known.clear()  # the watch's next event counts as another client's write
             self._version = ""
             raise
         self._hold(written.metadata.resource_version, status)
@@ -107,16 +108,16 @@ class Keeper:
     async def _create(self) -> None:
         call = calls.create(RESOURCE, _empty(), field_manager=FIELD_MANAGER)
         try:
-            made = await self._client.send(Call(call.request, _identity))
+            created = await self._client.send(Call(call.request, _identity))
         except AlreadyExists as error:
             raise Conflict(error.status, error.request) from error
-        self._known.append(made.metadata.resource_version)
-        # Of this version alone: who has applied to it meanwhile must not lose what it owns.
-        version = made.metadata.resource_version
+        self._known.append(created.metadata.resource_version)
+        # Only for this resource version: a client that applied to the object meanwhile must keep its managed fields.
+        version = created.metadata.resource_version
         untracked: dict[str, Any] = {"metadata": {"managedFields": [{}], "resourceVersion": version}}
         reset = calls.merge_patch(RESOURCE, NAME, untracked, field_manager=FIELD_MANAGER)
-        made = await self._client.send(Call(reset.request, _identity))
-        self._hold(made.metadata.resource_version, self.status)
+        created = await self._client.send(Call(reset.request, _identity))
+        self._hold(created.metadata.resource_version, self.status)
 
     def _hold(self, version: str, status: UpdateStatusStatus | None) -> None:
         self._known.append(version)
@@ -129,5 +130,5 @@ def _empty() -> dict[str, Any]:
 
 
 def _identity(data: bytes) -> Object:
-    # The answer repeats what was sent; only its version is news.
+    # The answer repeats what was sent; only its resource version is needed.
     return codec.decode(Object, data)

@@ -1,4 +1,4 @@
-"""What the update status controller does, as metrics: writes, and what an assessment takes."""
+"""Prometheus metrics of the update status controller: writes, and the duration of an assessment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 
 class Metrics:
-    """A registry of its own: several controllers may live in one process."""
+    """The controller's metrics in a registry of their own, because several controllers may run in one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

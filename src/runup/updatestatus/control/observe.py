@@ -1,4 +1,4 @@
-"""One look at caches and sources: a `Snapshot`, which is all that insights are computed from. Nothing is awaited."""
+"""Builds a `Snapshot`, the only input of the insights, from the caches and other sources. Nothing is awaited."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def observe(
     draining_pods: tuple[Pod, ...] | Unreadable,
     unread_pods: tuple[Undecodable, ...] = (),
 ) -> Snapshot:
-    """What is known now; a kind that cannot be followed any more counts as unreadable: an old answer is no answer.
+    """Returns what is known now; a kind that can no longer be watched counts as unreadable: an old answer is not used.
 
-    `unread_pods` are those on draining nodes that are there and could not be read.
+    `unread_pods` are pods on draining nodes that exist but could not be decoded.
     """
     pools = _all(caches.pools)
     return Snapshot(
@@ -46,25 +46,25 @@ def observe(
 
 
 def _version(cache: Cache[ClusterVersion]) -> ClusterVersion | Unreadable:
-    known = _unreadable(cache) or cache.get(VERSION)
+    version = _unreadable(cache) or cache.get(VERSION)
     why = next((bad.problem for bad in cache.undecoded), "there is no ClusterVersion of the name version")
-    return known or Unreadable(why)
+    return version or Unreadable(why)
 
 
 def _undecoded(caches: Caches, unread_pods: tuple[Undecodable, ...]) -> tuple[tuple[str, str], ...]:
-    """Each object that could not be read, ClusterVersion apart, which is a kind of its own to insights."""
-    found = {
+    """Returns each object that could not be decoded, except ClusterVersion, which insights treat separately."""
+    problems = {
         f"{cache.kind.__name__} {bad.key}": bad.problem
         for cache in caches.all()
         if cache is not caches.versions and cache.ready
         for bad in cache.undecoded
     }
-    found |= {f"Pod {bad.key}": bad.problem for bad in unread_pods}
-    return tuple(sorted(found.items()))
+    problems |= {f"Pod {bad.key}": bad.problem for bad in unread_pods}
+    return tuple(sorted(problems.items()))
 
 
 def _incomplete(caches: Caches) -> dict[str, str]:
-    """By the snapshot's fields; whoever does not know all pods does not know all of a node's either."""
+    """Returns the reason for each snapshot field that is known in part; fields of one kind (pods) share it."""
     partly = {cache.kind.__name__: "; ".join(cache.incomplete) for cache in caches.all() if cache.incomplete}
     return {field: partly[kind] for field, kind in LISTED.items() if kind in partly}
 

@@ -1,4 +1,4 @@
-"""Wiring of the update status controller: client, caches, sources, controller; start and stop in order; lead or wait.
+"""Wires the update status controller: client, caches, sources, leader election, and an orderly start and stop.
 
 Started by `cluster-version-operator update-status-controller`. Caches run from the start, so that a new leader writes
 at once; only the leader writes.
@@ -36,7 +36,9 @@ LONGEST_BACKOFF_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Options(ProcessOptions):
-    """What the flags say. `alerts_url` empty: alerts are not asked for. `fixed_now`: see `controller.Now`."""
+    """The settings from the flags. An empty `alerts_url` disables queries for alerts. `fixed_now`: see
+    `controller.Now`.
+    """
 
     namespace: str = NAMESPACE
     alerts_url: str = ""
@@ -46,7 +48,7 @@ class Options(ProcessOptions):
 
 
 class Process:
-    """The controller with all it needs.
+    """The controller with everything it needs.
 
     `run` serves until `stop` is called or the lease is lost; both set `stopping`.
     """
@@ -61,11 +63,11 @@ class Process:
         self.endpoint = Endpoint(self.metrics, self._clock)
 
     def stop(self) -> None:
-        """Ask `run` to end."""
+        """Asks `run` to end."""
         self.stopping.set()
 
     async def run(self) -> None:
-        """Serve; raises KubeError (configuration), ValueError (flags), LeaseLost."""
+        """Serves until stopped; raises KubeError (configuration), ValueError (flags), LeaseLost."""
         log.info("starting", version=__version__, namespace=self._options.namespace)
         agent = f"UpdateStatusController/{__version__}"
         options, clock = self._options, self._clock
@@ -115,6 +117,6 @@ class Process:
 
 
 async def serve(config: ClusterConfig, options: Options) -> None:
-    """`Process.run` for a process: TERM and INT end it in order, a second one at once."""
+    """Runs a `Process`: the first TERM or INT signal ends it in order, a second one at once."""
     process = Process(config, options)
     await run_until_told(process.run(), process.stop, process.stopping)

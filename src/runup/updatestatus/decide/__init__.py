@@ -1,1 +1,1 @@
-"""How the update goes: one snapshot of the cluster in, all insights of UpdateStatus out. Pure."""
+"""Computes all insights of an UpdateStatus from one snapshot of the cluster. Pure."""

@@ -1,4 +1,4 @@
-"""The answer of Prometheus' `/api/v1/alerts` in, alerts out. Fields that are missing are empty, as `oc` reads them."""
+"""Decodes the answer of Prometheus' `/api/v1/alerts` into alerts. Missing fields are empty, as `oc` reads them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Answer(Wire, frozen=True):
 
 
 def read_alerts(body: bytes) -> tuple[Alert, ...]:
-    """The alerts of an answer; raises DecodeError for one that is none, or that says `error`."""
+    """Returns the alerts of an answer; raises DecodeError if it cannot be decoded or says `error`."""
     answer = codec.decode(_Answer, body)
     if answer.status == "error":
         raise codec.DecodeError(answer.error or "the answer says error and no more")
@@ -50,5 +50,5 @@ def read_alerts(body: bytes) -> tuple[Alert, ...]:
 
 
 def _zoned(moment: datetime | None) -> datetime | None:
-    """A time without a zone, as no Prometheus writes it, is UTC: with others it could not be compared."""
+    """Returns `moment` in UTC if it has no zone: Prometheus always writes one, and times without cannot be compared."""
     return moment.replace(tzinfo=UTC) if moment is not None and moment.utcoffset() is None else moment

@@ -1,7 +1,7 @@
-"""One snapshot of the cluster in, the whole status of UpdateStatus out.
+"""Computes the whole status of UpdateStatus from one snapshot of the cluster.
 
 Every insight is computed anew from the snapshot; only times come from the previous status (`memory`). So nothing has to
-be taken back when an object vanishes, and the same snapshot gives the same status: whoever writes it compares.
+be withdrawn when an object vanishes, and the same snapshot gives the same status: the writer compares the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runup.updatestatus.decide.layers import status_of
 from runup.updatestatus.decide.memory import Memory
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, readable
 
-# How often an estimate is worth another look while nothing happens.
+# How often an estimate is computed again while nothing happens.
 ESTIMATE_PERIOD_S = 30.0
 
 
@@ -34,28 +34,28 @@ def assess(
     max_bytes: int | None = limits.MAX_BYTES,
     others_pools: frozenset[str] = frozenset(),
 ) -> UpdateStatusStatus:
-    """The status as it is at `now`; equal to `previous` where nothing but time went by.
+    """Returns the status at `now`; equal to `previous` if only time has passed.
 
-    `node_now` judges how long nodes have been unavailable, if not `now`: `oc` uses the real clock there even for its
-    example files. `max_bytes` is what the status may have as JSON; None leaves nothing out. `others_pools` are worker
-    pools in which other informers have entries: they stay, and count.
+    `node_now` is the time by which the unavailability of nodes is computed, if not `now`: `oc` uses the real clock
+    there even for its example files. `max_bytes` limits the status as JSON; None leaves nothing out. `others_pools` are
+    worker pools in which other informers have entries: they stay, and count.
     """
     memory = Memory(previous, now.replace(microsecond=0))
-    found = draft(snapshot, memory, now, node_now or now)
+    findings = draft(snapshot, memory, now, node_now or now)
     if max_bytes is None:
-        return status_of(found, limits.UNBOUNDED, memory)
-    return _fitted(found, memory, max_bytes, _pools_left(found, others_pools))
+        return status_of(findings, limits.UNBOUNDED, memory)
+    return _fitted(findings, memory, max_bytes, _pools_left(findings, others_pools))
 
 
 def _pools_left(found: Draft, others_pools: frozenset[str]) -> int:
-    """How many worker pools of ours may stand there; with those of others they are no more than the API has."""
+    """Returns how many worker pools this controller may report, so that with others' pools the API's limit holds."""
     if len({pool.name for pool in found.pools if not pool.is_control_plane} | others_pools) <= limits.MAX_POOLS:
         return limits.MAX_POOLS
     return max(0, limits.MAX_POOLS - len(others_pools))
 
 
 def _fitted(found: Draft, memory: Memory, max_bytes: int, pools: int) -> UpdateStatusStatus:
-    """The status with as much as `max_bytes` hold, by the rule of `limits`."""
+    """Returns the status with as much content as `max_bytes` allow, by the rules of `limits`."""
     sizes = [pool.total for pool in found.pools]
     if limits.node_step(sizes, max_bytes, limits.LEAST_NODE_BYTES) == limits.GENEROUS.nodes:
         status = status_of(found, replace(limits.GENEROUS, pools=pools), memory)
@@ -69,37 +69,37 @@ def _fitted(found: Draft, memory: Memory, max_bytes: int, pools: int) -> UpdateS
 
 
 def _with_fewer_nodes(found: Draft, memory: Memory, max_bytes: int, sizes: list[int]) -> Iterator[limits.Caps]:
-    """The step that should fit, by the size of the first nodes of each pool, and those below it."""
+    """Yields the limits that should fit, by the size of the first nodes of each pool, then the smaller ones."""
     none, some = (replace(limits.FEWER_NODES, nodes=nodes) for nodes in (0, limits.MIN_NODES))
-    bare = len(codec.encode(status_of(found, none, memory)))
-    sampled = sum(min(size, limits.MIN_NODES) for size in sizes) or 1
-    each = max(1.0, (len(codec.encode(status_of(found, some, memory))) - bare) / sampled)
-    first = limits.node_step(sizes, max_bytes - bare, each)
+    bare_bytes = len(codec.encode(status_of(found, none, memory)))
+    sampled_nodes = sum(min(size, limits.MIN_NODES) for size in sizes) or 1
+    node_bytes = max(1.0, (len(codec.encode(status_of(found, some, memory))) - bare_bytes) / sampled_nodes)
+    first = limits.node_step(sizes, max_bytes - bare_bytes, node_bytes)
     yield from (replace(limits.FEWER_NODES, nodes=step) for step in limits.NODE_STEPS if step <= first)
 
 
 def next_change_s(snapshot: Snapshot, now: datetime) -> float | None:
-    """Seconds until the assessment changes by time alone: an age passes a threshold, or an estimate runs on.
+    """Returns the seconds until the assessment changes by time alone: an age passes a threshold, or an estimate is due.
 
-    None where only another object can change it.
+    Returns None if only a changed object can alter it.
     """
     cluster = snapshot.cluster_version
     if isinstance(cluster, Unreadable) or is_progressing(cluster):
         return ESTIMATE_PERIOD_S
-    ages = []
+    thresholds = []
     for operator in readable(snapshot.cluster_operators):
         for condition in operator.status.conditions:
             bad = {"Available": "False", "Degraded": "True"}.get(condition.type)
             if condition.status == bad and condition.last_transition_time:
                 patience = (health.TOLERATED, health.UNAVAILABLE_TOO_LONG, health.DEGRADED_TOO_LONG)
-                ages += [condition.last_transition_time + span for span in patience]
+                thresholds += [condition.last_transition_time + span for span in patience]
     for node in readable(snapshot.nodes):
         for condition in node.status.conditions:
             if condition.last_transition_time:
-                ages += [condition.last_transition_time + span for span in states.SERIOUS_AFTER.values()]
+                thresholds += [condition.last_transition_time + span for span in states.SERIOUS_AFTER.values()]
     for pod in readable(snapshot.pending_pods):
         if pod.metadata.creation_timestamp:
-            ages.append(pod.metadata.creation_timestamp + waits.POD_PATIENCE)
-    left = [(moment - now).total_seconds() for moment in ages if moment > now]
+            thresholds.append(pod.metadata.creation_timestamp + waits.POD_PATIENCE)
+    seconds_left = [(moment - now).total_seconds() for moment in thresholds if moment > now]
     # One second later, since ages must be exceeded and not just reached.
-    return min(left) + 1 if left else None
+    return min(seconds_left) + 1 if seconds_left else None

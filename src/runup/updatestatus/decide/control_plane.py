@@ -1,6 +1,6 @@
-"""The control plane's update: ClusterVersion and its operators in, numbers and insights out.
+"""Computes the state of the control plane's update from ClusterVersion and its operators.
 
-Only operators of the payload count, told by their `include.release.openshift.io/` or `exclude.release.openshift.io/`
+Counts only operators of the payload, known by their `include.release.openshift.io/` or `exclude.release.openshift.io/`
 annotations: others have no version to reach.
 """
 
@@ -26,7 +26,7 @@ _WAITING = Pattern(r"waiting (?:up to \d+ minutes )?on ([a-z0-9-]+(?:, [a-z0-9-]
 
 
 class OperatorState(msgspec.Struct, frozen=True):
-    """One operator. `updated` is None when it could not be told, `progressing` where it has no such condition."""
+    """An operator's progress. `progressing` is None if the operator has no such condition."""
 
     name: str
     updated: bool
@@ -36,19 +36,19 @@ class OperatorState(msgspec.Struct, frozen=True):
 
     @property
     def is_updating(self) -> bool:
-        """Whether it is on its way."""
+        """True if the operator is updating."""
         return not self.updated and self.progressing is not None and self.progressing.status == "True"
 
     @property
     def is_waiting(self) -> bool:
-        """Whether its turn has not come."""
+        """True if the operator has not begun to update."""
         return not self.updated and self.progressing is not None and self.progressing.status == "False"
 
 
 class ControlPlaneState(msgspec.Struct, frozen=True):
-    """The operators, and how the update as a whole goes. `end` and `started` are None without history.
+    """The operators' states and the progress of the update. `end` and `started` are None without history.
 
-    `last_progress` is None where no operator has progressed since the update began.
+    `last_progress` is None if no operator has progressed since the update began.
     """
 
     operators: tuple[OperatorState, ...]
@@ -59,29 +59,29 @@ class ControlPlaneState(msgspec.Struct, frozen=True):
 
     @property
     def updated(self) -> int:
-        """How many operators have the target's version."""
+        """The number of operators that report the target's version."""
         return sum(operator.updated for operator in self.operators)
 
     @property
     def is_done(self) -> bool:
-        """Whether all of them have."""
+        """True if all operators are updated."""
         return self.updated == len(self.operators)
 
     @property
     def completion(self) -> int:
-        """Percent of the operators, rounded half to even as `%.0f` does, and 100 only when all are done."""
+        """The percentage of updated operators, rounded half to even as `%.0f` does; 100 only when all are updated."""
         if self.is_done:
             return 100
         return min(99, round(100 * (self.updated / len(self.operators))))
 
 
 def is_of_payload(operator: ClusterOperator) -> bool:
-    """Whether a release brought the operator."""
+    """Reports whether the operator belongs to the release payload."""
     return any(key.startswith(_OF_PAYLOAD) for key in operator.metadata.annotations)
 
 
 def operator_image(deployment: Deployment | None) -> str:
-    """The image of the machine-config operator's own container, or nothing."""
+    """Returns the image of the machine-config operator's own container, or an empty string."""
     if deployment is None:
         return ""
     containers = deployment.spec.template.spec.containers
@@ -89,17 +89,20 @@ def operator_image(deployment: Deployment | None) -> str:
 
 
 def assess_operators(operators: Sequence[ClusterOperator], version: str, image: str | None) -> list[OperatorState]:
-    """The payload's operators. `image` is the machine-config operator's; None where it could not be read."""
+    """Returns the states of the payload's operators.
+
+    `image` is the machine-config operator's; None if it could not be read.
+    """
     return [operator_state(operator, version, image) for operator in operators if is_of_payload(operator)]
 
 
 def operator_state(operator: ClusterOperator, version: str, image: str | None) -> OperatorState:
-    """One operator on its way to `version`."""
+    """Returns the state of one operator on its way to `version`."""
     conditions = operator.status.conditions
     versions = operator.status.versions
     updated = any(entry.name == "operator" and entry.version == version for entry in versions)
     if operator.metadata.name == MACHINE_CONFIG and image is not None:
-        # A migration to another architecture keeps the version: only the image tells.
+        # A migration to another architecture keeps the version, so only the image shows whether it is done.
         own = next((entry.version for entry in versions if entry.name == "operator-image"), None)
         updated = updated and own in (None, image)
     return OperatorState(
@@ -114,49 +117,52 @@ def operator_state(operator: ClusterOperator, version: str, image: str | None) -
 def assess_control_plane(
     cluster: ClusterVersion, operators: Sequence[OperatorState], now: datetime
 ) -> ControlPlaneState:
-    """How far the control plane is at `now`."""
+    """Returns the progress of the control plane at `now`."""
     history = cluster.status.history
-    last = _last_progress(operators)
+    last_progress = _last_progress(operators)
     to_last = elapsed = 0.0
     started = end = None
     if history:
         started = history[0].started_time
-        last = last if last is not None and last > started else None
+        last_progress = last_progress if last_progress is not None and last_progress > started else None
         completed = history[0].completion_time if history[0].state == "Completed" else None
         end = completed or now
-        to_last, elapsed = ((last or now) - started).total_seconds(), (end - started).total_seconds()
+        to_last, elapsed = ((last_progress or now) - started).total_seconds(), (end - started).total_seconds()
     updated = sum(operator.updated for operator in operators)
-    guess = estimate(
+    time_left = estimate(
         baseline=baseline_s(history),
         to_last_progress_s=to_last,
         elapsed_s=elapsed,
         completion=updated / len(operators) if operators else 1.0,
     )
-    return ControlPlaneState(tuple(operators), started, end, last, guess)
+    return ControlPlaneState(tuple(operators), started, end, last_progress, time_left)
 
 
 def _last_progress(operators: Sequence[OperatorState]) -> datetime | None:
-    """When an operator last began or ended to progress; machine-config's when it alone is left, however old."""
+    """Returns when an operator last began or ended progressing.
+
+    If only machine-config is left, returns its time, however old.
+    """
     times = {
         operator.name: operator.progressing.last_transition_time
         for operator in operators
         if operator.progressing and operator.progressing.last_transition_time
     }
-    left = [operator for operator in operators if not operator.updated]
-    if len(left) == 1 and left[0].name == MACHINE_CONFIG and left[0].is_updating:
+    pending = [operator for operator in operators if not operator.updated]
+    if len(pending) == 1 and pending[0].name == MACHINE_CONFIG and pending[0].is_updating:
         return times.get(MACHINE_CONFIG)
     return max(times.values(), default=None)
 
 
 def awaited_operators(cluster: ClusterVersion) -> tuple[str, ...]:
-    """The operators that ClusterVersion names as those it waits for, while it progresses."""
+    """Returns the operators that ClusterVersion says it waits for, while it is progressing."""
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing is None or progressing.status != "True":
         return ()
-    found = _WAITING.search(progressing.message)
-    return tuple(dict.fromkeys(found[1].split(", "))) if found else ()
+    match = _WAITING.search(progressing.message)
+    return tuple(dict.fromkeys(match[1].split(", "))) if match else ()
 
 
 def is_progressing(cluster: ClusterVersion) -> bool:
-    """Whether ClusterVersion says that an update is under way."""
+    """Reports whether ClusterVersion says that an update is under way."""
     return status_of(cluster.status.conditions, "Progressing") == "True"

@@ -1,6 +1,6 @@
-"""The JSON of an UpdateStatus of any release in, what this release can decode of it out, and the types of the rest.
+"""Decodes the JSON of an UpdateStatus of any release, and collects the types of insights that it cannot decode.
 
-Each insight is decoded by itself, so that one whose fields are not what they were costs no other.
+Each insight is decoded separately, so that one with changed fields does not affect the others.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _ALIASES = {"UpdateHealth": "Health"}
 
 
 def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
-    """What can be decoded, and the types of the insights that cannot.
+    """Returns what can be decoded, and the types of the insights that cannot.
 
-    Raises codec.DecodeError where even the frame cannot be read.
+    Raises codec.DecodeError if even the frame cannot be read.
     """
     status = obj.get("status") or {}
     if not isinstance(status, dict):
@@ -53,7 +53,7 @@ def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
 
 
 def _framed(status: JSON, unknown: list[str]) -> JSON:
-    """`status` with only those parts that can be decoded; the types of insights that cannot go to `unknown`."""
+    """Returns `status` with only the parts that can be decoded; adds the types of other insights to `unknown`."""
     control_plane = status.get("controlPlane")
     framed = {
         "conditions": _conditions(status),
@@ -68,15 +68,15 @@ def _framed(status: JSON, unknown: list[str]) -> JSON:
     return {**framed, "controlPlane": _layer(control_plane, unknown)} if isinstance(control_plane, dict) else framed
 
 
-# What stands for a pool whose own reference cannot be read; its name is beside it.
+# Placeholder for a pool's reference that cannot be read; the pool's name is in its own field.
 _NOWHERE = {"resource": "unknown", "name": "unknown"}
 _PARTS: dict[str, type[Wire]] = {"resource": ResourceRef, "poolResource": ResourceRef, "omitted": Omitted}
 
 
 def _layer(layer: JSON, unknown: list[str]) -> JSON:
     informers = [_informer(each, unknown) for each in _dicts(layer.get("informers"))]
-    kept = {name: layer[name] for name, kind in _PARTS.items() if _converts(kind, layer.get(name))}
-    return {**kept, "name": layer.get("name", ""), "informers": informers, "conditions": _conditions(layer)}
+    decodable = {name: layer[name] for name, kind in _PARTS.items() if _converts(kind, layer.get(name))}
+    return {**decodable, "name": layer.get("name", ""), "informers": informers, "conditions": _conditions(layer)}
 
 
 def _conditions(holder: JSON) -> list[JSON]:
@@ -84,7 +84,7 @@ def _conditions(holder: JSON) -> list[JSON]:
 
 
 def _dicts(items: Any) -> list[JSON]:
-    # An object that was made here and not read has tuples.
+    # An object that was built by this process, not decoded from JSON, has tuples.
     return [each for each in items if isinstance(each, dict)] if isinstance(items, list | tuple) else []
 
 
@@ -97,18 +97,18 @@ def _converts(kind: type[Wire], value: Any) -> bool:
 
 
 def _informer(informer: JSON, unknown: list[str]) -> JSON:
-    kept = []
+    readable_insights = []
     for insight in _dicts(informer.get("insights")):
         flat = _flat(insight)
         if _is_readable(flat):
-            kept.append(flat)
+            readable_insights.append(flat)
         else:
             unknown.append(str(flat.get("type") or "none"))
-    return {"name": str(informer.get("name", "")), "insights": kept}
+    return {"name": str(informer.get("name", "")), "insights": readable_insights}
 
 
 def _flat(insight: JSON) -> JSON:
-    """With the union beside the uid, where some drafts nest it."""
+    """Returns the insight with its union fields beside the uid, where some drafts nest them."""
     inner = insight.get("insight")
     flat = {**insight, **inner} if isinstance(inner, dict) else dict(insight)
     type_ = flat.get("type")
@@ -127,7 +127,7 @@ def _is_readable(insight: JSON) -> bool:
 
 
 def unknown_insights(types: Iterable[str]) -> Iterator[HealthInsight]:
-    """A health insight for each of `types`, which says how many of them could not be read."""
+    """Yields a health insight for each type in `types`, which says how many of them could not be read."""
     counted: dict[str, int] = {}
     for type_ in types:
         counted[type_] = counted.get(type_, 0) + 1
@@ -147,7 +147,7 @@ def unknown_insights(types: Iterable[str]) -> Iterator[HealthInsight]:
 
 
 def with_unknown(status: UpdateStatusStatus, unknown: Iterable[str], now: datetime) -> UpdateStatusStatus:
-    """`status` with a health insight for each type in `unknown`, for those who show the insights themselves."""
+    """Returns `status` with a health insight for each type in `unknown`, for callers that show insights themselves."""
     added = tuple(
         Insight(uid=f"unknown-{i}", acquired_at=now, type="Health", health=health)
         for i, health in enumerate(unknown_insights(unknown))

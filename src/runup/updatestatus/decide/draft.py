@@ -1,4 +1,4 @@
-"""Everything that a snapshot tells, before anything is left out for its size."""
+"""Collects every finding and state from a snapshot, before anything is left out for its size."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ INPUTS = {
     "draining_pods": "Pods of nodes that are being drained",
     "pod_disruption_budgets": "PodDisruptionBudgets",
 }
-"""Fields of a snapshot whose absence is an insight, and what they are called."""
+"""Snapshot fields that are reported if they cannot be read, each with its name in messages."""
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """Everything that was found, before anything is left out for its size."""
+    """The states and findings of a snapshot, before anything is left out for its size."""
 
     cluster: ClusterVersion | None
     control_plane: ControlPlaneState | None
@@ -57,16 +57,16 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 def draft(snapshot: Snapshot, memory: Memory, now: datetime, node_now: datetime) -> Draft:
-    """Everything that the snapshot tells at `now`."""
+    """Returns everything that the snapshot shows at `now`."""
     cluster = None if isinstance(snapshot.cluster_version, Unreadable) else snapshot.cluster_version
     pools = _pools(snapshot, cluster)
     state = _control_plane(snapshot, cluster, now)
     waiting: tuple[AwaitedOperator, ...] = ()
     if cluster is not None and state is not None:
-        seen = memory.operators_awaited(uids.of_object("cv", cluster.metadata.name))
-        waiting = waits.awaited(awaited_operators(cluster), state.operators, seen, memory.stamp)
+        waiting_since = memory.operators_awaited(uids.of_object("cv", cluster.metadata.name))
+        waiting = waits.awaited(awaited_operators(cluster), state.operators, waiting_since, memory.stamp)
     unreadable = tuple(_unreadable(snapshot))
-    found = [
+    findings = [
         *health.of_pools(pools, node_now),
         *(_of_cluster(snapshot, cluster, state, waiting, now) if cluster is not None else ()),
         *drains.of_drains(
@@ -90,7 +90,7 @@ def draft(snapshot: Snapshot, memory: Memory, now: datetime, node_now: datetime)
         waiting=waiting,
         pools=pools,
         rows={pool.name: pool.rows() for pool in pools},
-        findings=tuple(_once(finding for finding in found if health.is_complete(finding))),
+        findings=tuple(_once(finding for finding in findings if health.is_complete(finding))),
         unreadable=unreadable,
         alerts_unreadable=alerts.why if isinstance(alerts, Unreadable) else None,
         alerts_asked=alerts is not None,
@@ -98,12 +98,12 @@ def draft(snapshot: Snapshot, memory: Memory, now: datetime, node_now: datetime)
 
 
 def _once(findings: Iterator[Finding]) -> Iterator[Finding]:
-    """Each finding once a layer: lists of the API are keyed by uid."""
-    seen = set()
+    """Yields each finding once in a layer, because lists of the API are keyed by uid."""
+    keys = set()
     for finding in findings:
         key = (finding.pool, uids.of_finding(finding))
-        if key not in seen:
-            seen.add(key)
+        if key not in keys:
+            keys.add(key)
             yield finding
 
 
@@ -112,7 +112,7 @@ def _is_updating(cluster: ClusterVersion | None, pools: Sequence[PoolState]) -> 
 
 
 def _pools(snapshot: Snapshot, cluster: ClusterVersion | None) -> tuple[PoolState, ...]:
-    """None where one of the things that they are told from could not be read: half of them would look outdated."""
+    """Returns the pools, or none if one of their inputs could not be read: half of the nodes would look outdated."""
     pools, nodes, configs = snapshot.machine_config_pools, snapshot.nodes, snapshot.machine_configs
     if cluster is None or isinstance(pools, Unreadable) or isinstance(nodes, Unreadable):
         return ()
@@ -144,13 +144,13 @@ def _of_cluster(
         yield from health.of_operators(state.operators, now)
     yield from health.of_history(cluster, control_plane_done=state is not None and state.is_done)
     if snapshot.pending_pods is not None:
-        # Files of examples are read by oc's rules alone; so are these.
+        # The example files of --mock-clusterversion (no pods) are assessed by oc's rules alone, so these are left out.
         yield from waits.of_release(cluster)
         yield from waits.of_awaited(cluster, waiting, now)
 
 
 def started_at(cluster: ClusterVersion) -> datetime | None:
-    """When the newest update began: by the history, else when ClusterVersion last began or ended to progress."""
+    """Returns when the newest update began: by the history, else when ClusterVersion's Progressing last changed."""
     if cluster.status.history:
         return cluster.status.history[0].started_time
     progressing = find(cluster.status.conditions, "Progressing")
@@ -166,7 +166,7 @@ def _unreadable(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def _incomplete(snapshot: Snapshot, *, is_updating: bool) -> Iterator[tuple[str, str]]:
-    """The fields that may lack something which would be told of now."""
+    """Yields the snapshot fields that are known in part, if the report depends on them now, with the reason."""
     draining = any(is_drain_wanted(node) for node in readable(snapshot.nodes))
     wanted = {"pending_pods": is_updating, "draining_pods": draining, "pod_disruption_budgets": draining}
     for field, what in INPUTS.items():

@@ -1,4 +1,4 @@
-"""Which drains are held up, and by what: nodes that are being drained, their pods and budgets in, findings out.
+"""Finds the drains that are blocked, and by what, from draining nodes, their pods and PodDisruptionBudgets.
 
 The rules are those of the API server's eviction (pkg/registry/core/pod/storage/eviction.go) and of the drain itself.
 """
@@ -28,12 +28,12 @@ from runup.updatestatus.decide.words import listed, qualified
 
 DRAIN_BLOCKED, POD_NOT_ENDED = "DrainBlocked", "PodStuckTerminating"
 
-# What a drain usually takes, as the estimate of the phase Draining has it.
+# The usual duration of a drain: the estimate of the phase Draining.
 DRAIN_PATIENCE = timedelta(minutes=10)
-# What the kubelet may need beyond a pod's own grace period.
+# The time that the kubelet may need beyond a pod's own grace period.
 TERMINATION_PATIENCE = timedelta(minutes=5)
 _MAX_PODS_NAMED = 12
-# The condition by which a controller says when it may evict no more.
+# The condition by which the disruption controller says whether evictions are allowed.
 _DISRUPTION_ALLOWED = "DisruptionAllowed"
 
 
@@ -45,9 +45,9 @@ def of_drains(
     now: datetime,
     unseen: datetime | None = None,
 ) -> Iterator[Finding]:
-    """Each node whose drain a budget holds up. `seen`: since when a node's drain has been known to be held up.
+    """Yields a finding for each node whose drain a budget blocks. `seen`: since when each drain is known to be blocked.
 
-    How long a budget has been exhausted is no age of the drain: for a node that `seen` lacks it is `unseen`.
+    A node that `seen` lacks gets the time `unseen`: the time since a budget is exhausted is not the age of the drain.
     """
     by_namespace = _by_namespace(budgets)
     by_node: dict[str, list[Pod]] = {}
@@ -58,22 +58,22 @@ def of_drains(
         for node in pool.nodes:
             if node.phase != "Draining" or node.name not in by_node:
                 continue
-            held = [
+            blocked = [
                 (pod, budget)
                 for pod in by_node[node.name]
                 for budget in _refusing(pod, by_namespace.get(pod.metadata.namespace, ()))
             ]
-            if held:
-                yield _drain(node.name, pool, held, seen.get(node.name, unseen), now)
+            if blocked:
+                yield _drain(node.name, pool, blocked, seen.get(node.name, unseen), now)
             yield from _never_ending(by_node[node.name], pool, now)
 
 
 def _refusing(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
-    """The budgets by which the eviction of `pod` is refused (pkg/registry/core/pod/storage/eviction.go)."""
+    """Returns the budgets that refuse the eviction of `pod` (pkg/registry/core/pod/storage/eviction.go)."""
     covering = [each for each in budgets if each.spec.selector and each.spec.selector.matches(pod.metadata.labels)]
     if pod.status.phase == "Pending" or pod.metadata.deletion_timestamp:
         return []
-    # The API server refuses to choose between two.
+    # The API server refuses an eviction that more than one budget covers.
     return covering if len(covering) > 1 else [each for each in covering if not _lets_go(pod, each)]
 
 
@@ -87,12 +87,13 @@ def _lets_go(pod: Pod, budget: PodDisruptionBudget) -> bool:
     ready = find(pod.status.conditions, "Ready")
     if ready is None or ready.status == "True":
         return False
+    # A pod that is not ready may go if enough others are healthy, or if the policy always allows it.
     healthy = status.current_healthy >= status.desired_healthy > 0
     return healthy or budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
 
 
 def _never_ending(pods: Sequence[Pod], pool: PoolState, now: datetime) -> Iterator[Finding]:
-    """Pods that were told to end and have not, long after their grace period: the drain waits for them."""
+    """Yields a finding for each pod that is still terminating long after its grace period: the drain waits for it."""
     for pod in pods:
         due = pod.metadata.deletion_timestamp
         if due is None or now - due <= TERMINATION_PATIENCE:
@@ -122,14 +123,14 @@ def _never_ending(pods: Sequence[Pod], pool: PoolState, now: datetime) -> Iterat
 
 
 def _by_namespace(budgets: Sequence[PodDisruptionBudget]) -> dict[str, list[PodDisruptionBudget]]:
-    found: dict[str, list[PodDisruptionBudget]] = {}
+    budgets_by_namespace: dict[str, list[PodDisruptionBudget]] = {}
     for budget in budgets:
-        found.setdefault(budget.metadata.namespace, []).append(budget)
-    return found
+        budgets_by_namespace.setdefault(budget.metadata.namespace, []).append(budget)
+    return budgets_by_namespace
 
 
 def _must_be_evicted(pod: Pod) -> bool:
-    """Whether a drain asks for its eviction: not what a DaemonSet or the kubelet itself put there, nor what ended."""
+    """Reports whether a drain evicts the pod: not DaemonSet or static (mirror) pods, nor pods that have ended."""
     if pod.status.phase in ("Succeeded", "Failed") or "kubernetes.io/config.mirror" in pod.metadata.annotations:
         return False
     return not any(owner.controller and owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
@@ -184,7 +185,7 @@ def _drain(
 
 
 def _hindrance(budgets: Sequence[PodDisruptionBudget], names: Sequence[str], pods: Sequence[str]) -> str:
-    """What the budgets do to the pods."""
+    """Returns how the budgets block the pods, as a clause."""
     who, whom = listed("PodDisruptionBudget", names), listed("pod", pods)
     if all(budget.status.disruptions_allowed for budget in budgets):
         return f"{who} cover {whom}, and no pod is evicted that more than one covers"
@@ -192,7 +193,7 @@ def _hindrance(budgets: Sequence[PodDisruptionBudget], names: Sequence[str], pod
 
 
 def _exhausted(budget: PodDisruptionBudget) -> str:
-    """Since when it has allowed nothing, as far as it says."""
+    """Returns since when the budget has allowed no disruption, as a clause, or an empty string if it does not say."""
     allowed = find(budget.status.conditions, _DISRUPTION_ALLOWED)
     if allowed is None or allowed.status != "False" or allowed.last_transition_time is None:
         return ""

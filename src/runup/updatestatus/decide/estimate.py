@@ -1,4 +1,4 @@
-"""How long an update of the control plane takes in all: progress in, seconds out.
+"""Estimates the remaining time of a control plane update, in seconds, from its progress.
 
 The polynomials are a fit of the share of time against the share of updated operators, measured by the authors of
 `oc adm upgrade status`; its numbers are kept so that both print the same.
@@ -16,32 +16,37 @@ if TYPE_CHECKING:
     from runup.api.config_v1 import UpdateHistory
 
 DEFAULT_BASELINE_S = 3600.0
-# Earlier than this the curve says more about chance than about the cluster.
+# Seconds of progress below which the curve is dominated by chance.
 _MEANINGFUL_PROGRESS_S = 300.0
+# Below ten minutes seconds are shown, above it only minutes.
 _PRECISE_BELOW_S = 600
 _CAUTION = 1.2
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """`remaining_s` is negative once the update takes longer than estimated; it is shown by `to_precision`."""
+    """The remaining time in seconds, negative once the update takes longer than estimated; shown by `to_precision`."""
 
     remaining_s: int
 
     @property
     def assessment(self) -> str:
-        """The update in words."""
+        """The assessment of the update, in words."""
         return assessment_of(self.remaining_s)
 
 
 def assessment_of(remaining_s: float) -> str:
-    """Progressing, or how far beyond its time the update is."""
+    """Returns Progressing, or how far the update is beyond its estimated time."""
     if remaining_s < -600:
         return "Stalled"
     return "Progressing - Slow" if remaining_s < 0 else "Progressing"
 
 
 def baseline_s(history: Sequence[UpdateHistory]) -> float:
-    """How long the last completed update took; neither the current one nor the installation counts. An hour if none."""
+    """Returns the seconds that the last completed update took, 3600 if none.
+
+    Neither the current update nor the installation counts.
+    """
+    # The first entry is the current update, the last one is the installation.
     for entry in history[1:-1]:
         if entry.state == "Completed" and entry.completion_time:
             return (entry.completion_time - entry.started_time).total_seconds()
@@ -49,7 +54,7 @@ def baseline_s(history: Sequence[UpdateHistory]) -> float:
 
 
 def share_of_time(completion: float) -> float:
-    """Which share of the whole time has usually gone by when this share (0..1) of the operators is updated."""
+    """Returns the share of the whole time that has usually passed when this share (0..1) of operators is updated."""
     c = completion
     if c < 0.25:
         return -0.03078788 + 2.62886 * c - 3.823954 * c**2
@@ -59,7 +64,7 @@ def share_of_time(completion: float) -> float:
 
 
 def estimate(*, baseline: float, to_last_progress_s: float, elapsed_s: float, completion: float) -> Estimate:
-    """What remains, in seconds: a fifth more than the curve says, and less of what is overdue."""
+    """Returns the remaining time in seconds: a fifth more than the curve says, and less if overdue."""
     share = share_of_time(completion)
     meaningful = completion > 0 and share > 0 and to_last_progress_s > _MEANINGFUL_PROGRESS_S
     total = to_last_progress_s / share if meaningful else baseline
@@ -68,5 +73,5 @@ def estimate(*, baseline: float, to_last_progress_s: float, elapsed_s: float, co
 
 
 def to_precision(seconds: int) -> int:
-    """`seconds`, rounded to the minute (half of one upwards) above ten minutes."""
+    """Returns `seconds`, rounded to the minute (half of one upwards) above ten minutes."""
     return seconds if seconds <= _PRECISE_BELOW_S else (seconds + 30) // 60 * 60

@@ -1,4 +1,4 @@
-"""What a health insight is before it is written: one finding of one rule, with the names that rules share."""
+"""The result of one health rule before it becomes a health insight, with the names that rules share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runup.api.update_v1alpha1 import ResourceRef
 
 UNKNOWN, INFO, WARNING, ERROR, CRITICAL = "Unknown", "Info", "Warning", "Error", "Critical"
 LEVELS = (UNKNOWN, INFO, WARNING, ERROR, CRITICAL)
-"""From low to high. Unknown means that something could not be told, and is never left out for that."""
+"""From low to high. Unknown means that something could not be determined; it is never left out."""
 
 NO_IMPACT = "None"
 UNKNOWN_IMPACT = "Unknown"
@@ -30,11 +30,11 @@ MACHINE_CONFIG_GROUP = "machineconfiguration.openshift.io"
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that needs attention.
+    """A problem that needs attention.
 
-    `check` names the rule; `check`, `resources` and `identity` (for findings about the same objects) make it the same
+    `check` names the rule; `check`, `resources` and `identity` (for findings about the same objects) identify the
     finding in the next pass, however its text changes. `pool` is the worker pool that it is reported under, or empty
-    for the control plane. `since` is None when nobody knows.
+    for the control plane. `since` is None if it is not known.
     """
 
     check: str
@@ -51,20 +51,20 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def node_ref(name: str) -> ResourceRef:
-    """A Node."""
+    """Returns a reference to a Node."""
     return ResourceRef(resource="nodes", name=name)
 
 
 def pool_ref(name: str) -> ResourceRef:
-    """A MachineConfigPool."""
+    """Returns a reference to a MachineConfigPool."""
     return ResourceRef(group=MACHINE_CONFIG_GROUP, resource="machineconfigpools", name=name)
 
 
 def operator_ref(name: str) -> ResourceRef:
-    """A ClusterOperator."""
+    """Returns a reference to a ClusterOperator."""
     return ResourceRef(group=CONFIG_GROUP, resource="clusteroperators", name=name)
 
 
 def cluster_version_ref(name: str) -> ResourceRef:
-    """The ClusterVersion."""
+    """Returns a reference to the ClusterVersion."""
     return ResourceRef(group=CONFIG_GROUP, resource="clusterversions", name=name)

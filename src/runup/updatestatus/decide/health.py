@@ -1,7 +1,7 @@
-"""What may hinder the update, by the rules of `oc adm upgrade status`, in the order in which it collects them.
+"""Finds what may hinder the update, by the rules of `oc adm upgrade status` and in its order.
 
-A finding without summary, description or reference is dropped, as there. Levels rise with age: what an operator does
-for a few minutes in any update is nothing to report.
+A finding without summary, description or reference is dropped, as `oc` does. Levels rise with age: a state that an
+operator has for a few minutes in any update is not reported.
 """
 
 from __future__ import annotations
@@ -64,14 +64,17 @@ _HISTORY_DOCS = (
     "#gathering-clusterversion-history-cli_troubleshooting_updates"
 )
 
+# Age of a bad condition up to which it is not reported.
 TOLERATED = timedelta(minutes=5)
+# Ages above which the finding is an Error.
 UNAVAILABLE_TOO_LONG = timedelta(minutes=20)
 DEGRADED_TOO_LONG = timedelta(minutes=40)
 
+# Alerts that are reported even if they began before the update.
 _KNOWN_ALERTS = frozenset({"PodDisruptionBudgetLimit", "PodDisruptionBudgetAtLimit"})
 _ALERT_LEVELS = {"warning": WARNING, "critical": CRITICAL}
 
-# A node's trouble -> how its summary ends.
+# Reason of a node's unavailability -> end of the summary.
 _NODE_IS = {
     states.NOT_READY: "is not ready",
     states.DISK_PRESSURE: "has disk pressure",
@@ -85,12 +88,12 @@ _NODE_CONDITION = {
 
 
 def is_complete(finding: Finding) -> bool:
-    """Whether it says what, why and where to read on; `oc` prints no other."""
+    """Reports whether the finding has a summary, a description and a reference; `oc` prints no other."""
     return bool(finding.summary and finding.description and finding.reference)
 
 
 def of_pools(pools: Sequence[PoolState], now: datetime) -> Iterator[Finding]:
-    """Unavailable and degraded nodes, and paused pools. `now` is for the ages of conditions."""
+    """Yields unavailable and degraded nodes, and paused pools. `now` is for the ages of conditions."""
     for pool in pools:
         for node in pool.nodes:
             if node.unavailable and not node.updating and node.is_serious(now):
@@ -137,7 +140,7 @@ def _node_finding(
 
 def _unavailable_node(node: NodeState, pool: PoolState) -> Finding:
     summary = " | ".join(_summary(node.name, trouble) for trouble in node.troubles)
-    # The description of a node that is degraded too is the daemon's reason, in oc and so here.
+    # As in oc, the description of a node that is also degraded is the machine-config daemon's reason.
     description = node.reason if node.degraded else " | ".join(_description(trouble) for trouble in node.troubles)
     times = [trouble.since for trouble in node.troubles if trouble.since]
     since = min(times, default=None)
@@ -174,8 +177,8 @@ def _paused(pool: PoolState) -> Finding:
 
 
 def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Finding]:
-    """Firing alerts that began after the update did, and those that are known to slow updates whenever they began."""
-    seen: dict[str, int] = {}
+    """Yields firing alerts that began after the update did, and those known to slow updates, whenever they began."""
+    label_counts: dict[str, int] = {}
     for alert in alerts:
         name = alert.labels.get("alertname", "")
         during = alert.active_at is not None and (started is None or started < alert.active_at)
@@ -184,7 +187,7 @@ def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Fin
         if not name or not (known or during) or alert.state == "pending" or level == INFO:
             continue
         labels = "\0".join(f"{key}={value}" for key, value in sorted(alert.labels.items()))
-        seen[labels] = seen.get(labels, 0) + 1
+        label_counts[labels] = label_counts.get(labels, 0) + 1
         yield Finding(
             check=ALERT_FIRING,
             level=level,
@@ -199,8 +202,8 @@ def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Fin
                     group=CONFIG_GROUP, resource="alerts", name=name, namespace=alert.labels.get("namespace", "")
                 ),
             ),
-            # Labels tell alerts apart; where the answer has some twice, so has the report, as oc's.
-            identity=labels if seen[labels] == 1 else f"{labels}\0{seen[labels]}",
+            # Labels identify an alert; an alert that the answer lists twice is reported twice, as by oc.
+            identity=labels if label_counts[labels] == 1 else f"{labels}\0{label_counts[labels]}",
         )
 
 
@@ -212,13 +215,13 @@ def _when(*, known: bool, during: bool) -> str:
 
 
 def _alert_text(alert: Alert) -> str:
-    """The alert's own words, with a blank before them."""
+    """Returns the alert's own description, with a space before it."""
     parts = [text for key in ("description", "message") if (text := alert.annotations.get(key))]
     return f" The alert description is: {' | '.join(parts)}" if parts else " The alert has no description."
 
 
 def of_cluster_version(cluster: ClusterVersion, now: datetime) -> Iterator[Finding]:
-    """Whether ClusterVersion fails to go on, or does not say."""
+    """Yields a finding if ClusterVersion is failing, or has no Failing condition."""
     name = cluster.metadata.name
     failing = find(cluster.status.conditions, "Failing")
     if failing is None:
@@ -248,13 +251,13 @@ def of_cluster_version(cluster: ClusterVersion, now: datetime) -> Iterator[Findi
 
 
 def of_operators(operators: Sequence[OperatorState], now: datetime) -> Iterator[Finding]:
-    """Operators that have been unavailable or degraded for longer than an update usually makes them."""
+    """Yields operators that have been unavailable or degraded for longer than an update usually makes them."""
     for operator in operators:
         yield from _operator(operator.name, operator.available, "False", now)
         yield from _operator(operator.name, operator.degraded, "True", now)
 
 
-# What is bad about which status: the check, how it is called, from when on it is an Error, where to read on.
+# Bad status -> check, word in the summary, age from which the level is Error, documentation.
 _BAD_OPERATOR = {
     "False": (OPERATOR_UNAVAILABLE, "unavailable", UNAVAILABLE_TOO_LONG, _DOWN_DOCS),
     "True": (OPERATOR_DEGRADED, "degraded", DEGRADED_TOO_LONG, _DEGRADED_DOCS),
@@ -281,7 +284,7 @@ def _operator(name: str, condition: Condition | None, bad: str, now: datetime) -
 
 
 def of_history(cluster: ClusterVersion, *, control_plane_done: bool) -> Iterator[Finding]:
-    """An update that was begun before the previous one had ended."""
+    """Yields a finding if the update was started before the previous one had completed."""
     history = cluster.status.history
     if control_plane_done or len(history) < 2 or history[1].state != "Partial":
         return

@@ -1,8 +1,8 @@
-"""Whose entries of an UpdateStatus are whose: ours are written anew, other informers' are kept as they are.
+"""Separates this controller's entries of an UpdateStatus from those of other informers, and merges them again.
 
-In: the JSON of a status as stored. Out: what others contributed, untouched, and how much room that leaves; and a status
-of ours with theirs in it. The lists are keyed by name (informers, worker pools), so an informer owns its entries by its
-name. JSON and no types: another informer may write what this version does not know, and that must come back as it was.
+Takes the JSON of a stored status; returns what others contributed, untouched, and how much room it leaves. The lists
+are keyed by name (informers, worker pools), so an informer owns its entries by its name. Works on JSON, not on types:
+another informer may write fields that this version does not know, and they must be kept as they were.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ MAX_INFORMERS = 16
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What informers other than ours contributed. `pools` have others' informers alone, or all of theirs where the pool
-    has nothing of ours.
+    """The contributions of other informers.
+
+    Each pool holds others' informers only; a pool that has none of ours is kept whole.
     """
 
     control_plane: tuple[JSON, ...] = ()
@@ -36,14 +37,14 @@ class Others:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What others leave to us: bytes of JSON, and the worker pools in which they have something."""
+    """The room that other informers leave: bytes of JSON, and the names of worker pools in which they have entries."""
 
     bytes: int = limits.MAX_BYTES
     pools: frozenset[str] = frozenset()
 
 
 def others_of(status: JSON | None) -> Others:
-    """Everything in `status` that is not ours; what is no list of objects is nobody's."""
+    """Returns the entries in `status` that are not ours; a value that is not a list of objects is ignored."""
     status = status or {}
     pools = {}
     for pool in _objects(status.get("workerPools")):
@@ -53,7 +54,7 @@ def others_of(status: JSON | None) -> Others:
 
 
 def ours_of(status: JSON) -> UpdateStatusStatus | None:
-    """The status without others' entries; None where what is left cannot be read, so that it is computed anew."""
+    """Returns the status without others' entries; None if it cannot be decoded, so that it is computed anew."""
     control_plane, pools = status.get("controlPlane"), _objects(status.get("workerPools"))
     own = {**status, "workerPools": [_own(pool) for pool in pools if _is_ours(pool)]}
     if isinstance(control_plane, dict):
@@ -65,7 +66,7 @@ def ours_of(status: JSON) -> UpdateStatusStatus | None:
 
 
 def room_beside(others: Others) -> Room:
-    """What the status may have so that all of it stays within the limits; never less than what a report needs."""
+    """Returns the room for our status within the limits, never less than a report needs."""
     if not others:
         return Room()
     taken = len(codec.encode([others.control_plane, *others.pools.values()]))
@@ -73,20 +74,20 @@ def room_beside(others: Others) -> Room:
 
 
 def merged(ours: UpdateStatusStatus, others: Others) -> JSON:
-    """The JSON of `ours` with others' entries in it: ours first, theirs as they were."""
+    """Returns the JSON of `ours` with others' entries after ours, unchanged."""
     status: JSON = codec.to_dict(ours)
     if not others:
         return status
     if others.control_plane:
         status["controlPlane"] = _with(status.get("controlPlane") or {}, others.control_plane)
-    made = [_with(pool, _theirs(others.pools.get(pool["name"]))) for pool in status.get("workerPools") or ()]
-    known = {pool["name"] for pool in made}
-    status["workerPools"] = [*made, *(pool for name, pool in others.pools.items() if name not in known)]
+    our_pools = [_with(pool, _theirs(others.pools.get(pool["name"]))) for pool in status.get("workerPools") or ()]
+    our_names = {pool["name"] for pool in our_pools}
+    status["workerPools"] = [*our_pools, *(pool for name, pool in others.pools.items() if name not in our_names)]
     return status
 
 
 def _objects(value: Any) -> list[JSON]:
-    # What our own types were turned into has tuples, what was read has lists.
+    # JSON that was built from our own types has tuples, decoded JSON has lists.
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []
 
 
@@ -99,7 +100,7 @@ def _theirs(layer: Any) -> tuple[JSON, ...]:
 
 
 def _is_ours(layer: JSON) -> bool:
-    """Whether a pool is one that we reported, rather than one that others alone know."""
+    """Reports whether the pool is one that we reported, rather than one that only others know."""
     return not _theirs(layer) or any(informer.get("name") == INFORMER for informer in _informers(layer))
 
 
@@ -108,7 +109,7 @@ def _own(layer: JSON) -> JSON:
 
 
 def _kept(pool: JSON, theirs: Iterable[JSON]) -> JSON:
-    """A pool with others' entries alone. What it says of itself is ours, unless the whole pool is theirs."""
+    """Returns a pool with others' entries only. Its own fields are ours, unless the whole pool is theirs."""
     if not _is_ours(pool):
         return pool
     return {**{key: pool[key] for key in ("name", "resource") if key in pool}, "informers": list(theirs)}
@@ -118,11 +119,12 @@ def _with(layer: JSON, theirs: tuple[JSON, ...]) -> JSON:
     own = _informers(layer)
     if len(theirs) < MAX_INFORMERS:
         return {**layer, "informers": [*own, *theirs]}
-    left_out = list(_insights(own))
+    # Others have taken every place, so our insights are counted as omitted.
+    omitted_insights = list(_insights(own))
     omitted = layer.get("omitted") or {}
     counts = {
-        "nodes": omitted.get("nodes", 0) + sum(insight.get("type") == "Node" for insight in left_out),
-        "health": omitted.get("health", 0) + sum(insight.get("type") == "Health" for insight in left_out),
+        "nodes": omitted.get("nodes", 0) + sum(insight.get("type") == "Node" for insight in omitted_insights),
+        "health": omitted.get("health", 0) + sum(insight.get("type") == "Health" for insight in omitted_insights),
     }
     return {**layer, "informers": list(theirs), "omitted": counts}
 

@@ -1,4 +1,4 @@
-"""Insights of operators and of what needs attention: states and findings in, the API's types out."""
+"""Converts operator states and findings into insights of the API."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _MOST_RESOURCES = 16
 
 
 def cluster_operator(operator: OperatorState, memory: Memory, text: int) -> Insight:
-    """One operator; `text` limits messages, in characters."""
+    """Returns the insight of one operator; `text` limits messages, in characters."""
     uid = uids.of_object("co", operator.name)
     old = memory.insight(CONTROL_PLANE, uid)
-    kept = old.cluster_operator.conditions if old and old.cluster_operator else ()
+    previous_conditions = old.cluster_operator.conditions if old and old.cluster_operator else ()
     progressing = operator.progressing
     return memory.settled(
         CONTROL_PLANE,
@@ -51,14 +51,16 @@ def cluster_operator(operator: OperatorState, memory: Memory, text: int) -> Insi
                 )
                 if progressing
                 else None,
-                conditions=memory.conditions(kept, _operator_updating(operator), _operator_healthy(operator, text)),
+                conditions=memory.conditions(
+                    previous_conditions, _operator_updating(operator), _operator_healthy(operator, text)
+                ),
             ),
         ),
     )
 
 
 def _operator_updating(operator: OperatorState) -> Said:
-    # The operator's own words stand in `progressing`, once.
+    # The operator's own message is in `progressing`, so it is not repeated here.
     if operator.updated:
         return (UPDATING, "False", "Updated", "")
     if operator.is_updating:
@@ -80,7 +82,7 @@ def _operator_healthy(operator: OperatorState, text: int) -> Said:
 
 
 def _resources(finding: Finding, text: int) -> tuple[ResourceRef, ...]:
-    """Those that the API has room for; an alert's labels are no names of objects and may be longer than such."""
+    """Returns the resources that the API has room for; an alert's labels may be longer than names of objects."""
     return tuple(
         replace(ref, name=ref.name[: room(_NAME_LIMIT, text)], namespace=ref.namespace[: room(_NAME_LIMIT, text)])
         for ref in finding.resources[:_MOST_RESOURCES]
@@ -88,14 +90,14 @@ def _resources(finding: Finding, text: int) -> tuple[ResourceRef, ...]:
 
 
 def health(finding: Finding, memory: Memory, text: int) -> Insight:
-    """Something that needs attention; `text` limits its description, in characters."""
+    """Returns the insight of a finding; `text` limits its description, in characters."""
     uid = uids.of_finding(finding)
     old = memory.health(finding.pool, uid)
     since = finding.since
     if old and old.started_at and (since is None or finding.check == NOT_FAILING_UNKNOWN):
         since = old.started_at
     elif finding.check == NOT_FAILING_UNKNOWN and text < UNBOUNDED.text:
-        # What is stored has whole seconds; what is printed at once is sorted by all of now.
+        # A stored status has whole seconds; one that is printed at once is sorted by the full precision of now.
         since = memory.stamp
     linked = finding.reference != NO_RUNBOOK and len(finding.reference) <= room(_REFERENCE_LIMIT, text)
     return memory.settled(

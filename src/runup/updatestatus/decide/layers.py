@@ -1,4 +1,4 @@
-"""A draft in, the status out: insights in their layers, what is left out counted, and the report's own conditions."""
+"""Builds the status from a draft: insights in their layers, counts of what is omitted, and the report's conditions."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ MORE = "InsightsOmitted"
 
 
 def status_of(found: Draft, caps: limits.Caps, memory: Memory) -> UpdateStatusStatus:
-    """The status with as much as `caps` allow."""
+    """Returns the status with as much content as `caps` allow."""
     workers = [pool for pool in found.pools if not pool.is_control_plane]
-    kept = _kept_pools(workers, caps.pools)
-    control_plane = _control_plane_layer(found, caps, memory, len(workers) - len(kept))
-    pools = tuple(_worker_pool(pool, found, caps, memory) for pool in kept)
+    kept_pools = _kept_pools(workers, caps.pools)
+    control_plane = _control_plane_layer(found, caps, memory, len(workers) - len(kept_pools))
+    pools = tuple(_worker_pool(pool, found, caps, memory) for pool in kept_pools)
     omitted = [control_plane.omitted, *(pool.omitted for pool in pools)]
     missing = Omitted(nodes=sum(each.nodes for each in omitted), health=sum(each.health for each in omitted))
     return UpdateStatusStatus(
         control_plane=control_plane,
         worker_pools=pools,
-        omitted_worker_pools=len(workers) - len(kept),
-        conditions=_own_conditions(found, missing, len(workers) - len(kept), memory),
+        omitted_worker_pools=len(workers) - len(kept_pools),
+        conditions=_own_conditions(found, missing, len(workers) - len(kept_pools), memory),
     )
 
 
 def _kept_pools(pools: Sequence[PoolState], limit: int) -> list[PoolState]:
-    """At most `limit` pools in their order; those that are done or empty are left out first."""
+    """Returns at most `limit` pools in their order; completed and empty pools are left out first."""
     if len(pools) <= limit:
         return list(pools)
     ranked = sorted(range(len(pools)), key=lambda i: (pools[i].is_complete, not pools[i].total))
@@ -63,16 +63,16 @@ def _control_plane_layer(found: Draft, caps: limits.Caps, memory: Memory, omitte
     findings = [finding for finding in found.findings if finding.pool == CONTROL_PLANE]
     if omitted_pools:
         findings.append(_pools_omitted(omitted_pools))
-    made, omitted = _layer(
+    layer_insights, omitted = _layer(
         head, pool, found, findings, caps, memory, min(limits.MAX_CONTROL_PLANE, caps.nodes), limits.MAX_CONTROL_PLANE
     )
-    said = version_insight.control_plane_updating(cluster) if cluster is not None else _unknown(found)
+    updating = version_insight.control_plane_updating(cluster) if cluster is not None else _unknown(found)
     return ControlPlane(
         resource=cluster_version_ref(cluster.metadata.name) if cluster is not None else None,
         pool_resource=pool_ref(CONTROL_PLANE_POOL) if pool is not None else None,
-        informers=(Informer(name=INFORMER, insights=made),),
+        informers=(Informer(name=INFORMER, insights=layer_insights),),
         omitted=omitted,
-        conditions=memory.conditions(memory.conditions_of("control_plane"), said),
+        conditions=memory.conditions(memory.conditions_of("control_plane"), updating),
     )
 
 
@@ -83,11 +83,11 @@ def _unknown(found: Draft) -> Said:
 
 def _worker_pool(pool: PoolState, found: Draft, caps: limits.Caps, memory: Memory) -> WorkerPool:
     findings = [finding for finding in found.findings if finding.pool == pool.name]
-    made, omitted = _layer([], pool, found, findings, caps, memory, caps.nodes, limits.MAX_POOL)
+    pool_layer_insights, omitted = _layer([], pool, found, findings, caps, memory, caps.nodes, limits.MAX_POOL)
     return WorkerPool(
         name=pool.name,
         resource=pool_ref(pool.name),
-        informers=(Informer(name=INFORMER, insights=made),),
+        informers=(Informer(name=INFORMER, insights=pool_layer_insights),),
         omitted=omitted,
         conditions=memory.conditions(memory.pool_conditions(pool.name), pool_insights.pool_updating(pool)),
     )
@@ -103,26 +103,30 @@ def _layer(
     max_nodes: int,
     max_insights: int,
 ) -> tuple[tuple[Insight, ...], Omitted]:
-    """The insights of one layer in order (`head`, the pool, its nodes, health), and what did not find room."""
+    """Returns the insights of one layer in order (`head`, the pool, its nodes, health), and the counts of others."""
     bounded = caps != limits.UNBOUNDED
-    kept, more = _kept_findings(findings, caps.health)
-    made = list(head)
+    kept_findings, omitted_findings = _kept_findings(findings, caps.health)
+    layer_insights = list(head)
     omitted_nodes = 0
     if pool is not None:
-        made.append(pool_insights.machine_config_pool(pool, memory))
+        layer_insights.append(pool_insights.machine_config_pool(pool, memory))
         rows = found.rows[pool.name]
-        room = max(0, max_insights - len(made) - len(kept) - bool(more)) if bounded else len(rows)
+        room = (
+            max(0, max_insights - len(layer_insights) - len(kept_findings) - bool(omitted_findings))
+            if bounded
+            else len(rows)
+        )
         rows = rows[: min(room, max_nodes)] if bounded else rows
-        made += [pool_insights.node(row, pool, memory, caps.text) for row in rows]
+        layer_insights += [pool_insights.node(row, pool, memory, caps.text) for row in rows]
         omitted_nodes = pool.total - len(rows)
-    made += [insights.health(finding, memory, caps.text) for finding in kept]
-    if more:
-        made.append(insights.health(_findings_omitted(more, pool), memory, caps.text))
-    return tuple(made), Omitted(nodes=omitted_nodes, health=len(more))
+    layer_insights += [insights.health(finding, memory, caps.text) for finding in kept_findings]
+    if omitted_findings:
+        layer_insights.append(insights.health(_findings_omitted(omitted_findings, pool), memory, caps.text))
+    return tuple(layer_insights), Omitted(nodes=omitted_nodes, health=len(omitted_findings))
 
 
 def _kept_findings(findings: Sequence[Finding], limit: int) -> tuple[list[Finding], list[Finding]]:
-    """The `limit` worst in their order, and the rest."""
+    """Returns the `limit` worst findings in their order, and the rest."""
     if len(findings) <= limit:
         return list(findings), []
     ranked = sorted(range(len(findings)), key=lambda i: -LEVELS.index(findings[i].level))
@@ -165,11 +169,11 @@ def _pools_omitted(count: int) -> Finding:
 
 
 def _own_conditions(found: Draft, missing: Omitted, pools: int, memory: Memory) -> tuple[Condition, ...]:
-    """The health of the report itself; conditions that others set are kept."""
-    said: list[Said] = [_available(found), _alerts(found), _complete(missing, pools)]
+    """Returns the conditions of the report itself; conditions that other clients set are kept."""
+    own: list[Said] = [_available(found), _alerts(found), _complete(missing, pools)]
     old = memory.conditions_of()
-    others = without_condition(old, *(each[0] for each in said))
-    return (*memory.conditions(old, *said), *others)
+    others = without_condition(old, *(each[0] for each in own))
+    return (*memory.conditions(old, *own), *others)
 
 
 def _available(found: Draft) -> Said:

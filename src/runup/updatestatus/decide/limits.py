@@ -1,4 +1,4 @@
-"""How an object for 5,000 nodes stays small: what is left out first, and how that is counted.
+"""Limits that keep the object small for 5,000 nodes: what is left out first, and how that is counted.
 
 The rule, in this order, until the JSON of the status has at most `MAX_BYTES`:
 
@@ -22,20 +22,21 @@ import msgspec
 
 MAX_BYTES = 256 * 1024
 LEAST_BYTES = 64 * 1024
-"""What we take whatever others wrote. The API server and etcd refuse them long before both together are too large."""
+"""The size that our status may always have, whatever others wrote. The API server and etcd refuse others' entries long
+before both together are too large."""
 MAX_POOLS = 32
 # Insights an informer may have in a layer, by the API.
 MAX_CONTROL_PLANE = 128
 MAX_POOL = 1024
 MIN_NODES = 10
-"""As many rows as the command prints of a pool without being asked for more."""
+"""The number of rows of a pool that the command prints by default."""
 
 # Few steps, so that the object does not change whenever a message grows by a word.
 NODE_STEPS = (1024, 768, 512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, MIN_NODES)
 
 
 class Caps(msgspec.Struct, frozen=True):
-    """How much is kept: nodes a pool, health insights a layer, characters of a text, pools."""
+    """The limits of a status: nodes a pool, health insights a layer, characters of a text, and pools."""
 
     nodes: int
     health: int
@@ -46,7 +47,7 @@ class Caps(msgspec.Struct, frozen=True):
 UNBOUNDED = Caps(nodes=1 << 31, health=1 << 31, text=1 << 31, pools=1 << 31)
 GENEROUS = Caps(nodes=NODE_STEPS[0], health=40, text=32768)
 FEWER_NODES = Caps(nodes=NODE_STEPS[0], health=40, text=2048)
-"""From here on nodes are left out."""
+"""The first limits at which nodes are left out."""
 MEAGRE = (
     Caps(nodes=MIN_NODES, health=20, text=512),
     Caps(nodes=MIN_NODES, health=8, text=256),
@@ -55,13 +56,13 @@ MEAGRE = (
     Caps(nodes=3, health=2, text=256),
     Caps(nodes=0, health=1, text=128),
 )
-"""What is tried when ten nodes a pool are too many."""
+"""Limits that are tried in turn if ten nodes a pool are too many."""
 
-# A node's insight has never fewer bytes; no time is spent on making more of them than can fit.
+# A node's insight never has fewer bytes, so no more insights are built than could fit.
 LEAST_NODE_BYTES = 400
 
 
 def node_step(pool_sizes: Sequence[int], room: int, node_bytes: float) -> int:
-    """The most nodes a pool, of the steps, so that all pools' nodes have `room` bytes at `node_bytes` each."""
+    """Returns the largest step of nodes a pool for which all pools' nodes fit `room` bytes at `node_bytes` each."""
     fitting = (step for step in NODE_STEPS if sum(min(size, step) for size in pool_sizes) * node_bytes <= room)
     return next(fitting, MIN_NODES)

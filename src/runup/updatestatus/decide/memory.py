@@ -1,7 +1,7 @@
-"""What the previous status remembers: since when things are so. Everything else is computed anew in every pass.
+"""Start times from the previous status. Everything else is computed anew in every pass.
 
-In goes the status as it was, or None; out come times. It prevents that a restart of the controller makes every drain
-young again, and that equal input makes another object.
+Takes the previous status, or None. It prevents that a restart of the controller resets the age of every drain, and that
+equal input gives a different object.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.update_v1alpha1 import ClusterVersionInsight, HealthInsight, Insight, UpdateStatusStatus
 
-# An estimate that moved by less is the same estimate: otherwise it would be written in every pass.
+# An estimate that moved by less counts as unchanged: otherwise the object would be written in every pass.
 SAME_ESTIMATE = timedelta(seconds=30)
 CONTROL_PLANE = ""
-"""The layer's name; those of worker pools are the pools'."""
+"""The name of the control plane's layer; worker pools' layers have the pools' names."""
 
 Said = tuple[str, ConditionStatus, str, str]
 """Type, status, reason, message."""
@@ -35,19 +35,19 @@ class Memory:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody has watched before now."""
+        """True if there is no previous status."""
         return self.previous is None
 
     def insight(self, layer: str, uid: str) -> Insight | None:
-        """The insight as it was."""
+        """Returns the previous insight."""
         return self._insights.get((layer, uid))
 
     def all(self) -> Iterable[Insight]:
-        """Every insight as it was."""
+        """Returns every previous insight."""
         return self._insights.values()
 
     def conditions(self, old: Iterable[Condition], *said: Said) -> tuple[Condition, ...]:
-        """Conditions with what is said now; lastTransitionTime moves only when the status does."""
+        """Returns the new conditions; lastTransitionTime changes only if the status does."""
         old = tuple(old)
         return tuple(self._condition(find(old, each[0]), *each) for each in said)
 
@@ -60,52 +60,52 @@ class Memory:
         )
 
     def settled(self, layer: str, new: Insight) -> Insight:
-        """`new`, or the previous one where nothing but the time of looking differs."""
+        """Returns the previous insight if `new` differs from it only in the acquisition time, else `new`."""
         old = self.insight(layer, new.uid)
         return old if old is not None and replace(new, acquired_at=old.acquired_at) == old else new
 
     def operators_awaited(self, uid: str) -> dict[str, datetime]:
-        """Operator -> since when the update is known to wait for it."""
+        """Returns, by operator, since when the update is known to wait for it."""
         old = self.insight(CONTROL_PLANE, uid)
         waits = old.cluster_version.waiting_for if old and old.cluster_version else ()
         return {wait.name: wait.since for wait in waits if wait.since}
 
     def findings(self, check: str) -> dict[str, datetime]:
-        """First object of each finding of `check` -> since when it is known."""
-        known = {}
+        """Returns, by the first object of each finding of `check`, since when the finding is known."""
+        known_since = {}
         for insight in self.all():
             health = insight.health
             if health and health.check == check and health.scope.resources:
                 since = health.started_at or health.first_observed_at
                 if since:
-                    known[health.scope.resources[0].name] = since
-        return known
+                    known_since[health.scope.resources[0].name] = since
+        return known_since
 
     def cluster_version(self, uid: str) -> ClusterVersionInsight | None:
-        """The control plane's insight as it was."""
+        """Returns the previous insight of the control plane."""
         old = self.insight(CONTROL_PLANE, uid)
         return old.cluster_version if old else None
 
     def health(self, layer: str, uid: str) -> HealthInsight | None:
-        """A health insight as it was."""
+        """Returns a previous health insight."""
         old = self.insight(layer, uid)
         return old.health if old else None
 
     def conditions_of(self, *path: str) -> tuple[Condition, ...]:
-        """The conditions at an attribute path of the previous status, none where it has none."""
-        found: Any = self.previous
+        """Returns the conditions at an attribute path of the previous status, empty if it has none."""
+        part: Any = self.previous
         for name in path:
-            found = getattr(found, name, None)
-        return getattr(found, "conditions", ())
+            part = getattr(part, name, None)
+        return getattr(part, "conditions", ())
 
     def pool_conditions(self, name: str) -> tuple[Condition, ...]:
-        """The conditions of the worker pool of that name."""
+        """Returns the previous conditions of the worker pool `name`."""
         pools = self.previous.worker_pools if self.previous else ()
         return next((pool.conditions for pool in pools if pool.name == name), ())
 
 
 def same_estimate(new: datetime | None, old: datetime | None) -> datetime | None:
-    """`old` where `new` differs by less than half a minute."""
+    """Returns `old` if `new` differs by less than half a minute, else `new`."""
     if new is None or old is None or abs(new - old) >= SAME_ESTIMATE:
         return new
     return old

@@ -1,4 +1,4 @@
-"""What a node is called during an update, for whoever makes a report and whoever reads one."""
+"""Names of a node's assessments and phases during an update, for writers and readers of reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes and pools during an update: objects in, the state of every node and the counts of every pool out.
+"""Computes the state of every node and the counts of every pool during an update.
 
 The rules are those of `oc adm upgrade status` (openshift/oc pkg/cli/admin/upgrade/status at 6b8e30c5b): a node is
 updated when the release version of its current MachineConfig is the target's, whatever the pool's own counters say.
@@ -66,23 +66,24 @@ NETWORK_UNAVAILABLE = "Network unavailable"
 UNSCHEDULABLE = "Node is marked unschedulable"
 DAEMON_BUSY = "Machine Config Daemon is processing the node"
 
-# Condition type -> the status it should have, and what its absence of that is called.
+# Condition type -> its healthy status, and the reason if it has another.
 _WANTED = {
     "Ready": ("True", NOT_READY),
     "DiskPressure": ("False", DISK_PRESSURE),
     "NetworkUnavailable": ("False", NETWORK_UNAVAILABLE),
 }
-# How long a trouble may last before anybody should look; not listed: it never matters by itself.
+# How long a trouble may last before it is reported; other known troubles are harmless by themselves.
 SERIOUS_AFTER = {
     NOT_READY: timedelta(minutes=5),
     DISK_PRESSURE: timedelta(minutes=1),
     NETWORK_UNAVAILABLE: timedelta(minutes=1),
 }
+# A node that is being updated normally has these.
 _HARMLESS = frozenset({UNSCHEDULABLE, DAEMON_BUSY})
 
 
 class Trouble(msgspec.Struct, frozen=True):
-    """One reason why a node cannot take work; `message` is the condition's, `since` its last transition."""
+    """A reason why a node is unavailable; `message` is the condition's, `since` its last transition."""
 
     reason: str
     message: str = ""
@@ -90,14 +91,14 @@ class Trouble(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What the nodes go to. `version` is None without history; `migrating` while the architecture is being changed."""
+    """The target of the nodes. `version` is None without history; `migrating` is true if the architecture changes."""
 
     version: str | None = None
     migrating: bool = False
 
 
 class NodeState(msgspec.Struct, frozen=True):
-    """One node. `estimate_s` is None when unknown and 0 when nothing is to come; `version` is empty when unknown."""
+    """The state of a node. `estimate_s` is None if unknown and 0 if nothing remains; `version` is empty if unknown."""
 
     name: str
     version: str
@@ -114,16 +115,16 @@ class NodeState(msgspec.Struct, frozen=True):
 
     @property
     def order(self) -> tuple[int, int, str]:
-        """Where its row stands in the table of its pool."""
+        """The sort key of the node's row in the table of its pool."""
         return _ASSESSMENT_RANK[self.assessment], _PHASE_RANK[self.phase], self.name
 
     def is_serious(self, now: datetime) -> bool:
-        """Whether one of its troubles has lasted longer than such troubles usually do."""
+        """Reports whether one of its troubles has lasted longer than such troubles usually do."""
         return any(_is_serious(trouble, now) for trouble in self.troubles)
 
 
 class PoolState(msgspec.Struct, frozen=True):
-    """A pool and its nodes in the order in which they were given, with what is counted of them."""
+    """A pool with its nodes in the given order, and their counts."""
 
     name: str
     paused: bool
@@ -139,22 +140,22 @@ class PoolState(msgspec.Struct, frozen=True):
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether these are the control plane's nodes."""
+        """True for the control plane's pool."""
         return self.name == CONTROL_PLANE_POOL
 
     @property
     def done(self) -> int:
-        """How many nodes are in phase Updated."""
+        """The number of nodes in phase Updated."""
         return self.total - self.outdated
 
     @property
     def is_complete(self) -> bool:
-        """Whether every node is done, of which there may be none."""
+        """True if no node is outdated, also if the pool is empty."""
         return self.outdated == 0
 
     @property
     def assessment(self) -> str:
-        """The pool in one word."""
+        """The pool's assessment, in one word."""
         if self.is_complete:
             return COMPLETED
         if self.pending == self.total:
@@ -164,12 +165,12 @@ class PoolState(msgspec.Struct, frozen=True):
         return EXCLUDED if self.excluded else PROGRESSING
 
     def rows(self) -> tuple[NodeState, ...]:
-        """The nodes in the order of their table."""
+        """Returns the nodes in the order of their table."""
         return tuple(sorted(self.nodes, key=lambda node: node.order))
 
 
 def target_of(cluster: ClusterVersion) -> Target:
-    """Where the newest entry of the history goes."""
+    """Returns the target of the newest entry of the history."""
     history = cluster.status.history
     if not history:
         return Target()
@@ -178,13 +179,13 @@ def target_of(cluster: ClusterVersion) -> Target:
 
 
 def is_architecture_change(cluster: ClusterVersion) -> bool:
-    """Whether the newest entry of the history has the version of the one before, and another image."""
+    """Reports whether the newest history entry has the version of the one before, and another image."""
     history = cluster.status.history
     return len(history) > 1 and history[0].version == history[1].version and history[0].image != history[1].image
 
 
 def versions_of(configs: Sequence[MachineConfig]) -> dict[str, str]:
-    """MachineConfig -> the release that it was rendered for; configurations of no release are left out."""
+    """Returns, by MachineConfig, the release that it was rendered for; configs without a release are left out."""
     named = ((config.metadata.name, config.metadata.annotations.get(RELEASE_VERSION, "")) for config in configs)
     return {name: version for name, version in named if version}
 
@@ -192,7 +193,7 @@ def versions_of(configs: Sequence[MachineConfig]) -> dict[str, str]:
 def assess_pools(
     pools: Sequence[MachineConfigPool], nodes: Sequence[Node], versions: Mapping[str, str], target: Target
 ) -> tuple[PoolState, ...]:
-    """The state of every pool, in the order of `pools`; a node that belongs to none is left out."""
+    """Returns the state of every pool, in the order of `pools`; a node that belongs to none is left out."""
     members = _members(pools, nodes)
     return tuple(
         pool_state(pool, tuple(node_state(node, pool, versions, target) for node in members[pool.metadata.name]))
@@ -201,17 +202,17 @@ def assess_pools(
 
 
 def _members(pools: Sequence[MachineConfigPool], nodes: Sequence[Node]) -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = {pool.metadata.name: [] for pool in pools}
+    members: dict[str, list[Node]] = {pool.metadata.name: [] for pool in pools}
     choose = _chooser(pools)
     for node in nodes:
         name = choose(node.metadata.labels)
         if name is not None:
-            found[name].append(node)
-    return found
+            members[name].append(node)
+    return members
 
 
 def _chooser(pools: Sequence[MachineConfigPool]) -> Callable[[Mapping[str, str]], str | None]:
-    """Labels -> pool: master first, then the first custom pool that matches, then worker."""
+    """Returns a function from labels to the pool: master first, then the first matching custom pool, then worker."""
     rank = {CONTROL_PLANE_POOL: 0, WORKER_POOL: 2}
     ordered = sorted(pools, key=lambda pool: rank.get(pool.metadata.name, 1))
     selectors = [(pool.metadata.name, pool.spec.node_selector) for pool in ordered if pool.spec.node_selector]
@@ -219,21 +220,21 @@ def _chooser(pools: Sequence[MachineConfigPool]) -> Callable[[Mapping[str, str]]
         {key for _, selector in selectors for key in selector.match_labels}
         | {expression.key for _, selector in selectors for expression in selector.match_expressions}
     )
-    # Thousands of nodes share a handful of combinations of the labels that selectors look at.
-    known: dict[tuple[str | None, ...], str | None] = {}
+    # Thousands of nodes share a few combinations of the labels that selectors use, so results are cached.
+    cache: dict[tuple[str | None, ...], str | None] = {}
 
     def choose(labels: Mapping[str, str]) -> str | None:
-        seen = tuple(map(labels.get, keys))
-        if seen not in known:
+        values = tuple(map(labels.get, keys))
+        if values not in cache:
             own = dict(labels)
-            known[seen] = next((name for name, selector in selectors if selector.matches(own)), None)
-        return known[seen]
+            cache[values] = next((name for name, selector in selectors if selector.matches(own)), None)
+        return cache[values]
 
     return choose
 
 
 def pool_state(pool: MachineConfigPool, nodes: tuple[NodeState, ...]) -> PoolState:
-    """A pool's nodes, counted."""
+    """Returns the pool's nodes and their counts."""
     active = (DRAINING, UPDATING, REBOOTING)
     return PoolState(
         name=pool.metadata.name,
@@ -251,15 +252,21 @@ def pool_state(pool: MachineConfigPool, nodes: tuple[NodeState, ...]) -> PoolSta
 
 
 def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str], target: Target) -> NodeState:
-    """One node of `pool` on its way to `target`."""
+    """Returns the state of a node of `pool` on its way to `target`."""
     notes = node.metadata.annotations
     current, desired = notes.get(CURRENT_CONFIG, ""), notes.get(DESIRED_CONFIG, "")
-    here, there = versions.get(current, ""), versions.get(desired, "")
-    same = current == desired
+    current_version, desired_version = versions.get(current, ""), versions.get(desired, "")
+    same_config = current == desired
     on_target = desired == pool.spec.configuration.name
-    settled = not target.migrating or DESIRED_CONFIG not in notes or (same and on_target)
-    updated = bool(here) and here == target.version and settled
-    updating = not updated and bool(here and there) and there == target.version and not same and on_target
+    settled = not target.migrating or DESIRED_CONFIG not in notes or (same_config and on_target)
+    updated = bool(current_version) and current_version == target.version and settled
+    updating = (
+        not updated
+        and bool(current_version and desired_version)
+        and desired_version == target.version
+        and not same_config
+        and on_target
+    )
     degraded = bool(desired) and notes.get(STATE) in ("Degraded", "Unreconcilable")
     troubles, unavailable = _availability(node, pool)
     phase = _phase(notes, updated=updated, updating=updating, paused=pool.spec.paused)
@@ -271,7 +278,7 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
         assessment, message, estimate = DEGRADED, notes.get(REASON, ""), 0 if updated else None
     return NodeState(
         name=node.metadata.name,
-        version=here,
+        version=current_version,
         phase=phase,
         assessment=assessment,
         estimate_s=estimate,
@@ -303,7 +310,7 @@ def _is_draining(notes: Mapping[str, str]) -> bool:
 
 
 def _availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Trouble, ...], bool]:
-    """The node's troubles, and whether they make it unavailable."""
+    """Returns the node's troubles, and whether they make it unavailable."""
     troubles = []
     for condition in node.status.conditions:
         wanted, name = _WANTED.get(condition.type, (condition.status, ""))
@@ -312,6 +319,7 @@ def _availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Trouble, .
     if node.spec.unschedulable:
         troubles.append(Trouble(UNSCHEDULABLE))
     if not troubles:
+        # Without a bad condition a node is unavailable only while the daemon works on it.
         if _is_at_rest(node.metadata.annotations):
             return (), False
         troubles.append(Trouble(DAEMON_BUSY))
@@ -322,7 +330,7 @@ def _availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Trouble, .
 
 
 def _is_at_rest(notes: Mapping[str, str]) -> bool:
-    """Whether the machine-config daemon is done with the node, or has given up."""
+    """Reports whether the machine-config daemon is done with the node, or has given up."""
     state = notes.get(STATE, "")
     if state in ("Degraded", "Unreconcilable"):
         return True

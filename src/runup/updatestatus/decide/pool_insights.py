@@ -1,4 +1,4 @@
-"""The insights of a pool and its nodes: counted and assessed states in, summaries and conditions out."""
+"""Converts the states of a pool and its nodes into insights: summaries and conditions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def _scope(pool: PoolState) -> str:
 
 
 def layer_of(pool: PoolState) -> str:
-    """The layer that the pool's insights stand in."""
+    """Returns the layer of the pool's insights."""
     return CONTROL_PLANE if pool.is_control_plane else pool.name
 
 
 def machine_config_pool(pool: PoolState, memory: Memory) -> Insight:
-    """One pool."""
+    """Returns the insight of one pool."""
     uid = uids.of_object("mcp", pool.name)
     old = memory.insight(layer_of(pool), uid)
-    kept = old.machine_config_pool.conditions if old and old.machine_config_pool else ()
+    previous_conditions = old.machine_config_pool.conditions if old and old.machine_config_pool else ()
     counts = {
         "Total": pool.total,
         "Available": pool.available,
@@ -48,19 +48,19 @@ def machine_config_pool(pool: PoolState, memory: Memory) -> Insight:
                 assessment=pool.assessment,
                 completion=pool_completion(pool.done, pool.total),
                 summaries=tuple(PoolSummary(type=name, count=count) for name, count in counts.items()),
-                conditions=memory.conditions(kept, pool_updating(pool), _pool_healthy(pool)),
+                conditions=memory.conditions(previous_conditions, pool_updating(pool), _pool_healthy(pool)),
             ),
         ),
     )
 
 
 def pool_completion(done: int, total: int) -> int:
-    """Percent, rounded half to even, and 100 only when every node is done."""
+    """Returns the percentage of updated nodes, rounded half to even; 100 only if every node is updated."""
     return 100 if done == total else min(99, round(100 * done / total))
 
 
 def pool_updating(pool: PoolState) -> Said:
-    """Condition Updating of a pool."""
+    """Returns the condition Updating of a pool."""
     if pool.is_complete:
         return (UPDATING, "False", "Updated", "")
     if pool.progressing or pool.draining:
@@ -68,7 +68,7 @@ def pool_updating(pool: PoolState) -> Said:
     if pool.excluded:
         return (UPDATING, "False", "Paused", "")
     if pool.done:
-        # Between two batches no node is on its way, and the pool is.
+        # Between two batches no node is updating, but the pool is.
         return (UPDATING, "True", "Progressing", "")
     return (UPDATING, "False", "Pending", "")
 
@@ -101,7 +101,7 @@ _TROUBLE_REASONS = {
 
 
 def node(state: NodeState, pool: PoolState, memory: Memory, text: int) -> Insight:
-    """One node of `pool`; `text` limits messages, in characters."""
+    """Returns the insight of a node of `pool`; `text` limits messages, in characters."""
     layer = layer_of(pool)
     uid = uids.of_object("node", state.name)
     old = memory.insight(layer, uid)

@@ -1,7 +1,7 @@
-"""An UpdateStatus in, a Report out: what is shown of it, in the order in which it is shown; nothing unknown is lost.
+"""Converts an UpdateStatus into a Report, in the order in which it is shown; nothing unknown is lost.
 
-Readers meet objects of the release before and after theirs. Enumerations are kept as text, a level that nobody here
-knows is sorted before all others, and an insight that could not be decoded becomes a line of the report that says so.
+Readers meet objects of the release before and after theirs. Enumerations are kept as text, an unknown level is sorted
+before all others, and an insight that could not be decoded becomes a line of the report that says so.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _OF_POOLS = frozenset({NODE_UNAVAILABLE, NODE_DEGRADED, POOL_PAUSED})
 
 
 def report(obj: JSON, *, pools_before_master: int = 0) -> Report:
-    """Read the JSON of an UpdateStatus of any age; raises codec.DecodeError where even its frame cannot be read.
+    """Reads the JSON of an UpdateStatus of any release; raises codec.DecodeError if even its frame cannot be read.
 
-    `pools_before_master`: so many worker pools stand before the control plane's in the list that the object was made
-    of, which decides between findings that are equally old and bad.
+    `pools_before_master` is the number of worker pools before the control plane's in the list that the object was built
+    from; it decides the order of findings that are equally old and bad.
     """
     return of_status(*decode(obj), pools_before_master=pools_before_master)
 
 
 def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = (), *, pools_before_master: int = 0) -> Report:
-    """The same for a status that is decoded; `unknown` names insights that could not be."""
+    """Returns the Report of a decoded status; `unknown` has the types of insights that could not be decoded."""
     layer = status.control_plane
     own = _insights(layer.informers if layer else ())
     cluster_version = next((each.cluster_version for each in own if each.cluster_version), None)
@@ -62,9 +62,9 @@ def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = (), *, pools_
     health = [insight.health for insight in own if insight.health]
     of_workers: list[list[HealthInsight]] = []
     for pool in status.worker_pools:
-        inside = _insights(pool.informers)
-        pools.append(_pool(pool.name, inside, pool.omitted.nodes))
-        of_workers.append([insight.health for insight in inside if insight.health])
+        pool_layer = _insights(pool.informers)
+        pools.append(_pool(pool.name, pool_layer, pool.omitted.nodes))
+        of_workers.append([insight.health for insight in pool_layer if insight.health])
     master = [insight for insight in own if insight.node or insight.machine_config_pool]
     return Report(
         updating=find(layer.conditions, UPDATING) if layer else None,
@@ -79,18 +79,18 @@ def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = (), *, pools_
 
 
 def _insights(informers: Iterable[Informer]) -> list[Insight]:
-    """Those of all informers, ours first; an object that several report is one."""
-    found: list[Insight] = []
-    known: set[tuple[str, str]] = set()
+    """Returns the insights of all informers, ours first; of several insights of one object only the first."""
+    merged: list[Insight] = []
+    known_subjects: set[tuple[str, str]] = set()
     for informer in sorted(informers, key=lambda each: each.name != INFORMER):
-        of_this = [(insight, _subject(insight)) for insight in informer.insights]
-        found += [insight for insight, subject in of_this if subject not in known]
-        known |= {subject for _, subject in of_this if subject is not None}
-    return found
+        with_subjects = [(insight, _subject(insight)) for insight in informer.insights]
+        merged += [insight for insight, subject in with_subjects if subject not in known_subjects]
+        known_subjects |= {subject for _, subject in with_subjects if subject is not None}
+    return merged
 
 
 def _subject(insight: Insight) -> tuple[str, str] | None:
-    """The object that an insight is the status of; None for a health insight, which stands for itself."""
+    """Returns the object that an insight describes; None for a health insight, which is always kept."""
     named = insight.cluster_operator or insight.machine_config_pool or insight.node
     return (insight.type, named.name) if named else None
 
@@ -110,7 +110,7 @@ def _operator(insight: ClusterOperatorInsight) -> OperatorRow:
 
 
 def _progress(updating: Condition | None) -> OperatorProgress | None:
-    """What an object without the operator's own condition tells of it."""
+    """Returns the operator's progress from condition Updating, for objects without the operator's own condition."""
     if updating is None:
         return None
     return OperatorProgress(status=updating.status, message=updating.message)
@@ -158,7 +158,7 @@ def _pool(name: str, insights: Iterable[Insight], omitted: int) -> PoolReport:
     own = next((insight.machine_config_pool for insight in insights if insight.machine_config_pool), None)
     counts = _counts(own, rows) if own else count(rows)
     if own is None and omitted:
-        # Nodes that nobody counted are not done.
+        # Nodes that are omitted and not counted are taken as not updated.
         counts = Counts(**{**_as_dict(counts), "total": counts.total + omitted, "outdated": counts.outdated + omitted})
     return PoolReport(name, own.assessment if own else _assessment(counts), counts, rows)
 
@@ -168,24 +168,24 @@ def _as_dict(counts: Counts) -> dict[str, int]:
 
 
 def _counts(insight: MachineConfigPoolInsight, rows: tuple[NodeRow, ...]) -> Counts:
-    found: Mapping[str, int] = {summary.type: summary.count for summary in insight.summaries}
-    total, outdated = found.get("Total", len(rows)), found.get("Outdated", 0)
-    # Phase Updated can be reached a moment before the version is; only the rows tell these apart.
+    summaries: Mapping[str, int] = {summary.type: summary.count for summary in insight.summaries}
+    total, outdated = summaries.get("Total", len(rows)), summaries.get("Outdated", 0)
+    # A node can reach phase Updated a moment before its version changes; only the rows show such nodes.
     early = sum(row.phase == states.UPDATED and not row.updated for row in rows)
     return Counts(
         total=total,
         updated=total - outdated - early,
-        available=found.get("Available", 0),
-        progressing=found.get("Progressing", 0),
+        available=summaries.get("Available", 0),
+        progressing=summaries.get("Progressing", 0),
         outdated=outdated,
-        draining=found.get("Draining", 0),
-        excluded=found.get("Excluded", 0),
-        degraded=found.get("Degraded", 0),
+        draining=summaries.get("Draining", 0),
+        excluded=summaries.get("Excluded", 0),
+        degraded=summaries.get("Degraded", 0),
     )
 
 
 def count(rows: Iterable[NodeRow]) -> Counts:
-    """The counts of `rows` alone, by the rules of pools."""
+    """Returns the counts of `rows` alone, by the rules of pools."""
     rows = list(rows)
     active = (states.DRAINING, states.UPDATING, states.REBOOTING)
     return Counts(
@@ -216,7 +216,7 @@ def _health(
     unknown: Iterable[str],
     pools_before_master: int,
 ) -> tuple[HealthRow, ...]:
-    """Newest first within a level, highest level first; ties as `oc` collects them: pools before everything else."""
+    """Returns the rows by level, highest first, then newest first; ties as `oc` collects them: pools first."""
     own = list(own)
     of_master = [each for each in own if _is_of_pool(each)]
     of_pools = [*of_workers[:pools_before_master], of_master, *of_workers[pools_before_master:]]

@@ -1,4 +1,4 @@
-"""What a report of the update shows: rows sorted, counts taken. `read` makes it out of an UpdateStatus."""
+"""The content of a report of the update: sorted rows and counts. `read` builds it from an UpdateStatus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runup.updatestatus.decide.words import ARCHITECTURE, INSTALLATION, PARTIAL,
 
 
 class OperatorRow(msgspec.Struct, frozen=True):
-    """One operator; the flags are those that the report counts. One that is none of the three could not be told."""
+    """An operator's row; an operator that is not updated, updating or waiting is in an unknown state."""
 
     name: str
     updated: bool
@@ -25,7 +25,7 @@ class OperatorRow(msgspec.Struct, frozen=True):
 
 
 class NodeRow(msgspec.Struct, frozen=True):
-    """One node as its table shows it; `estimate_ns` is None when unknown."""
+    """A node's row in the table; `estimate_ns` is None if unknown."""
 
     name: str
     assessment: str
@@ -39,12 +39,12 @@ class NodeRow(msgspec.Struct, frozen=True):
 
     @property
     def needs_attention(self) -> bool:
-        """Whether its row is shown however many there are."""
+        """True if the row is always shown, however many there are."""
         return self.degraded or self.assessment == states.UNAVAILABLE
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Nodes of a pool by what they have in common; `updated` are those of the target version."""
+    """Numbers of a pool's nodes by state; `updated` counts nodes that have the target version."""
 
     total: int = 0
     updated: int = 0
@@ -56,12 +56,12 @@ class Counts(msgspec.Struct, frozen=True):
     degraded: int = 0
 
     def without(self, other: Counts) -> Counts:
-        """These less `other`, never below zero."""
+        """Returns these counts minus `other`, never below zero."""
         return Counts(**{name: max(0, getattr(self, name) - getattr(other, name)) for name in self.__struct_fields__})
 
 
 class PoolReport(msgspec.Struct, frozen=True):
-    """One pool: counts of all its nodes, and rows of those that the object holds, in the order of the table."""
+    """A pool: counts of all its nodes, and rows of those that the object holds, in the order of the table."""
 
     name: str
     assessment: str
@@ -70,17 +70,17 @@ class PoolReport(msgspec.Struct, frozen=True):
 
     @property
     def done(self) -> int:
-        """How many nodes are in phase Updated."""
+        """The number of nodes in phase Updated."""
         return self.counts.total - self.counts.outdated
 
     @property
     def is_complete(self) -> bool:
-        """Whether no node is left to be updated."""
+        """True if no node remains to be updated."""
         return self.counts.outdated == 0
 
 
 class HealthRow(msgspec.Struct, frozen=True):
-    """Something that needs attention; `since` is None when nobody knows."""
+    """A problem that needs attention; `since` is None if unknown."""
 
     level: str
     impact: str
@@ -94,7 +94,7 @@ class HealthRow(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """An UpdateStatus, read. `updating` is condition Updating of the control plane, None where there is none."""
+    """An UpdateStatus for display. `updating` is condition Updating of the control plane, None if there is none."""
 
     updating: Condition | None
     cluster_version: ClusterVersionInsight | None
@@ -107,27 +107,27 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def is_updating(self) -> bool:
-        """Whether the control plane or a pool of workers is not done."""
+        """True if the control plane or a worker pool is still updating."""
         return (self.updating is not None and self.updating.status == "True") or any(
             not pool.is_complete for pool in self.worker_pools
         )
 
     @property
     def control_plane_done(self) -> bool:
-        """Whether every operator has the target's version."""
+        """True if every operator has the target's version."""
         if not self.operators:
             return self.cluster_version is not None and self.cluster_version.assessment == "Completed"
         return all(operator.updated for operator in self.operators)
 
     @property
     def target(self) -> str:
-        """The version that the control plane goes to, or `unknown`."""
+        """The target version of the control plane, or `unknown`."""
         versions = self.cluster_version.versions if self.cluster_version else None
         return versions.target.version if versions else UNKNOWN_VERSION
 
     @property
     def target_text(self) -> str:
-        """The target with where it comes from, as the report prints it."""
+        """The target version and the version before it, as the report prints them."""
         versions = self.cluster_version.versions if self.cluster_version else None
         if versions is None:
             return f"{UNKNOWN_VERSION} (from {UNKNOWN_VERSION})"
@@ -142,6 +142,6 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def changes_architecture(self) -> bool:
-        """Whether the version stays and the image changes."""
+        """True if the version stays the same and the image changes."""
         versions = self.cluster_version.versions if self.cluster_version else None
         return versions is not None and any(entry.key == ARCHITECTURE for entry in versions.target.metadata)

@@ -1,7 +1,8 @@
-"""What the insights are computed from: the cluster's objects at one moment, each kind readable or not.
+"""The input of the insights: the cluster's objects at one moment, each kind readable or not.
 
-Three answers are told apart: objects (perhaps none), `Unreadable` (they may exist and could not be read, which is said
-as an insight), and None (nobody asked for them, so nothing is said: `oc`'s own example files know no pods).
+Three cases are distinguished: objects (perhaps none), `Unreadable` (they may exist but could not be read, which is
+reported as an insight), and None (they were not queried, so nothing is reported: `oc`'s own example files have no
+pods).
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ T = TypeVar("T")
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster at one moment. Pools, operators and nodes stand in the order in which they are to be reported.
+    """The cluster at one moment. Pools, operators and nodes are in the order in which they are reported.
 
-    machine_configs: names and annotations suffice. machine_config_operator: the Deployment of that name, None where the
-    cluster has none. pending_pods: those of phase Pending; draining_pods: those on nodes that are being drained.
-    undecoded: single objects that could not be read and are in none of these lists, as `Node worker-1`, and why.
-    incomplete: of the fields that may not have everything that there is, by name, and why.
+    machine_configs: names and annotations suffice. machine_config_operator: the Deployment of that name, None if the
+    cluster has none. pending_pods: pods of phase Pending; draining_pods: pods on nodes that are being drained.
+    undecoded: objects that could not be decoded and are in none of these lists, as `Node worker-1`, with the reason.
+    incomplete: fields that may not hold every object of the cluster, by name, with the reason.
     """
 
     cluster_version: ClusterVersion | Unreadable
@@ -54,16 +55,16 @@ LISTED = {
     "draining_pods": "Pod",
     "pod_disruption_budgets": "PodDisruptionBudget",
 }
-"""The fields that are lists, and of which kind."""
+"""The fields that are lists, with the kind of each."""
 
 
 def readable(items: tuple[T, ...] | Unreadable | None) -> tuple[T, ...]:
-    """The objects, none where they could not be read; for callers to whom `unreadable_inputs` tells the rest."""
+    """Returns the objects, none if they could not be read; for callers that need not report the difference."""
     return items if isinstance(items, tuple) else ()
 
 
 def in_report_order(pools: Iterable[MachineConfigPool]) -> tuple[MachineConfigPool, ...]:
-    """Pools of a live cluster as they are reported: master, worker, then custom pools by name."""
+    """Returns the pools of a live cluster in report order: master, worker, then custom pools by name."""
     rank = {CONTROL_PLANE_POOL: 0, WORKER_POOL: 1}
     return tuple(sorted(pools, key=lambda pool: (rank.get(pool.metadata.name, 2), pool.metadata.name)))
 
@@ -75,6 +76,6 @@ DRAIN_ANNOTATIONS = (
 
 
 def is_drain_wanted(node: Node) -> bool:
-    """Whether a drain of `node` was asked for and is not finished: only then are its pods worth reading."""
+    """Reports whether a drain of `node` was requested and is not finished: only then are its pods read."""
     desired, applied = (node.metadata.annotations.get(name, "") for name in DRAIN_ANNOTATIONS)
     return desired.startswith("drain-") and desired != applied

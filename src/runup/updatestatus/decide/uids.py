@@ -1,4 +1,4 @@
-"""What identifies an insight: a name that stays the same while its content changes, and fits the API's limits."""
+"""Computes the uid of an insight: it stays the same while the content changes, and fits the API's limits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LIMIT = 63
 
 @lru_cache(maxsize=1 << 14)
 def of_object(kind: str, name: str) -> str:
-    """`co-etcd`; a name with dots, or a long one, is replaced by 26 characters of its digest."""
+    """Returns a uid such as `co-etcd`; a long name, or one with dots, is replaced by 26 characters of its digest."""
     uid = f"{kind}-{name}"
     return uid if len(uid) <= _LIMIT and _PLAIN.fullmatch(uid) else f"{kind}-{_digest([name])}"
 
 
 def of_finding(finding: Finding) -> str:
-    """The rule, and what it is about: the finding's identity where it has one, else its objects; never its text."""
+    """Returns a uid from the rule and the finding's identity, or its objects if it has none; never from its text."""
     about = [finding.identity] if finding.identity else [part for ref in finding.resources for part in _parts(ref)]
     return f"health-{_digest([finding.check, *about])}"
 
@@ -34,7 +34,7 @@ def _parts(ref: ResourceRef) -> tuple[str, ...]:
 def _digest(parts: Iterable[str]) -> str:
     import base64
 
-    # The lengths keep ("ab", "c") apart from ("a", "bc").
+    # The lengths distinguish ("ab", "c") from ("a", "bc").
     text = "".join(f"{len(part)}:{part}" for part in parts)
     digest = sha256(text.encode())[:16]
     return base64.b32encode(digest).decode().rstrip("=").lower()

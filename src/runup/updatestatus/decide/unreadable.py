@@ -1,4 +1,4 @@
-"""What could not be read, for those who need nothing else of a snapshot."""
+"""The marker of an input that could not be read, for callers that need nothing else of a snapshot."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import msgspec
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """Why a kind could not be read, in words for the administrator."""
+    """The reason why a kind could not be read, in words for the administrator."""
 
     why: str

@@ -1,4 +1,4 @@
-"""The control plane's own insight: ClusterVersion in, versions, times and condition Updating out."""
+"""Converts ClusterVersion into the control plane's own insight: versions, times and condition Updating."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def cluster_version(
     memory: Memory,
     text: int,
 ) -> Insight:
-    """The control plane as a whole; `state` is None where the operators could not be read. `text` limits messages."""
+    """Returns the insight of the control plane.
+
+    `state` is None if the operators could not be read. `text` limits messages, in characters.
+    """
     uid = uids.of_object("cv", cluster.metadata.name)
     old = memory.cluster_version(uid)
     progressing = find(cluster.status.conditions, "Progressing")
@@ -87,7 +90,7 @@ def _assessment(state: ControlPlaneState | None) -> str:
 def _completed(
     cluster: ClusterVersion, state: ControlPlaneState | None, old: ClusterVersionInsight | None, stamp: datetime
 ) -> datetime | None:
-    """When the update ended by its history; else when all operators were first seen updated."""
+    """Returns when the update ended by its history, else when all operators were first seen updated, else None."""
     history = cluster.status.history
     if history and history[0].state == "Completed" and history[0].completion_time:
         return history[0].completion_time
@@ -123,34 +126,34 @@ def _versions(cluster: ClusterVersion, text: int) -> Versions | None:
 
 
 def _version(version: str, text: int) -> str:
-    """As the API can hold it; one that is not known yet is empty in the history, and `oc` prints it so."""
+    """Returns the version as the API can hold it; an unknown version is empty in the history and in oc's output."""
     return version if text >= UNBOUNDED.text else version[:VERSION_LIMIT] or UNKNOWN_VERSION
 
 
 def cluster_version_updating(cluster: ClusterVersion) -> Said:
-    """Condition Updating of the insight: what Progressing says, if the history agrees."""
+    """Returns condition Updating of the insight: the status of Progressing, if the history agrees."""
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing is None:
         return (UPDATING, "Unknown", "CannotDetermineUpdating", "No Progressing condition in ClusterVersion")
     message = cut(progressing.message, _MESSAGE_LIMIT)
     reason = cut(progressing.reason, REASON_LIMIT)
-    said = f"ClusterVersion has Progressing={progressing.status}(Reason={reason}) | Message='{message}'"
+    message_text = f"ClusterVersion has Progressing={progressing.status}(Reason={reason}) | Message='{message}'"
     history = cluster.status.history
     if not history:
         return (UPDATING, "Unknown", "CannotDetermineUpdating", "Empty history in ClusterVersion")
     newest = history[0]
     open_ended = newest.state == "Partial" and newest.completion_time is None
     if progressing.status == "True" and open_ended:
-        return (UPDATING, "True", "ClusterVersionProgressing", said)
+        return (UPDATING, "True", "ClusterVersionProgressing", message_text)
     if progressing.status == "False" and newest.state == "Completed" and newest.completion_time:
-        return (UPDATING, "False", "ClusterVersionNotProgressing", said)
+        return (UPDATING, "False", "ClusterVersionNotProgressing", message_text)
     ended = "with" if newest.completion_time else "without"
-    doubt = f"{said} while its newest history entry is {newest.state} {ended} completionTime"
+    doubt = f"{message_text} while its newest history entry is {newest.state} {ended} completionTime"
     return (UPDATING, "Unknown", "CannotDetermineUpdating", doubt)
 
 
 def control_plane_updating(cluster: ClusterVersion) -> Said:
-    """Condition Updating of the layer: Progressing alone, as every reader of ClusterVersion takes it."""
+    """Returns condition Updating of the layer: Progressing alone, as every reader of ClusterVersion uses it."""
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing is None:
         return (UPDATING, "Unknown", "CannotDetermineUpdating", "No Progressing condition in ClusterVersion")

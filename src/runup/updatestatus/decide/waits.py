@@ -1,7 +1,7 @@
-"""Whom else an update waits for, beyond what `oc` says: operators, pods, and the release itself.
+"""Finds what an update waits for, beyond what `oc` reports: operators, pods, and the release itself.
 
-Operators that take longer than the cluster-version operator allows them, pods that do not get created, releases that
-cannot be fetched. Each names the objects, so that the next command is obvious.
+Reports operators that take longer than the cluster-version operator allows them, pods that do not start, and releases
+that cannot be fetched. Each finding names the objects, so that the next command is obvious.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from runup.updatestatus.decide.words import qualified
 OPERATOR_SLOW = "UpdateWaitsForOperator"
 POD_NOT_CREATED, RELEASE_NOT_LOADED = "PodStuckCreating", "ReleaseNotLoaded"
 
-# After these the cluster-version operator itself speaks of a slow operator (pkg/cvo/status.go).
+# After these times the cluster-version operator itself reports a slow operator (pkg/cvo/status.go).
 OPERATOR_PATIENCE = timedelta(minutes=30)
 MACHINE_CONFIG_PATIENCE = timedelta(minutes=90)
-# What pulling a large image on a busy node may take.
+# The time that pulling a large image on a busy node may take.
 POD_PATIENCE = timedelta(minutes=10)
 # Waiting reasons that do not pass by waiting.
+# Set by the kubelet for images and container configurations that it cannot use.
 _FATAL_WAITS = frozenset(
     {
         "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError",
@@ -48,16 +49,19 @@ _MAX_PODS_NAMED = 12
 def awaited(
     names: Sequence[str], operators: Sequence[OperatorState], seen: Mapping[str, datetime], now: datetime
 ) -> tuple[AwaitedOperator, ...]:
-    """The operators of `names` with their own words; `seen`: since when each has been known to be waited for."""
+    """Returns the operators of `names` that are not updated, with their own messages.
+
+    `seen` has the time since when each is known to be waited for.
+    """
     states = {operator.name: operator for operator in operators}
-    found = []
+    waiting_operators = []
     for name in names:
         state = states.get(name)
         if state is not None and state.updated:
             continue
         progressing = state.progressing if state else None
         begun = progressing.last_transition_time if progressing and progressing.status == "True" else None
-        found.append(
+        waiting_operators.append(
             AwaitedOperator(
                 name=name,
                 since=begun or seen.get(name, now),
@@ -65,11 +69,11 @@ def awaited(
                 message=progressing.message if progressing else "",
             )
         )
-    return tuple(found)
+    return tuple(waiting_operators)
 
 
 def of_awaited(cluster: ClusterVersion, waits: Sequence[AwaitedOperator], now: datetime) -> Iterator[Finding]:
-    """Operators that the update has waited for longer than usual, unless ClusterVersion says so itself."""
+    """Yields operators that the update has waited for longer than usual, unless ClusterVersion itself says so."""
     failing = find(cluster.status.conditions, "Failing")
     if failing is None or failing.status != "False":
         return
@@ -94,7 +98,7 @@ def of_awaited(cluster: ClusterVersion, waits: Sequence[AwaitedOperator], now: d
 
 
 def of_pending_pods(pods: Sequence[Pod], started: datetime | None, now: datetime) -> Iterator[Finding]:
-    """The platform's own pods that have not started for long: one finding a namespace, reason and owner."""
+    """Yields a finding for each namespace, owner and reason of the platform's pods that have not started for long."""
     groups: dict[tuple[str, str, str], list[Pod]] = {}
     for pod in pods:
         created = pod.metadata.creation_timestamp
@@ -140,7 +144,7 @@ def _owner(pod: Pod) -> str:
 
 
 def _why(pod: Pod) -> tuple[str, str]:
-    """The waiting reason of its first container that has one, else why it is not scheduled, and the message."""
+    """Returns the reason and message of a pod's waiting container, a fatal one first, else why it is not scheduled."""
     waits = [wait for status in pod.status.container_statuses if (wait := _waiting(status))]
     worst = next((wait for wait in waits if wait[0] in _FATAL_WAITS), waits[0] if waits else None)
     if worst:
@@ -157,18 +161,18 @@ def _waiting(status: ContainerStatus) -> tuple[str, str] | None:
 
 
 def of_release(cluster: ClusterVersion) -> Iterator[Finding]:
-    """A requested release that could not be fetched, verified or accepted: the update does not even begin."""
+    """Yields a finding if the requested release was not fetched, verified or accepted: the update does not begin."""
     accepted = find(cluster.status.conditions, "ReleaseAccepted")
     if accepted is None or accepted.status == "True":
         return
-    asked = cluster.spec.desired_update
-    what = (asked.version or asked.image) if asked else ""
+    desired = cluster.spec.desired_update
+    target = (desired.version or desired.image) if desired else ""
     unknown = accepted.status == "Unknown"
     yield Finding(
         check=RELEASE_NOT_LOADED,
         level=WARNING if unknown else ERROR,
         impact=UPDATE_STALLED,
-        summary=f"The requested release{f' {what}' if what else ''} {'is not' if unknown else 'was not'} accepted"
+        summary=f"The requested release{f' {target}' if target else ''} {'is not' if unknown else 'was not'} accepted"
         f"{' yet' if unknown else ''} ({accepted.reason})",
         description=accepted.message or "ClusterVersion does not say why.",
         reference=DOCS + "releasenotloaded",

@@ -1,4 +1,4 @@
-"""Names that insights are written with and read by, and the few ways in which texts are made of parts."""
+"""Names that insights are written with and read by, and helpers that compose texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INSTALLATION, PARTIAL, ARCHITECTURE, MULTI = "Installation", "Partial", "Archite
 UNKNOWN_VERSION = "unknown"
 
 INFORMER = "update-status-controller"
-"""Who writes our insights, by the name in the report."""
+"""The informer name of this controller in the report."""
 
 VERSION_LIMIT = 64
 REASON_LIMIT = 1024
@@ -19,7 +19,7 @@ REASON_LIMIT = 1024
 
 
 def cut(text: str, limit: int) -> str:
-    """`text`, or as much of it as leaves room to say how much is missing."""
+    """Returns `text`, cut at `limit` characters with a note of how long it was."""
     if len(text) <= limit:
         return text
     end = f"... ({len(text)} characters in all)"
@@ -27,15 +27,15 @@ def cut(text: str, limit: int) -> str:
 
 
 def room(limit: int, text: int) -> int:
-    """The API's `limit` of a field, or no limit for a status that leaves nothing out (`text` characters of it)."""
+    """Returns the API's `limit` of a field, or `text` if the status is not limited at all."""
     return text if text >= UNBOUNDED.text else limit
 
 
 def qualified(namespace: str, name: str) -> str:
-    """A namespaced object's name as kubectl's users write it."""
+    """Returns the name of a namespaced object as users of kubectl write it."""
     return f"{namespace}/{name}"
 
 
 def listed(noun: str, names: Sequence[str]) -> str:
-    """The one of that name, or how many there are."""
+    """Returns the noun with the only name, or the number of names."""
     return f"{noun} {names[0]}" if len(names) == 1 else f"{len(names)} {noun}s"

@@ -1,1 +1,1 @@
-"""An UpdateStatus as text, as a log of changes, and as a page."""
+"""Renderers of an UpdateStatus: as text, as a log of changes, and as an HTML page."""

@@ -1,4 +1,4 @@
-"""Two reports in, what happened between them out, one line each: the form of `--watch` for logs and pipes. Pure."""
+"""Compares two reports and describes what changed, one line each: the form of `--watch` for logs and pipes. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _NAMED = 20
 
 
 def summary(report: Report) -> str:
-    """How far the update is, in one line."""
+    """Returns the progress of the update in one line."""
     if not report.is_updating:
         return "The cluster is not updating."
-    done = sum(operator.updated for operator in report.operators)
-    parts = [f"control plane {done} of {len(report.operators)} operators updated"]
+    updated = sum(operator.updated for operator in report.operators)
+    parts = [f"control plane {updated} of {len(report.operators)} operators updated"]
     pools = [report.control_plane_pool] if report.control_plane_pool else []
     parts += [_progress(pool) for pool in (*pools, *report.worker_pools) if pool.counts.total]
     return f"Update to {report.target_text}: {', '.join(parts)}"
@@ -26,7 +26,7 @@ def _progress(pool: PoolReport) -> str:
 
 
 def changes(old: Report, new: Report) -> Iterator[str]:
-    """What is other in `new`, most general first; nothing where only time went by."""
+    """Yields a line for each change in `new`, most general first; nothing if only time has passed."""
     if old.is_updating != new.is_updating or old.target_text != new.target_text:
         yield summary(new)
     yield from _operators(old, new)
@@ -50,8 +50,8 @@ def _operators(old: Report, new: Report) -> Iterator[str]:
         if was is None:
             continue
         if operator.updated and not was.updated:
-            done = sum(each.updated for each in new.operators)
-            yield f"Cluster Operator {operator.name} is updated ({done} of {len(new.operators)})"
+            updated = sum(each.updated for each in new.operators)
+            yield f"Cluster Operator {operator.name} is updated ({updated} of {len(new.operators)})"
         elif operator.updating and not was.updating:
             message = operator.progressing.message.partition("\n")[0] if operator.progressing else ""
             yield f"Cluster Operator {operator.name} is updating{f': {message}' if message else ''}"
@@ -87,5 +87,5 @@ def _health(old: Report, new: Report) -> Iterator[str]:
 
 
 def _key(row: HealthRow) -> Hashable:
-    # Summaries carry reasons and ages; what it is about stays.
+    # A summary contains reasons and ages, which change; the check and its resources identify the row.
     return (row.check, row.resources) if row.check else row.summary

@@ -1,6 +1,6 @@
-"""`runup upgrade status`: a Report in, the text of `oc adm upgrade status` out, byte for byte. Pure.
+"""Renders a Report as the text of `oc adm upgrade status`, byte for byte. Pure.
 
-Times are integers of nanoseconds since the epoch: what oc prints depends on fractions of a second in two places (see
+Times are integers of nanoseconds since the epoch: oc's output depends on fractions of a second in two places (see
 `gotext.short_duration`).
 """
 
@@ -21,17 +21,18 @@ from runup.updatestatus.decide.report import HealthRow, NodeRow, PoolReport, Rep
 
 NOT_UPDATING = "The cluster is not updating.\n"
 DETAILS = ("none", "all", "nodes", "health", "operators")
-# Rows of a pool that are printed without being asked for.
+# Rows of a pool that are printed without --details.
 ROWS = 10
-# For `rows` of `render`: one line a pool instead of its table, on terminals that are too low for more.
+# For `rows` of `render`: one line a pool instead of its table, on terminals with too few lines for more.
 NO_TABLES = -1
 _REASON_WIDTH = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# These depend on the estimate, so they are computed again when they are printed.
 _KNOWN_ASSESSMENTS = ("Progressing", "Progressing - Slow", "Stalled")
 
 
 class Details(msgspec.Struct, frozen=True):
-    """Which parts are printed at length."""
+    """The parts of the report that are printed in full."""
 
     nodes: bool = False
     health: bool = False
@@ -42,22 +43,25 @@ _PLAIN = Details()
 
 
 def details(word: str) -> Details:
-    """What `--details=word` asks for."""
+    """Returns the Details that `--details=word` selects."""
     return Details(*(word in ("all", part) for part in ("nodes", "health", "operators")))
 
 
 def to_ns(moment: datetime) -> int:
-    """Nanoseconds since the epoch."""
+    """Returns `moment` in nanoseconds since the epoch."""
     return nanoseconds(moment - _EPOCH)
 
 
 def clock_time(now: int) -> str:
-    """The time of day of `now`, for lines of a log."""
+    """Returns the time of day of `now`, for lines of a log."""
     return f"{_EPOCH + _delta(now):%H:%M:%SZ}"
 
 
 def render(report: Report, now: int, wanted: Details = _PLAIN, *, rows: int = ROWS) -> str:
-    """The whole text at `now` (nanoseconds since the epoch); `rows`: so many healthy nodes a pool are shown unasked."""
+    """Returns the whole text at `now` (nanoseconds since the epoch).
+
+    `rows` is the number of rows of a pool that are printed by default; nodes that need attention are always printed.
+    """
     if not report.is_updating:
         return NOT_UPDATING + _unasked(report, now, wanted)
     return "".join(
@@ -71,7 +75,7 @@ def render(report: Report, now: int, wanted: Details = _PLAIN, *, rows: int = RO
 
 
 def _unasked(report: Report, now: int, wanted: Details) -> str:
-    """What must be said though nothing is updating: why a requested update does not begin, and what is not known."""
+    """Returns the health rows that are printed while nothing is updating: a refused update, and what is not known."""
     rows = [row for row in report.health if row.check == "ReleaseNotLoaded" or row.level == UNKNOWN]
     return _health(rows, 0, now, wanted) if rows else ""
 
@@ -85,7 +89,7 @@ def _updating_for(report: Report, now: int) -> int:
 
 
 class _Times(msgspec.Struct, frozen=True):
-    """Nanoseconds: how long the update has taken, and what it is expected to take still (None: no estimate)."""
+    """Times in nanoseconds: the elapsed time, the estimated remaining time (None: no estimate), and the end."""
 
     elapsed: int
     remaining: int | None
@@ -101,7 +105,7 @@ def _times(report: Report, now: int) -> _Times:
     if insight is None:
         return _Times(0, None, now)
     end = to_ns(insight.completed_at) if insight.completed_at else now
-    # Without history there is no start: oc counts from nothing there, and so its estimate is the whole baseline.
+    # Without history there is no start: oc takes 0 as the elapsed time, so that its estimate is the whole baseline.
     elapsed = end - to_ns(insight.started_at) if insight.started_at and insight.versions else 0
     estimated = insight.estimated_completed_at
     if estimated is None:
@@ -183,11 +187,11 @@ def _operators(report: Report, now: int) -> str:
     for operator in report.operators:
         if not operator.updating:
             continue
-        said = operator.progressing
-        since = said.last_transition_time if said else None
-        first, *further = (said.message if said else "").split("\n")
+        progressing = operator.progressing
+        since = progressing.last_transition_time if progressing else None
+        first, *further = (progressing.message if progressing else "").split("\n")
         age = short_duration(now - to_ns(since)) if since else "-"
-        rows.append([operator.name, age, _reason(said.reason if said else ""), first])
+        rows.append([operator.name, age, _reason(progressing.reason if progressing else ""), first])
         rows += [["", "", "", line] for line in further]
     return "\nUpdating Cluster Operators\n" + _table(rows)
 
@@ -247,7 +251,7 @@ def _nodes(pool: PoolReport, wanted: Details, limit: int) -> str:
 
 
 def _node(row: NodeRow) -> list[str]:
-    # oc compares bytes: a name of fewer than 8 is too likely to be part of a word.
+    # oc compares the length in bytes: a name of fewer than 8 is too likely to be part of another word.
     message = row.message.replace(row.name, "<node>") if len(row.name.encode()) >= 8 else row.message
     return [row.name, row.assessment, row.phase, row.version or "?", _estimate(row.estimate_ns), message]
 
@@ -259,13 +263,13 @@ def _estimate(estimate: int | None) -> str:
 
 
 def _omitted(pool: PoolReport, shown: Sequence[NodeRow], wanted: Details) -> str:
-    left = pool.counts.without(count(shown))
-    if not left.total:
+    omitted = pool.counts.without(count(shown))
+    if not omitted.total:
         return ""
     text = (
-        f"...\nOmitted additional {left.total} Total, {left.updated} Completed, {left.available} Available, "
-        f"{left.progressing} Progressing, {left.total - left.updated} Outdated, {left.draining} Draining, "
-        f"{left.excluded} Excluded, and {left.degraded} Degraded nodes.\n"
+        f"...\nOmitted additional {omitted.total} Total, {omitted.updated} Completed, {omitted.available} Available, "
+        f"{omitted.progressing} Progressing, {omitted.total - omitted.updated} Outdated, {omitted.draining} Draining, "
+        f"{omitted.excluded} Excluded, and {omitted.degraded} Degraded nodes.\n"
     )
     if wanted.nodes:
         return text + "The report holds no more of them.\n"
@@ -319,6 +323,6 @@ def _resources(refs: Iterable[ResourceRef]) -> Iterator[str]:
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:
-    """`rows` in columns; a newline or a tab inside of a cell does to the table what it does to Go's tabwriter."""
+    """Returns `rows` in columns; a newline or tab inside a cell affects the table as in Go's tabwriter."""
     lines = [line.split("\t") for row in rows for line in "\t".join(row).split("\n")]
     return columns(lines)

@@ -1,4 +1,4 @@
-"""UpdateStatus as one self-contained HTML page; `page.page` makes it."""
+"""Renders an UpdateStatus as one self-contained HTML page; the entry point is `page.page`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pool's card on the HTML page: counts as a bar, then its nodes as a table, the troubled ones first."""
+"""Renders a pool's card of the HTML page: node counts as a bar, then a table of nodes, those with problems first."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from runup.updatestatus.cli.render.html.words import insights_of, tone_of_assess
 
 # More rows than this are folded away on the screen; on paper all are there.
 ROWS_SHOWN = 12
+# The order of the rows; an unknown assessment comes first.
 _ORDER = ("Degraded", "Unavailable", "Progressing", "Excluded", "Outdated", "Completed")
 _FROM_REASON = {"Paused": "Excluded", "Pending": "Outdated", "Completed": "Completed"}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A node as a reader sees it."""
+    """A node's row in the table."""
 
     name: str
     assessment: str
@@ -30,7 +31,7 @@ class Row:
 
 
 def row_of(node: NodeInsight) -> Row:
-    """From an insight's conditions, as the text report does it; what they do not say is `Unknown`."""
+    """Returns a node's row from its insight's conditions, as the text report does; `Unknown` where they do not say."""
     updating = find(node.conditions, "Updating")
     reason = updating.reason if updating else ""
     return Row(
@@ -44,10 +45,10 @@ def row_of(node: NodeInsight) -> Row:
 
 
 def _estimate(duration: str) -> str:
-    found = parse_duration(duration)
-    if found is None:
+    nanoseconds = parse_duration(duration)
+    if nanoseconds is None:
         return "?"
-    return f"+{short_duration(found)}" if found else "-"
+    return f"+{short_duration(nanoseconds)}" if nanoseconds else "-"
 
 
 def _assessment(node: NodeInsight, reason: str) -> str:
@@ -65,7 +66,7 @@ def _rank(row: Row) -> tuple[int, str, str]:
 
 
 def pool_card(part: ControlPlane | WorkerPool, title: str) -> Markup | None:
-    """The card, or None where the part says nothing about nodes."""
+    """Returns the pool's card, or None if the part says nothing about nodes."""
     pool = next((insight.machine_config_pool for insight in insights_of(part) if insight.machine_config_pool), None)
     rows = sorted((row_of(insight.node) for insight in insights_of(part) if insight.node), key=_rank)
     if pool is None and not rows:
@@ -93,19 +94,22 @@ def _summary(pool: MachineConfigPoolInsight, title: str) -> Markup:
 
 
 def _parts(counts: dict[str, int], total: int) -> list[tuple[str, str, int]]:
-    """Label, colour and number of nodes, each node once: the counts overlap, as a node can be degraded and draining."""
+    """Returns label, colour and number of nodes of each group.
+
+    Each node is counted once: the object's counts overlap, as a node can be degraded and draining.
+    """
     done = total - counts.get("Outdated", 0)
     draining = counts.get("Draining", 0)
     degraded, paused = counts.get("Degraded", 0), counts.get("Excluded", 0)
     busy = max(0, counts.get("Progressing", 0) - draining)
-    left = max(0, total - done - draining - busy - degraded - paused)
+    waiting = max(0, total - done - draining - busy - degraded - paused)
     return [
         ("updated", GOOD, done),
         ("updating", BUSY, busy),
         ("draining", BUSY, draining),
         ("degraded", BAD, min(degraded, total - done)),
         ("paused", WARN, paused),
-        ("waiting", IDLE, left),
+        ("waiting", IDLE, waiting),
     ]
 
 
@@ -116,14 +120,14 @@ def _tables(rows: list[Row], omitted: int, whose: str) -> Markup:
         if folded
         else None
     )
-    left_out = el(
+    omitted_note = el(
         "p", f"{omitted} more nodes are counted above and not listed, to keep the object small.", class_="faint"
     )
-    return join(_table(open_, f"Nodes of {whose}") if open_ else None, more, left_out if omitted else None)
+    return join(_table(open_, f"Nodes of {whose}") if open_ else None, more, omitted_note if omitted else None)
 
 
 def _table(rows: list[Row], caption: str) -> Markup:
-    """The rows; without a column for messages where there are none, so that long names fit."""
+    """Returns the rows as a table; it has no column for messages if there are none, so that long names fit."""
     messages = any(row.message for row in rows)
     heads = ("Node", "State", "Phase", "Version", "Needs", *(("Message",) if messages else ()))
     lines = (

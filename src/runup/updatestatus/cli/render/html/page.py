@@ -1,8 +1,8 @@
-"""UpdateStatus -> one self-contained HTML page: how far the update is, what needs attention, when what happened.
+"""Renders an UpdateStatus as one self-contained HTML page: the progress, the problems, and a timeline.
 
-No script, no font, no picture, nothing that is fetched: the page can be mailed, archived with a must-gather, printed.
-Text is never taken for a colour: every state is written out. What could not be told is shown as such, in the place
-where one would otherwise read that all is well.
+The page has no script, font, picture or other resource that is fetched, so it can be mailed, archived with a
+must-gather, or printed. Every state is written out, never shown by colour alone. What is not known is shown as such, in
+the place where a reader would otherwise see that all is well.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def page(status: UpdateStatusStatus | None, now: datetime, *, cluster: str = "") -> str:
-    """The page of `cluster`, as of `now`. A status that was never written is a page that says so."""
+    """Returns the page of `cluster` as of `now`; a status of None gives a page that says that none was written."""
     body = _nothing() if status is None else _body(status, now)
     return document("Cluster update", body, now=now, cluster=cluster)
 
@@ -66,13 +66,13 @@ def _body(status: UpdateStatusStatus, now: datetime) -> Markup:
 
 
 def is_updating(status: UpdateStatusStatus) -> bool:
-    """Whether the control plane or any pool is on its way."""
+    """Reports whether the control plane or any pool is updating."""
     return any(status_of(part.conditions, "Updating") == "True" for part in parts_of(status))
 
 
 def _head(status: UpdateStatusStatus, control_plane: ControlPlane, now: datetime) -> Markup:
-    found = next((i.cluster_version for i in insights_of(control_plane) if i.cluster_version), None)
-    if found is None:
+    insight = next((i.cluster_version for i in insights_of(control_plane) if i.cluster_version), None)
+    if insight is None:
         why = find(control_plane.conditions, "Updating")
         return el(
             "section",
@@ -83,10 +83,10 @@ def _head(status: UpdateStatusStatus, control_plane: ControlPlane, now: datetime
     busy = is_updating(status)
     return el(
         "section",
-        el("div", el("h1", _title(found, busy=busy)), badge(*_verdict(found, busy=busy)), class_="head"),
-        el("p", _subtitle(found), class_="faint"),
-        _control_plane_bar(found, control_plane),
-        _facts(found, control_plane, now),
+        el("div", el("h1", _title(insight, busy=busy)), badge(*_verdict(insight, busy=busy)), class_="head"),
+        el("p", _subtitle(insight), class_="faint"),
+        _control_plane_bar(insight, control_plane),
+        _facts(insight, control_plane, now),
         class_="card",
     )
 
@@ -156,7 +156,7 @@ def _expected(when: datetime, now: datetime) -> str:
 
 
 def _doubts(status: UpdateStatusStatus) -> Markup | None:
-    """What this page cannot know, in the controller's own words; nothing where all was read."""
+    """Returns a section with the conditions that say what is not known, or None if everything was read."""
     doubtful = _doubtful(status)
     if not doubtful:
         return None
@@ -166,9 +166,13 @@ def _doubts(status: UpdateStatusStatus) -> Markup | None:
 
 
 def _doubtful(status: UpdateStatusStatus) -> list[Condition]:
-    """Neither that alerts were not asked for, nor that nodes were left out: they were looked at and are counted."""
-    found = (each for each in status.conditions if each.status != "True")
-    return [each for each in found if each.reason != "NotAsked" and each.type != "Complete"]
+    """Returns the conditions that say that something is not known.
+
+    Leaves out that alerts were not queried (reason NotAsked) and that nodes were omitted (type Complete): omitted nodes
+    were read and are counted.
+    """
+    not_true = (each for each in status.conditions if each.status != "True")
+    return [each for each in not_true if each.reason != "NotAsked" and each.type != "Complete"]
 
 
 def _what(condition: Condition) -> str:
@@ -180,31 +184,35 @@ def _said(condition: Condition) -> Sequence[Child]:
 
 
 def health_of(status: UpdateStatusStatus) -> list[HealthInsight]:
-    """All that needs attention: the worst first, of equals the newest first; levels that are not known on top."""
-    found = [insight.health for insight in all_insights(status) if insight.health]
-    found.sort(key=lambda each: -(each.started_at or each.first_observed_at or _NEVER).timestamp())
-    found.sort(key=lambda each: -LEVELS.get(each.impact.level, len(LEVELS)))
-    return found
+    """Returns all health insights: unknown levels first, then the worst first, and the newest first of equal levels."""
+    health_insights = [insight.health for insight in all_insights(status) if insight.health]
+    health_insights.sort(key=lambda each: -(each.started_at or each.first_observed_at or _NEVER).timestamp())
+    health_insights.sort(key=lambda each: -LEVELS.get(each.impact.level, len(LEVELS)))
+    return health_insights
 
 
 def _attention(status: UpdateStatusStatus, now: datetime) -> Markup:
-    found = health_of(status)
+    health_insights = health_of(status)
     omitted = sum(part.omitted.health for part in parts_of(status))
-    cards = [_issue(each, now) for each in found]
+    cards = [_issue(each, now) for each in health_insights]
     if omitted:
         cards.append(el("p", f"{omitted} more were left out to keep the object small.", class_="faint"))
     if not cards:
-        known = status_of(status.conditions, "Available") == "True" and not _doubtful(status)
-        said = "Nothing needs attention." if known else "Nothing was found, but not everything could be read."
-        cards = [el("p", said, class_="card")]
-    return el("section", el("h2", f"Needs attention ({len(found) + omitted})" if found else "Needs attention"), *cards)
+        all_known = status_of(status.conditions, "Available") == "True" and not _doubtful(status)
+        message = "Nothing needs attention." if all_known else "Nothing was found, but not everything could be read."
+        cards = [el("p", message, class_="card")]
+    return el(
+        "section",
+        el("h2", f"Needs attention ({len(health_insights) + omitted})" if health_insights else "Needs attention"),
+        *cards,
+    )
 
 
 def _issue(found: HealthInsight, now: datetime) -> Markup:
     tone = tone_of_level(found.impact.level)
     since = found.started_at or found.first_observed_at
-    seen = "since" if found.started_at else "first seen"
-    about = f"{found.impact.type} · {seen} {moment(since)} ({age(now - since)})" if since else found.impact.type
+    label = "since" if found.started_at else "first seen"
+    about = f"{found.impact.type} · {label} {moment(since)} ({age(now - since)})" if since else found.impact.type
     references: list[Child] = []
     if found.scope.resources:
         names = join(*(join(", " if place else "", _named(ref)) for place, ref in enumerate(found.scope.resources)))
@@ -245,12 +253,12 @@ def _workers(status: UpdateStatusStatus) -> Markup | None:
 
 
 def _unknown(status: UpdateStatusStatus) -> Markup | None:
-    """Kinds of insights that a newer controller writes: their content is lost on us, their presence is not."""
+    """Returns a warning that names the insight types that only a newer runup can read, or None if there are none."""
     unread = sorted({insight.type for insight in all_insights(status) if not _has_member(insight)})
     if not unread:
         return None
-    said = f"This version of runup cannot read insights of the type {', '.join(unread)}, which the object holds."
-    return el("section", el("p", said, class_="card issue warn"))
+    message = f"This version of runup cannot read insights of the type {', '.join(unread)}, which the object holds."
+    return el("section", el("p", message, class_="card issue warn"))
 
 
 def _has_member(insight: Insight) -> bool:
@@ -259,5 +267,5 @@ def _has_member(insight: Insight) -> bool:
 
 
 def _reason(conditions: Iterable[Condition]) -> str:
-    found = find(conditions, "Updating")
-    return found.reason if found else ""
+    updating = find(conditions, "Updating")
+    return updating.reason if updating else ""

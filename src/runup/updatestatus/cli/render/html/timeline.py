@@ -1,7 +1,7 @@
-"""When which operator and which node was updated, drawn from the start of the update to now or to its end.
+"""Draws when each operator and node was updated, from the start of the update to now or to its end.
 
-Only what the object says is drawn: when something finished or began. An operator that finished shows a dot, one that is
-at it a bar from its beginning; what has not begun is counted by name.
+Draws only what the object says: when something finished or began. An operator that finished is a dot, one that is
+updating is a bar from its beginning; those that have not begun are listed by name.
 """
 
 from __future__ import annotations
@@ -18,31 +18,32 @@ from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, age
 from runup.updatestatus.cli.render.html.nodes import row_of
 from runup.updatestatus.cli.render.html.words import all_insights, insights_of
 
-# Lanes a group, and names in a line; the rest is counted.
+# Maximum lanes in a group, and names in a line; the others are only counted.
 LANES = 40
 NAMES = 12
+# Distances between marks of the axis; the smallest that gives at most _MARKS intervals is used.
 _STEPS = tuple(timedelta(minutes=m) for m in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080, 43200))
 _MARKS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The time that is drawn."""
+    """The time range that is drawn."""
 
     start: datetime
     end: datetime
 
     def place(self, when: datetime) -> float:
-        """Where `when` is, in percent, kept within the span."""
-        whole = (self.end - self.start).total_seconds()
-        return min(100.0, max(0.0, 100 * (when - self.start).total_seconds() / whole))
+        """Returns the position of `when` in percent of the span, limited to 0 to 100."""
+        length_s = (self.end - self.start).total_seconds()
+        return min(100.0, max(0.0, 100 * (when - self.start).total_seconds() / length_s))
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """Times of an update: now, when it began, and when somebody began to look.
+    """Times of an update: now, its start, and the controller's first observation.
 
-    What was already so at the first look has been so for longer than anybody can say.
+    A state that was already there at the first observation has lasted for an unknown time before it.
     """
 
     now: datetime
@@ -50,11 +51,11 @@ class Since:
     first_look: datetime
 
     def seen(self, when: datetime | None) -> bool:
-        """Whether `when` is a moment at which something was seen to happen in this update."""
+        """Reports whether the change at `when` was observed during this update."""
         return when is not None and when >= self.started and (when > self.first_look or self.first_look < self.started)
 
     def going_on(self, word: str, when: datetime, *, seen: bool) -> str:
-        """`word` and for how long."""
+        """Returns `word` followed by how long the state has lasted."""
         lasted = self.now - when
         if seen:
             return f"{word}, {age(lasted)}"
@@ -63,9 +64,9 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One line: `until` None means that it ended in an instant (a dot), `since` None that there is nothing to draw.
+    """A line of the timeline: `until` None is a change at one moment (a dot), `since` None means nothing to draw.
 
-    `before` says that it began or ended earlier, nobody knows when.
+    `before` says that the state began or ended earlier, at an unknown time.
     """
 
     name: str
@@ -78,7 +79,7 @@ class Lane:
 
 
 def timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
-    """The drawing, or None where it is not known when the update began."""
+    """Returns the drawing, or None if the start of the update is not known."""
     control_plane = status.control_plane or ControlPlane()
     version = next((i.cluster_version for i in insights_of(control_plane) if i.cluster_version), None)
     if version is None or version.started_at is None:
@@ -92,14 +93,17 @@ def timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
 
 
 def _first_look(status: UpdateStatusStatus) -> datetime | None:
-    """The oldest transition that the controller recorded: its own first look, if it did not watch before."""
-    found = (i.node or i.cluster_operator for i in all_insights(status))
-    updating = (find(each.conditions, "Updating") for each in found if each)
+    """Returns the oldest transition that the controller recorded: its first observation, unless it watched earlier."""
+    insights = (i.node or i.cluster_operator for i in all_insights(status))
+    updating = (find(each.conditions, "Updating") for each in insights if each)
     return min((each.last_transition_time for each in updating if each and each.last_transition_time), default=None)
 
 
 def _end(groups: Sequence[tuple[str, list[Lane]]], completed: datetime | None, now: datetime) -> datetime:
-    """Now while anything goes on; else when the last thing happened, for days of rest afterwards say nothing."""
+    """Returns the end of the drawing: now while anything is updating, else the time of the last change.
+
+    Idle time after the update says nothing, so it is not drawn.
+    """
     lanes = [lane for _, lanes in groups for lane in lanes]
     if completed is None or any(lane.until for lane in lanes):
         return now
@@ -116,21 +120,21 @@ def _groups(status: UpdateStatusStatus, since: Since) -> Iterable[tuple[str, lis
 
 
 def _sorted(lanes: Iterable[Lane]) -> list[Lane]:
-    """In the order in which things happened, what goes on last; what has nothing to draw by name."""
+    """Returns the lanes in the order of events, those that go on last, and those with nothing to draw by name."""
     latest = datetime(9999, 1, 1, tzinfo=UTC)
     return sorted(lanes, key=lambda lane: (lane.until is not None, lane.since or latest, lane.name))
 
 
 def _operator(found: ClusterOperatorInsight, since: Since) -> Lane:
-    """An operator says itself when it moved, so it does not matter since when somebody looks."""
+    """Returns an operator's lane. The operator records its own times, so the first observation does not matter."""
     updating, healthy = find(found.conditions, "Updating"), find(found.conditions, "Healthy")
     reason = updating.reason if updating else "CannotDetermine"
     moved = found.progressing.last_transition_time if found.progressing else None
     trouble = f", {healthy.reason.lower()}" if healthy is not None and healthy.status == "False" else ""
     if reason == "Updated":
         tone, before = BAD if trouble else GOOD, moved is None or moved < since.started
-        at = since.started if moved is None or before else moved
-        return Lane(found.name, "updated", tone, at, before=before, trouble=trouble)
+        updated_at = since.started if moved is None or before else moved
+        return Lane(found.name, "updated", tone, updated_at, before=before, trouble=trouble)
     if reason == "Progressing":
         begun = moved or since.first_look
         state = since.going_on("updating", begun, seen=moved is not None)
@@ -159,8 +163,8 @@ def _node(found: NodeInsight, since: Since) -> Lane:
             found.name, since.going_on(row.phase.lower(), begun, seen=since.seen(moved)), BUSY, begun, since.now
         )
     if row.assessment == "Completed":
-        at = max(moved or since.first_look, since.started)
-        return Lane(found.name, "updated", GOOD, at, before=not since.seen(moved))
+        updated_at = max(moved or since.first_look, since.started)
+        return Lane(found.name, "updated", GOOD, updated_at, before=not since.seen(moved))
     return Lane(found.name, {"Outdated": "waiting", "Excluded": "paused"}.get(row.assessment, "not known"), IDLE)
 
 
@@ -174,17 +178,17 @@ def _troubled_since(found: NodeInsight) -> datetime | None:
 
 def _drawn(span: Span, title: str, lanes: list[Lane]) -> Markup:
     lanes = _with_short_names(lanes)
-    drawn = [lane for lane in lanes if lane.since is not None]
+    drawable = [lane for lane in lanes if lane.since is not None]
     others = [lane for lane in lanes if lane.since is None]
-    lines = [_lane(span, lane) for lane in drawn[:LANES]]
-    if len(drawn) > LANES:
-        lines.append(el("div", f"{len(drawn) - LANES} more", class_="more"))
+    lines = [_lane(span, lane) for lane in drawable[:LANES]]
+    if len(drawable) > LANES:
+        lines.append(el("div", f"{len(drawable) - LANES} more", class_="more"))
     lines += [_listed(state, others) for state in dict.fromkeys(lane.state for lane in others)]
     return join(el("div", title, class_="group"), *lines)
 
 
 def _with_short_names(lanes: list[Lane]) -> list[Lane]:
-    """Host names without their domain, where all have the same."""
+    """Returns the lanes with host names cut before the domain, if all share the same domain."""
     domains = {lane.name.partition(".")[2] for lane in lanes}
     if len(domains) != 1:
         return lanes
@@ -198,13 +202,13 @@ def _listed(state: str, lanes: list[Lane]) -> Markup:
 
 
 def _lane(span: Span, lane: Lane) -> Markup:
-    drawn = None
+    shape = None
     if lane.since is not None and lane.until is None:
-        drawn = el("i", class_=f"dot fill-{lane.tone}", style=f"left:{span.place(lane.since):.2f}%")
+        shape = el("i", class_=f"dot fill-{lane.tone}", style=f"left:{span.place(lane.since):.2f}%")
     elif lane.since is not None and lane.until is not None:
-        left = span.place(lane.since)
-        style = f"left:{left:.2f}%;width:{span.place(lane.until) - left:.2f}%"
-        drawn = el("i", class_=f"fill-{lane.tone}", style=style)
+        start_percent = span.place(lane.since)
+        style = f"left:{start_percent:.2f}%;width:{span.place(lane.until) - start_percent:.2f}%"
+        shape = el("i", class_=f"fill-{lane.tone}", style=style)
     state = lane.state
     if lane.since is not None and lane.until is None:
         state = f"{state} {'before ' if lane.before else ''}{_clock(lane.since, span)}"
@@ -212,7 +216,7 @@ def _lane(span: Span, lane: Lane) -> Markup:
     label = f"{lane.name}: {state}"
     return join(
         el("div", lane.name, class_="name"),
-        el("div", drawn, class_="lane", role="img", aria_label=label),
+        el("div", shape, class_="lane", role="img", aria_label=label),
         el("div", state, class_=lane.tone),
     )
 
@@ -223,7 +227,7 @@ def _axis(span: Span) -> Markup:
     times = [span.start]
     following = _ceiling(span.start, step)
     while following < span.end:
-        # A mark that would run into its neighbours is left out.
+        # A mark that would overlap its neighbours is left out.
         if min(following - span.start, span.end - following) > length / (2 * _MARKS):
             times.append(following)
         following += step

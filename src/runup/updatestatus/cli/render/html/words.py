@@ -1,4 +1,4 @@
-"""The words and colours of an update, which the pieces of its page share."""
+"""Levels, colours and iterators over insights that the parts of the HTML page share."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ _LEVEL_TONES = {"Info": BUSY, "Warning": WARN, "Error": BAD, "Critical": BAD}
 
 
 def tone_of_assessment(assessment: str) -> str:
-    """The colour of an assessment; one that is not known is a warning."""
+    """Returns the colour of an assessment; the colour of a warning if the assessment is not known."""
     return _TONES.get(assessment, WARN)
 
 
 def tone_of_level(level: str) -> str:
-    """The colour of an impact's level; one that is not known is a warning."""
+    """Returns the colour of an impact's level; the colour of a warning if the level is not known."""
     return _LEVEL_TONES.get(level, WARN)
 
 
 def insights_of(part: ControlPlane | WorkerPool) -> Iterator[Insight]:
-    """All insights of a part, whoever reports them."""
+    """Yields all insights of a part, from every informer."""
     for informer in part.informers:
         yield from informer.insights
 
 
 def parts_of(status: UpdateStatusStatus) -> Iterator[ControlPlane | WorkerPool]:
-    """The control plane where there is one, then every pool."""
+    """Yields the control plane if there is one, then every worker pool."""
     if status.control_plane:
         yield status.control_plane
     yield from status.worker_pools
 
 
 def all_insights(status: UpdateStatusStatus) -> Iterator[Insight]:
-    """Those of the control plane, then those of every pool."""
+    """Yields the insights of the control plane, then those of every worker pool."""
     for part in parts_of(status):
         yield from insights_of(part)
