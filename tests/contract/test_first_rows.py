@@ -199,7 +199,10 @@ CLOSED = [file for file in SHIPPED if file.name.endswith(("-Default.crd.yaml", "
 
 @pytest.mark.parametrize("file", CLOSED, ids=lambda file: file.name)
 def test_a_closed_gate_refuses_the_mode(api: Api, file: Path) -> None:
-    """D22: by hand, and without strict validation; what would be left of the patch is an update's request."""
+    """By hand, and without strict validation; what would be left of the patch is an update's request.
+
+    Source: docs/decisions/0072 D22.
+    """
     (served,) = yaml.safe_load(file.read_text())["spec"]["versions"]
     path = define(api, served["schema"]["openAPIV3Schema"])
     group = path.split("/")[2]

@@ -217,7 +217,7 @@ def said_by_oracle(files: dict[str, Any], details: str, path: Path) -> str:
 
 
 def shown(character: str) -> str:
-    """What a terminal would obey, as an escape: the one thing in which ours leaves oc's bytes (decision 27)."""
+    """What a terminal would obey, as an escape: the one thing in which ours leaves oc's bytes (docs/decisions/0027)."""
     if character == "\r":
         return "\\r"
     obeyed = unicodedata.category(character) in ("Cc", "Zl", "Zp") or unicodedata.bidirectional(character) in BIDI

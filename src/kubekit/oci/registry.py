@@ -1,7 +1,7 @@
 """Reads images from and writes them to registries: pulls into a layout, pushes from one, reads files of layers.
 
 Received data is hashed before anything parses it, is never larger than it claims, and gets its name last. A broken
-download resumes where it stopped. Mirrors are asked first, for digests only. Decision record 0007 says why not oras.
+download resumes where it stopped. Mirrors are asked first, for digests only. docs/decisions/0007 says why not oras.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Verifies the signatures of a release: OpenPGP messages around a JSON claim, checked against every keyring.
 
 Pure over bytes: `verify_signatures` gets the signatures from a store. The claim has the container-signature format: an
-inline-signed message whose body names the image's digest. Rules: cvo-behaviour 8.2.
+inline-signed message whose body names the image's digest. Rules: docs/upstream-behaviour.md 8.2.
 """
 
 from __future__ import annotations

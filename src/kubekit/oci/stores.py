@@ -9,7 +9,10 @@ from pathlib import Path
 from kubekit.oci.errors import CannotWrite
 
 MAX_SIGNATURES = 9
-"""Maximum number of signatures that are read for a digest (cvo-behaviour 8.2), numbered from 1 without a gap."""
+"""Maximum number of signatures that are read for a digest, numbered from 1 without a gap.
+
+Source: docs/upstream-behaviour.md 8.2.
+"""
 
 
 def add_signature(store: Path, digest: str, signature: bytes) -> Path:

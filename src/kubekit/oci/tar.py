@@ -2,7 +2,7 @@
 
 It reads what container tools write: ustar, GNU long names, pax (POSIX.1-2008, "pax Interchange Format"; GNU tar manual,
 "Basic Tar Format"). Sparse files, and global headers that name or size every file, are rejected: no image has them, and
-readers differ. Decision record 0029 says why this is not `tarfile`.
+readers differ. docs/decisions/0029 says why this is not `tarfile`.
 """
 
 from __future__ import annotations

@@ -8,5 +8,5 @@ from runup.process.names import OPERATOR_NAMESPACE
 
 
 def operator_namespace() -> str:
-    """Returns the operator's namespace; CVO_NAMESPACE overrides the default (decision D19)."""
+    """Returns the operator's namespace; CVO_NAMESPACE overrides the default (docs/decisions/0072 D19)."""
     return os.environ.get("CVO_NAMESPACE") or OPERATOR_NAMESPACE

@@ -12,7 +12,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError, NotFound
 
 NAMESPACE = "openshift-config"
-# The ConfigMap of the installer, and that of tools that install from its manifests (cvo-behaviour 9).
+# The ConfigMap of the installer, and that of tools that install from its manifests (docs/upstream-behaviour.md 9).
 NOTES = (("openshift-install", "openshift-install"), ("openshift-install-manifests", "other"))
 AGAIN_S = 300.0
 

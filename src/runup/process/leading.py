@@ -30,7 +30,10 @@ log = structlog.get_logger("leading")
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """Durations of the lease in seconds (cvo-behaviour 9); longer for a single control plane node, for API outages."""
+    """Durations of the lease in seconds; longer for a single control plane node, for API outages.
+
+    Source: docs/upstream-behaviour.md 9.
+    """
 
     lease_duration_s: float = 137
     renew_deadline_s: float = 107

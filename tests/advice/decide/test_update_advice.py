@@ -242,7 +242,7 @@ NO, UNKNOWN = judged("N", "False"), judged("U", "Unknown", "EvaluationFailed")
     ],
 )
 def test_recommended(risks: tuple[JudgedRisk, ...], accepted: tuple[str, ...], expected: tuple[str, str]) -> None:
-    """The fold of cvo-behaviour 7.5."""
+    """The fold of docs/upstream-behaviour.md 7.5."""
     found = recommended(Candidate(Release(version="5.1.0"), risks), accepted)
     assert (found.status, found.reason) == expected
 

@@ -1,6 +1,7 @@
-"""Seed 002 at work: what the cluster says of feature set, gates, capabilities and overrides decides, at any time.
+"""docs/upstream-behaviour.md 2 at work: what the cluster says of feature set, gates, capabilities and overrides
+decides, at any time.
 
-No change costs a restart: the next decision is made with what is known now (decision record 46).
+No change costs a restart: the next decision is made with what is known now (docs/decisions/0046).
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ WELL = {"Available": "True", "Degraded": "False"}
 def test_whether_an_operator_is_ready(
     found: ClusterOperator | None, state: State, expected: tuple[str, Effect] | None
 ) -> None:
-    """In the order of the reference's table."""
+    """In the order of the table in docs/upstream-behaviour.md 4.6."""
     problem = problem_of("a", WANTED, found, state, NOW - timedelta(hours=1), NOW)
     assert (problem and (problem.reason, problem.effect)) == expected
 
@@ -323,5 +323,5 @@ WORDS = {
 
 @pytest.mark.parametrize(("reason", "text"), WORDS.items(), ids=WORDS)
 def test_every_reason_in_few_words(reason: str, text: str) -> None:
-    """The reference's words for each (cvo-behaviour 6.1), of something called `a`."""
+    """Upstream's words for each (docs/upstream-behaviour.md 6.1), of something called `a`."""
     assert summary_of(Problem(reason, "m", names=("a",))) == text

@@ -80,7 +80,7 @@ def graph(files: list[str], state: State) -> Graph:
     ],
 )
 def test_what_comes_after_what(files: list[str], state: State, expected: list[tuple[list[str], list[int]]]) -> None:
-    """The rows of the reference, and the ends of each rule."""
+    """The rows of docs/upstream-behaviour.md 4.2, and the ends of each rule."""
     assert shape(files, state) == expected
 
 

@@ -49,7 +49,7 @@ def test_starting_an_update_drops_the_mode(run: Run, server: Server) -> None:
 
 
 def test_a_preflight_is_requested(run: Run, server: Server) -> None:
-    """Also of a version that no list has: the operator decides where it can be found (decision D2)."""
+    """Also of a version that no list has: the operator decides where it can be found (docs/decisions/0072 D2)."""
     server.set_cluster_version(status=OFFERED, spec={"desiredUpdate": {"acceptRisks": ACCEPTED}})
     ran = _upgrade(run, server, "--mode=preflight", "--to=5.2.0")
     follow = "Follow it: runup upgrade --mode=preflight --to=5.2.0 --wait, or see how far it is: runup upgrade\n"
@@ -110,7 +110,10 @@ def test_a_server_that_does_not_know_the_mode(run: Run, old_server: Server) -> N
 
 
 def test_a_server_that_refuses_the_mode(run: Run, closed_server: Server) -> None:
-    """D22: our own definition says why, the command in its words; a patch by hand is refused, and nothing starts."""
+    """Our own definition says why, the command in its words; a patch by hand is refused, and nothing starts.
+
+    Source: docs/decisions/0072 D22.
+    """
     before = closed_server.set_cluster_version(status=OFFERED)
     ran = _upgrade(run, closed_server, "--mode=preflight", "--to=5.1.0")
     assert (ran.code, ran.out) == (1, "")

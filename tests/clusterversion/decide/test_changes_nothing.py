@@ -1,4 +1,4 @@
-"""A preflight changes nothing (D23): with and without its steps a cluster goes the same way.
+"""A preflight changes nothing (docs/decisions/0072 D23): with and without its steps a cluster goes the same way.
 
 Two worlds take the same steps, one of them without those that concern preflights. What the commands send is made by
 the commands' own functions, so that both ends are held to the promise. `RUNUP_PREFLIGHT_SEQUENCES=10000` plays many.
@@ -142,7 +142,7 @@ class ChangesNothing(RuleBasedStateMachine):
     @precondition(lambda self: self._spec(self.real).mode == "Preflight" and self._spec(self.real).version in UPDATES)
     @rule()
     def lose_the_mode(self) -> None:
-        """It is an update's request then (D20)."""
+        """It is an update's request then (docs/decisions/0072 D20)."""
         was = self._spec(self.real)
         named = {"version": was.version, "image": was.image or image(was.version)}
         for world in (self.real, self.twin):

@@ -1,4 +1,7 @@
-"""What a live preflight says holds an update up; what an ended, failed or silent one said is dated (D7, D21, D24)."""
+"""What a live preflight says holds an update up; what an ended, failed or silent one said is dated.
+
+Source: docs/decisions/0072 D7, D21, D24.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,7 @@ def test_an_update_that_need_not_wait() -> None:
 
 
 def test_the_loss_of_a_mode_is_told_once_and_the_preflight_is_the_same_one() -> None:
-    """Going back and forth restarts nothing; each loss is told (D20)."""
+    """Going back and forth restarts nothing; each loss is told (docs/decisions/0072 D20)."""
     world = checked(risk("R"))
     attempt = world.attempt_id
     for times in (1, 2):

@@ -76,7 +76,7 @@ def test_nothing_is_counted_before_anything_was_judged() -> None:
 
 
 def test_a_risk_reads_as_the_api_wants_it() -> None:
-    """Message, rule, url and verdict of decision D6."""
+    """Message, rule, url and verdict of docs/decisions/0072 D6."""
     world = started().report(risk("DualStack", message="Dual stack.", url="")).settle()
     found = {r.name: r for r in world.version.status.conditional_update_risks}["DualStack"]
     assert found.message == "Preflight=5.2.0: Dual stack."

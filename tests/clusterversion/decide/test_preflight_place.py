@@ -1,4 +1,7 @@
-"""Where a preflight runs and with what rights (decisions D8, D9, D25), seen from ClusterVersion's reconcile."""
+"""Where a preflight runs and with what rights, seen from ClusterVersion's reconcile.
+
+Source: docs/decisions/0072 D8, D9, D25.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,10 @@ def terms(world: World) -> Any:
 
 
 def test_the_deployment_is_as_harmless_as_it_can_be() -> None:
-    """Decisions D8 and D9: placed by the scheduler, read-only, unprivileged, small, its own folder of the node."""
+    """Placed by the scheduler, read-only, unprivileged, small, its own folder of the node.
+
+    Source: docs/decisions/0072 D8 and D9.
+    """
     world = started()
     security = container(world)["securityContext"]
     folder = f"/etc/cvo/preflight/{world.attempt_id}"

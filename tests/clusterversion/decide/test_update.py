@@ -96,7 +96,10 @@ def test_an_unsigned_update_is_not_accepted_unless_forced() -> None:
 
 
 def test_losing_nothing_but_the_mode_is_an_update_with_a_warning_first() -> None:
-    """D20: the warning comes before anything else, the workload goes before the update, the risks decide."""
+    """The warning comes before anything else, the workload goes before the update, the risks decide.
+
+    Source: docs/decisions/0072 D20.
+    """
     world = World.new().settle().ask_preflight("5.0.3").settle()
     world.report(risk("PoolPaused")).settle()
     world.log.clear()

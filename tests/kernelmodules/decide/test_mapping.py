@@ -206,7 +206,7 @@ MERGED_BUILDS = [
 
 @pytest.mark.parametrize(("ours", "theirs", "merged"), MERGED_BUILDS)
 def test_builds_are_merged(ours: Any, theirs: Any, merged: Any) -> None:
-    """As the reference has it, down to what is not merged."""
+    """As in docs/upstream-behaviour.md 11.2, down to what is not merged."""
     mapping = every() if theirs is None else every(build=theirs)
     container = {} if ours is None else {"build": ours}
     found = resolve(module(mapping, containerImage=IMAGE, **container), FEDORA).build
@@ -249,7 +249,7 @@ def test_build_arguments_are_replaced_by_name_and_then_added() -> None:
     ],
 )
 def test_signings_are_merged(ours: Any, theirs: Any, merged: Any) -> None:
-    """As the reference has it."""
+    """As in docs/upstream-behaviour.md 11.2."""
     mapping = every() if theirs is None else every(sign=theirs)
     container = {} if ours is None else {"sign": ours}
     found = resolve(module(mapping, containerImage=IMAGE, **container), FEDORA).sign

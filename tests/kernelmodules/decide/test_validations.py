@@ -53,7 +53,7 @@ def test_the_result_of_a_plan_plans_nothing() -> None:
 
 
 def test_a_verified_module_is_not_looked_at_again() -> None:
-    """True is final for this object, even when the Module is edited later (seed 004)."""
+    """True is final for this object, even when the Module is edited later (docs/upstream-behaviour.md 11.4)."""
     edited = module(metadata={"generation": 5})
     told = Story(world(edited, validation=validation(entry(**DONE)))).step()
     assert (told.plan.actions[0:0], told.plan.work) == ((), ())

@@ -355,7 +355,7 @@ async def test_the_first_evaluation_shows_how_far_it_is(config: ClusterConfig, a
 
 
 def test_the_report_is_a_heartbeat() -> None:
-    """Decision D24: written every 30 s at the latest; a reader waits for 90."""
+    """docs/decisions/0072 D24: written every 30 s at the latest; a reader waits for 90."""
     timing = Timing()
     assert timing.heartbeat_s <= timing.latest_s <= 30
     assert 3 * timing.latest_s <= STALE_AFTER_S

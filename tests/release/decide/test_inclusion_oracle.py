@@ -1,7 +1,7 @@
-"""Inclusion over all axes at once, against rules written down a second time: seed 002 and cvo-behaviour section 2.
+"""Inclusion over all axes at once, against rules written down a second time: docs/upstream-behaviour.md 2.
 
 The oracle shares nothing with the code but the annotations' names: every axis says by itself whether it objects, and
-the first in the order of section 2.2 decides.
+the first in the order of docs/upstream-behaviour.md 2.2 decides.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS = {
 BLANKS = "\t \u00a0\u0085"
 UINT64 = 2**64
 
-# Which words of the reason belong to which axis (section 2.2).
+# Which words of the reason belong to which axis (docs/upstream-behaviour.md 2.2).
 WORDS = {
     "annotations": "no annotations",
     "identifier": f"{EXCLUDE}=true",

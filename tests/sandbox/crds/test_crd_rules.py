@@ -211,7 +211,10 @@ def test_rules_behind_the_update_gates(variant: str, obj: JSON, expected: list[s
 
 @pytest.mark.parametrize("variant", DEFAULT)
 def test_closed_gates(variant: str) -> None:
-    """acceptRisks is unknown and dropped; mode is known and refused, since the rest would ask for an update (D22)."""
+    """acceptRisks is unknown and dropped; mode is known and refused, since the rest would ask for an update.
+
+    Source: docs/decisions/0072 D22.
+    """
     asked = update(mode="Preflight", version="5.2.0", acceptRisks=[{"name": "A"}])
     obj, unknown = VARIANTS[variant].prune(copy.deepcopy(asked))
     assert obj["spec"]["desiredUpdate"] == {"version": "5.2.0", "mode": "Preflight"}

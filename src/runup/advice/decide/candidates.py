@@ -19,7 +19,7 @@ from runup.advice.decide.promql import Known
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, Release
 
 ALWAYS = (MatchingRule(type="Always"),)
-# The API's limit (cvo-behaviour 10.3).
+# The API's limit (docs/upstream-behaviour.md 10.3).
 MAX_RISKS_AN_UPDATE = 200
 _WORST = {"False": 0, "Unknown": 1, "True": 2}
 
@@ -27,8 +27,8 @@ _WORST = {"False": 0, "Unknown": 1, "True": 2}
 class JudgedRisk(msgspec.Struct, frozen=True):
     """A risk, and whether it applies here. `from_preflight`: a preflight found it, or it stands for such risks.
 
-    `holds_up` is False if the risk only informs: no update waits for it (decisions D21, D24). `stands_for`: the number
-    of risks that this one represents, if it replaces those for which there was no room; 0: not known.
+    `holds_up` is False if the risk only informs: no update waits for it (docs/decisions/0072 D21, D24). `stands_for`:
+    the number of risks that this one represents, if it replaces those for which there was no room; 0: not known.
     """
 
     risk: ConditionalUpdateRisk

@@ -1,4 +1,7 @@
-"""Turns the error of a task into the problem that conditions report: the reasons and causes of cvo-behaviour 4.3."""
+"""Turns the error of a task into the problem that conditions report.
+
+Reasons and causes: docs/upstream-behaviour.md 4.3.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Applies the object of one task with as few requests as possible, and reports whether it is in place or has drifted.
 
 An object that is in place is not written: the watched metadata says which content was applied last (our label), and
-whether every field of it is still ours (managedFields; decision record 45). `Memory` outlives a run, so that another
+whether every field of it is still ours (managedFields; docs/decisions/0045). `Memory` outlives a run, so that another
 run of the same release, or a new release, begins where the last one stopped.
 """
 

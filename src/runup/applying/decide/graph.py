@@ -1,8 +1,9 @@
 """The task graph: nodes of tasks that are done in sequence, and the nodes that each node waits for.
 
 An update goes run level by run level, with the components of a level in parallel. Installing and reconciling do all
-levels in parallel. A Job is a barrier in either: tasks before it come first, tasks after it wait (cvo-behaviour 4.2).
-Within a node CustomResourceDefinitions are an exception: nothing waits for one until something would use it.
+levels in parallel. A Job is a barrier in either: tasks before it come first, tasks after it wait
+(docs/upstream-behaviour.md 4.2). Within a node CustomResourceDefinitions are an exception: nothing waits for one until
+something would use it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def everything_before(graph: Graph) -> tuple[frozenset[int], ...]:
 
 
 def after_definitions(task: Task) -> bool:
-    """Returns whether `task` waits until the definitions before it in its node are established (decision 67).
+    """Returns whether `task` waits until the definitions before it in its node are established (docs/decisions/0067).
 
     Workloads, ClusterOperators and deletions do. Other objects do not. A custom resource waits for its own
     CustomResourceDefinition, wherever that stands.

@@ -1,4 +1,4 @@
-"""Decides whether a ClusterOperator is ready for the release that is being applied (cvo-behaviour 4.6)."""
+"""Decides whether a ClusterOperator is ready for the release that is being applied (docs/upstream-behaviour.md 4.6)."""
 
 from __future__ import annotations
 

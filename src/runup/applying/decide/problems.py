@@ -1,6 +1,6 @@
 """Problems that keep a task of a release from being done, and their effect on the whole update.
 
-The effects (cvo-behaviour 4.7): `NONE` is progress, not failure. `REPORT` is reported but stops nothing.
+The effects (docs/upstream-behaviour.md 4.7): `NONE` is progress, not failure. `REPORT` is reported but stops nothing.
 `FAIL_AFTER_INTERVAL` is progress for a while, then failure. `FAIL` is failure at once.
 """
 

@@ -12,7 +12,10 @@ from runup.release.decide.payload import Payload
 
 
 class State(StrEnum):
-    """The reason to apply a release, which decides the order of tasks and how long to wait (cvo-behaviour 4.1)."""
+    """The reason to apply a release, which decides the order of tasks and how long to wait.
+
+    Source: docs/upstream-behaviour.md 4.1.
+    """
 
     INITIALIZING = "Initializing"
     UPDATING = "Updating"

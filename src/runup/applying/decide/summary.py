@@ -1,4 +1,7 @@
-"""Summarizes many problems into the one that conditions report (cvo-behaviour 4.7), and judges how long it may last."""
+"""Summarizes many problems into the one that conditions report, and judges how long it may last.
+
+Source: docs/upstream-behaviour.md 4.7.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words a problem briefly for the Progressing condition (cvo-behaviour 6.1)."""
+"""Words a problem briefly for the Progressing condition (docs/upstream-behaviour.md 6.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Decides whether an applied workload or definition (CRD) is healthy (cvo-behaviour 5.2, health after apply)."""
+"""Decides whether an applied workload or definition (CRD) is healthy.
+
+Source: docs/upstream-behaviour.md 5.2, health after apply.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Detects an update that is under way beside the current request, and decides what takes it back. Pure.
 
 A preflight's request overwrites the update's, and ends without a trace in the spec. So the status says what is under
-way (decision D23), and taking it back needs a request of its own unless the spec shows that one is removed.
+way (docs/decisions/0072 D23), and taking it back needs a request of its own unless the spec shows that one is removed.
 """
 
 from __future__ import annotations

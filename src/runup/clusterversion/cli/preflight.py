@@ -1,4 +1,4 @@
-"""Requests a preflight so that it can never turn into an update (decision D1).
+"""Requests a preflight so that it can never turn into an update (docs/decisions/0072 D1).
 
 A server whose ClusterVersion has no field `mode` drops it silently; the rest of the patch would request the update
 itself. So the patch is sent as a dry run first, with strict field validation, and the answer must contain the mode.
@@ -152,7 +152,7 @@ def _require_mode(dry_run: Callable[[], ClusterVersion], client: SyncClient, clu
 
 
 def _is_refused(error: ApiError) -> bool:
-    """Returns whether the field is known and a rule of the definition rejects it (decision D22)."""
+    """Returns whether the field is known and a rule of the definition rejects it (docs/decisions/0072 D22)."""
     causes = error.status.details.causes if error.status.details else ()
     return any(cause.field == "spec.desiredUpdate.mode" for cause in causes) and GATE in error.message
 

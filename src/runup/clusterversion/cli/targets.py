@@ -232,7 +232,8 @@ def informs_only(
 ) -> tuple[Output, ...] | None:
     """Returns warnings if only a preflight's outdated, failed or unfinished results object to an update; else None.
 
-    Such results do not block an update (decisions D21, D24): the operator waits for an unfinished preflight by itself.
+    Such results do not block an update (docs/decisions/0072 D21, D24): the operator waits for an unfinished preflight
+    by itself.
     """
     verdicts = [(risk.name, find(risk.conditions, "Applies")) for risk in update.risks]
     if any(verdict is None for _, verdict in verdicts):

@@ -198,7 +198,7 @@ def _standing_for(candidate: Candidate, others: Sequence[JudgedRisk]) -> JudgedR
     from_preflight = any(risk.from_preflight for risk in candidate.risks)
     text = f"{more}{count} more risks were found than an update can carry: {names}."
     omitted = results.omitted(candidate.release.version, text, worst, from_preflight=from_preflight)
-    # If none of them holds up an update, neither does the risk that stands for them (decision 24).
+    # If none of them holds up an update, neither does the risk that stands for them (docs/decisions/0024).
     holds_up = any(risk.holds_up for risk in others)
     return replace(omitted, stands_for=0 if more else count, holds_up=holds_up)
 

@@ -1,10 +1,10 @@
-"""Decides which release the operator works towards: its own, or that of an accepted update (decision D23).
+"""Decides which release the operator works towards: its own, or that of an accepted update (docs/decisions/0072 D23).
 
 The status remembers an accepted update (`desired`, and the newest entry of the history), because the request that led
 to it is one field, which a preflight's request overwrites. So only an explicit request takes an update back: one for
 the operator's own release, or the removal of the very request that is under way. Once done, the second looks like the
 removal of a preflight's request that came in between; the two are told apart by the generation at which the update was
-last requested (decision record 23).
+last requested (docs/decisions/0023).
 """
 
 from __future__ import annotations

@@ -49,7 +49,10 @@ def begin(
 
 
 def prune(entries: Entries) -> Entries:
-    """Returns at most `MAX_ENTRIES` entries; the one removed is ranked least informative (cvo-behaviour 6.3)."""
+    """Returns at most `MAX_ENTRIES` entries; the one removed is ranked least informative.
+
+    Source: docs/upstream-behaviour.md 6.3.
+    """
     if len(entries) <= MAX_ENTRIES:
         return entries
     completed = next((i for i, entry in enumerate(entries) if entry.state == "Completed"), -1)

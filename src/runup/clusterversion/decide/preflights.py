@@ -109,7 +109,10 @@ def after(view: View, decided: Preflight, *, update_ready: bool, refused: bool) 
 
 
 def became_update(view: View) -> Attempt | None:
-    """Returns the attempt whose request lost only its mode and so is now an update (decision D20), else None."""
+    """Returns the attempt whose request lost only its mode and so is now an update, else None.
+
+    Source: docs/decisions/0072 D20.
+    """
     attempt = view.history.attempt
     if attempt is None or attempt.became_update or not isinstance(view.request, UpdateRequest):
         return None
@@ -185,7 +188,10 @@ def _with_last_words(view: View) -> History:
 
 
 def _during_update_request(view: View, update: Update) -> Preflight:
-    """Plans the preflight of the requested update: it continues until the update is accepted (decision D24)."""
+    """Plans the preflight of the requested update: it continues until the update is accepted.
+
+    Source: docs/decisions/0072 D24.
+    """
     attempt = view.history.attempt
     target = _target_of(attempt) if attempt is not None else None
     if attempt is None or target is None or attempt.failed or not asks_for(update, target):
@@ -338,7 +344,7 @@ def _refuse(case: _Case) -> Preflight:
 
 
 def _start(case: _Case) -> Preflight:
-    # A target whose signature is not verified never gets the operator's account (decision D9).
+    # A target whose signature is not verified never gets the operator's account (docs/decisions/0072 D9).
     waived = case.check is None or case.check.trust is not Trust.VERIFIED
     place = _place(case.view, waived)
     rights = _rights(case, place)
@@ -490,7 +496,10 @@ def _told(
 
 
 def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[tuple[str, Any], ...] = ()) -> Preflight:
-    """Returns the state before anything runs: the target is not recommended until it has been checked (D21)."""
+    """Returns the state before anything runs: the target is not recommended until it has been checked.
+
+    Source: docs/decisions/0072 D21.
+    """
     started = case.attempt.started_time or case.view.now
     limit = timedelta(seconds=case.view.observed.facts.place.timeout_s)
     checked = Checked(
@@ -501,7 +510,8 @@ def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[tup
         ended=True,
         waits=case.view.now - started < limit,
     )
-    # Recorded before anything runs: a request that loses its mode now is noticed all the same (D20).
+    # Recorded before anything runs: a request that loses its mode now is noticed all the same
+    # (docs/decisions/0072 D20).
     history = histories.with_attempt(case.view.history, case.attempt)
     return Preflight(said, _with_wanted(case, checked), history, work=work)
 
@@ -511,7 +521,10 @@ def _with_wanted(case: _Case, checked: Checked) -> tuple[Checked, ...]:
 
 
 def _kept(view: View, history: History, wanted: Release | None) -> tuple[Checked, ...]:
-    """Returns the dated findings of ended preflights that have the current source version (decisions D7, D24)."""
+    """Returns the dated findings of ended preflights that have the current source version.
+
+    Source: docs/decisions/0072 D7, D24.
+    """
     kept = []
     for report in history.reports:
         release = Release(version=report.target_version, image=report.target_image)

@@ -1,8 +1,8 @@
-"""The conditions of ClusterVersion while passes fail repeatedly (cvo-behaviour 6.1, generic sync failure).
+"""The conditions of ClusterVersion while passes fail repeatedly (docs/upstream-behaviour.md 6.1, generic sync failure).
 
 They keep users from relying on a status that is no longer updated. A pass that cannot be decided also sets
 Available=False, as upstream does. A rejected write is reported as Failing and leaves Available as it was: what is
-written besides the status are a preflight's objects, and those change nothing (decision record 63).
+written besides the status are a preflight's objects, and those change nothing (docs/decisions/0063).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds the release that a request means (decision D2), or the reason why there is none.
+"""Finds the release that a request means (docs/decisions/0072 D2), or the reason why there is none.
 
 A preflight may check every release that the update service knows a way to, recommended or not, and any image by
 digest. An update by version may name an available update, or one with risks so that these can be accepted by name.
@@ -146,7 +146,10 @@ def _of_attempt(update: Update, current: Release, attempt: Attempt | None) -> Re
 
 
 def is_trusted(update: Update, check: ReleaseCheck | None) -> bool:
-    """Returns whether the image may be read: its signature was verified, or verification was waived (decision D27)."""
+    """Returns whether the image may be read: its signature was verified, or verification was waived.
+
+    Source: docs/decisions/0072 D27.
+    """
     return update.force or (check is not None and check.trust is Trust.VERIFIED)
 
 

@@ -1,8 +1,8 @@
 """Decides the update's part of a pass, for a request without `mode`. The update is only accepted here, not applied.
 
-The guards in order: its preflight has finished (D24), no unaccepted risk (D11), signature, preconditions, and then
-that the preflight's workload is gone. The first that does not hold sets ReleaseAccepted and ends the pass; nothing of
-the running release changes.
+The guards in order: its preflight has finished (docs/decisions/0072 D24), no unaccepted risk (docs/decisions/0072 D11),
+signature, preconditions, and then that the preflight's workload is gone. The first that does not hold sets
+ReleaseAccepted and ends the pass; nothing of the running release changes.
 """
 
 from __future__ import annotations

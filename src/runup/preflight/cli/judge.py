@@ -1,7 +1,8 @@
 """Evaluates the checks on a cluster or a dump for `runup preflight run`, without an operator, and returns the report.
 
-The checks, their names and the report are those of the target's process in a cluster (decision D13). A cluster is only
-read. A dump is read as the sandbox's import and `upgrade status --dump` read it, and what it lacks is Unknown.
+The checks, their names and the report are those of the target's process in a cluster (docs/decisions/0072 D13). A
+cluster is only read. A dump is read as the sandbox's import and `upgrade status --dump` read it, and what it lacks is
+Unknown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The API client of a preflight, which refuses every request that does not only read (decision D9).
+"""The API client of a preflight, which refuses every request that does not only read (docs/decisions/0072 D9).
 
 The process may run under the operator's own account, which may do everything. So requests are refused here, before they
 are sent, and not left to the server.

@@ -52,7 +52,7 @@ class FileSink:
 
 
 class ConfigMapSink:
-    """A ConfigMap in the process's own namespace, for clusters that forbid host paths (decision D8)."""
+    """A ConfigMap in the process's own namespace, for clusters that forbid host paths (docs/decisions/0072 D8)."""
 
     def __init__(self, config: ClusterConfig, namespace: str, preflight_id: str) -> None:
         self._config = config

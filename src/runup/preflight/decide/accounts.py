@@ -1,4 +1,6 @@
-"""The dedicated ServiceAccount of a preflight, with its RBAC objects (decision D9): what to apply and what to delete.
+"""The dedicated ServiceAccount of a preflight, with its RBAC objects: what to apply and what to delete.
+
+Source: docs/decisions/0072 D9.
 
 The account reads what the target's checks declare and no Secret. It writes nothing but its own report, where the report
 goes into a ConfigMap. A check that reads more than the account may is Unknown and names the missing rule.

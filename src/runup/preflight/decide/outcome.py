@@ -104,7 +104,7 @@ class Scene(msgspec.Struct, frozen=True):
 
     @property
     def stale(self) -> bool:
-        """Reports whether the report's heartbeat has stopped (decision D24)."""
+        """Reports whether the report's heartbeat has stopped (docs/decisions/0072 D24)."""
         return self.unchanged_s >= STALE_AFTER_S
 
     @property

@@ -25,7 +25,7 @@ FORMAT = "preflight-v1-json"
 FILE_NAME = "report.json"
 # The risk that replaces those for which the list has no room.
 OMITTED = "PreflightRisksOmitted"
-# The reader's limits (decision D4). The API allows at most 200 risks per update and 500 in all.
+# The reader's limits (docs/decisions/0072 D4). The API allows at most 200 risks per update and 500 in all.
 MAX_BYTES = 1 << 20
 MAX_RISKS = 200
 MAX_NAME = 256
@@ -77,7 +77,7 @@ class ReportedResource(Wire, frozen=True):
 class ReportedRisk(Wire, frozen=True, kw_only=True):
     """A risk that applies, or that could not be told. Checks that found nothing report no risk.
 
-    Without a `url` a reader uses the page of the documentation for the name (decision record 10).
+    Without a `url` a reader uses the page of the documentation for the name (docs/decisions/0010).
     """
 
     name: str

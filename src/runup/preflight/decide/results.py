@@ -95,7 +95,8 @@ def _reported(risk: ReportedRisk, checked: Checked) -> JudgedRisk:
         published,
         _verdict(risk, checked),
         from_preflight=True,
-        # Findings of an ended preflight only inform, and so do stale ones after the time limit (decision D24).
+        # Findings of an ended preflight only inform, and so do stale ones after the time limit
+        # (docs/decisions/0072 D24).
         holds_up=not checked.ended and (checked.waits or not checked.stale),
         stands_for=stands_for,
     )
@@ -131,7 +132,7 @@ def _standing_for(checked: Checked) -> list[JudgedRisk]:
     if checked.stale:
         return [_special(INCOMPLETE, STALE, checked.stale, checked, holds_up=checked.waits)]
     if checked.failed:
-        # Seed 000: failures do not prevent updates (decision D21).
+        # openshift/enhancements#1930: failures do not prevent updates (docs/decisions/0072 D21).
         return [_special(INCOMPLETE, FAILED, checked.failed, checked, holds_up=False)]
     if checked.running:
         return [_special(IN_PROGRESS, RUNNING, checked.running, checked, holds_up=checked.waits)]

@@ -1,4 +1,6 @@
-"""The administrator's settings for preflights: ConfigMap `cluster-version-operator-preflight-config` (decision D25).
+"""The administrator's settings for preflights: ConfigMap `cluster-version-operator-preflight-config`.
+
+Source: docs/decisions/0072 D25.
 
 In: the ConfigMap, if there is one, and the defaults from the operator's flags. Out: the workplace, and one sentence for
 each key that cannot be used, for which the default is kept. Only values that the API server accepts are taken, so that

@@ -1,7 +1,8 @@
 """Stores the signatures that this operator verified in the cluster, because stores may be unreachable the next time.
 
-ConfigMap `openshift-config-managed/signatures-managed`, keys `<algorithm>-<hash>-<number>` (cvo-behaviour 8.2).
-Signatures that an earlier operator stored stay, up to 64 digests; stored signatures are verified again like any other.
+ConfigMap `openshift-config-managed/signatures-managed`, keys `<algorithm>-<hash>-<number>`
+(docs/upstream-behaviour.md 8.2). Signatures that an earlier operator stored stay, up to 64 digests; stored signatures
+are verified again like any other.
 """
 
 from __future__ import annotations

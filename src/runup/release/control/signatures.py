@@ -1,7 +1,7 @@
 """Verifies and reads release images in the background; the results are observed, never awaited.
 
-Stores are queried in the order of cvo-behaviour 8.2: ConfigMaps of the cluster, then `spec.signatureStores` if set (and
-then no others), else the stores that the running release names.
+Stores are queried in the order of docs/upstream-behaviour.md 8.2: ConfigMaps of the cluster, then
+`spec.signatureStores` if set (and then no others), else the stores that the running release names.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from runup.release.control.signature_stores import of_config_maps, of_store
 from runup.release.decide.metadata import MetadataError, parse_image_references
 
 log = structlog.get_logger("releases")
-# Half of upstream's time for verifying and fetching together (cvo-behaviour 1.4): a forced update continues then.
+# Half of upstream's time for verifying and fetching together (docs/upstream-behaviour.md 1.4): a forced update
+# continues then.
 WITHIN_S = 120.0
 # A registry that was unreachable may answer when the next preflight starts.
 RIGHTS_AGAIN = timedelta(seconds=60)

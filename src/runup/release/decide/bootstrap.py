@@ -1,7 +1,7 @@
 """Renders and filters the operator's own manifests with which the installation of a cluster starts.
 
-Pure over bytes, for `cluster-version-operator render` (cvo-behaviour 1.6). Unlike in loading a release, a template that
-cannot be rendered is an error: nobody would apply the file later.
+Pure over bytes, for `cluster-version-operator render` (docs/upstream-behaviour.md 1.6). Unlike in loading a release, a
+template that cannot be rendered is an error: nobody would apply the file later.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class RenderError(Terminal):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The new cluster, as the installer describes it. Without a FeatureGate no gate is assumed (seed 002)."""
+    """The new cluster, as the installer describes it. Without a FeatureGate no gate is assumed.
+
+    Source: docs/upstream-behaviour.md 2.4.
+    """
 
     profile: str = DEFAULT_PROFILE
     feature_set: str = ""

@@ -2,7 +2,8 @@
 
 Takes ClusterVersion, FeatureGate, and the environment of the operator's Deployment, each perhaps unreadable; returns
 `Filters`, and the reason for each rule that therefore cannot be evaluated. An absent object differs from one that may
-not be read: an absent FeatureGate means the default set (seed 002), a forbidden one means unknown.
+not be read: an absent FeatureGate means the default set (docs/upstream-behaviour.md 2.4), a forbidden one means
+unknown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Computes the addresses of documentation pages: one for each risk or family of risks, below a base that releases
 choose.
 
-A release names its base in its metadata, an administrator another in the operator's settings (decisions D25, D29).
-`BUILT_IN` is a placeholder in links until one of the two is known.
+A release names its base in its metadata, an administrator another in the operator's settings
+(docs/decisions/0072 D25, D29). `BUILT_IN` is a placeholder in links until one of the two is known.
 """
 
 from __future__ import annotations

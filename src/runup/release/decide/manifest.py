@@ -26,7 +26,7 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Identity:
-    """The identity of an object: the API version is not part of it (cvo-behaviour 1.2)."""
+    """The identity of an object: the API version is not part of it (docs/upstream-behaviour.md 1.2)."""
 
     group: str
     kind: str

@@ -1,7 +1,7 @@
 """Checks whether the files of an image are a complete release, and finds legal but likely mistakes in it.
 
-An operator updates only to a release that has all four parts (cvo-behaviour 1.1): one without its manifests would leave
-a cluster without an operator. Likely mistakes are reported, and prevent nothing.
+An operator updates only to a release that has all four parts (docs/upstream-behaviour.md 1.1): one without its
+manifests would leave a cluster without an operator. Likely mistakes are reported, and prevent nothing.
 """
 
 from __future__ import annotations

@@ -36,7 +36,10 @@ _INCLUDED = {
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """An operator's Deployment by run level (cvo-behaviour 1.3), and the ClusterOperators that it manages."""
+    """An operator's Deployment by run level, and the ClusterOperators that it manages.
+
+    Source: docs/upstream-behaviour.md 1.3.
+    """
 
     level: int
     name: str

@@ -1,6 +1,7 @@
 """Renders the findings of preflights as lines with source, time and completeness, and as data. Pure.
 
-The findings of an ended preflight may have changed since: they are shown with their time and marked (decision D24).
+The findings of an ended preflight may have changed since: they are shown with their time and marked
+(docs/decisions/0072 D24).
 """
 
 from __future__ import annotations

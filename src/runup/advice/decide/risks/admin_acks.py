@@ -1,4 +1,6 @@
-"""The risks from gates that an administrator must acknowledge before leaving the minor version (cvo-behaviour 7.6).
+"""The risks from gates that an administrator must acknowledge before leaving the minor version.
+
+Source: docs/upstream-behaviour.md 7.6.
 
 The gates are in one ConfigMap, the acknowledgements in another. A gate counts for the minor version in its key.
 """

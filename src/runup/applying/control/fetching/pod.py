@@ -33,7 +33,8 @@ from runup.release.decide.payload import MANIFESTS, RELEASE_MANIFESTS, Payload
 log = structlog.get_logger("payload")
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
-# The limit of a retrieval once the signature is verified (cvo-behaviour 1.4); the Pod's own deadline is shorter.
+# The limit of a retrieval once the signature is verified (docs/upstream-behaviour.md 1.4); the Pod's own deadline is
+# shorter.
 WITHIN_S = 240.0
 POLL_S = 1.0
 _LETTERS = string.ascii_lowercase + string.digits

@@ -10,7 +10,7 @@ from runup.release.control.release_images import ReleaseImages, Unread
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 from runup.release.decide.payload import FOLDERS, Payload
 
-# The same limit as for a Pod (cvo-behaviour 1.4): layers of some hundred megabytes may have to be read.
+# The same limit as for a Pod (docs/upstream-behaviour.md 1.4): layers of some hundred megabytes may have to be read.
 WITHIN_S = 240.0
 
 
