@@ -1,4 +1,4 @@
-"""`python -m kubesandbox`: a Kubernetes API server with its controllers, in one process, for as long as it runs."""
+"""`python -m kubesandbox`: a Kubernetes API server with its controllers, in one process, until it is stopped."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ It ends on Ctrl-C or SIGTERM.
 
 
 def main() -> None:
-    """Serve until SIGINT or SIGTERM; exits 1 with one line where it cannot start."""
+    """Serves until SIGINT or SIGTERM; exits 1 with one line if it cannot start."""
     arguments = _parser().parse_args()
-    # What follows takes its time to import: --help and wrong options are answered without it.
+    # The imports below are slow, so --help and wrong options are answered before them.
     import structlog
     import uvloop
 
@@ -122,7 +122,7 @@ async def _run(arguments: argparse.Namespace, data: Path, definitions: list[Docu
 
 
 def _read(paths: list[Path]) -> list[Document]:
-    """The definitions of all folders; what cannot be used is an error before anything is started."""
+    """Returns the definitions of all folders. Raises SandboxError before anything is started."""
     if not paths:
         return []
     from kubesandbox import manifests

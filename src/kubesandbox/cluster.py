@@ -1,6 +1,6 @@
-"""What runs around an API server so that it behaves as a cluster: the controllers, and a node where one is wanted.
+"""The controllers and the optional node that make an API server behave as a cluster.
 
-Goes in: the folder of a server that listens. Comes out: the tasks that keep it a cluster, clients over HTTPS.
+In: the data folder of a running server. Out: the tasks of the controllers, which are its clients over HTTPS.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from kubesandbox.errors import SandboxError
 
 JSON = dict[str, Any]
 NODE = "node-1"
-# The agent runs images of this registry and declares all others ready; nothing is there, so it runs none.
+# The agent runs images of this registry and declares all others ready; it does not exist, so none is run.
 _NO_REGISTRY = "registry.invalid"
 
 
 @contextlib.asynccontextmanager
 async def controllers(data: Path, clock: Clock, *, node: bool) -> AsyncIterator[list[asyncio.Task[None]]]:
-    """Run the controllers of the server on the folder `data` until the block ends, and a node with `node`."""
+    """Runs the controllers of the server with the folder `data` until the block ends, and a node if `node`."""
     async with contextlib.AsyncExitStack() as stack:
         config = load_kubeconfig(str(data / "controllers.kubeconfig"))
         client = await stack.enter_async_context(Client(config, clock=clock))
@@ -40,9 +40,9 @@ async def controllers(data: Path, clock: Clock, *, node: bool) -> AsyncIterator[
 
 
 async def until_over(stop: asyncio.Event, tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Wait for `stop`; raises what ended one of `tasks`, none of which ends by itself.
+    """Waits for `stop`. Raises what ended one of `tasks`, none of which ends by itself.
 
-    A cluster without its garbage collector looks well and is not, so it ends as a whole.
+    A cluster without its garbage collector would seem healthy, so it ends as a whole.
     """
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -50,12 +50,13 @@ async def until_over(stop: asyncio.Event, tasks: Iterable[asyncio.Task[None]]) -
     finally:
         stopping.cancel()
     for task in done - {stopping}:
+        # Raises the task's own exception, if it has one.
         task.result()
         raise SandboxError(f"a part of the cluster ended by itself: {task.get_name()}")
 
 
 async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel `tasks` and wait until they have ended."""
+    """Cancels `tasks` and waits until they have ended."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -64,7 +65,7 @@ async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
 async def _start_node(
     stack: contextlib.AsyncExitStack, data: Path, client: Client, watched: control_plane.Watched, clock: Clock
 ) -> None:
-    # The agent and its images take a quarter of a second to import, which a server without a node need not wait for.
+    # Imported here, since the agent takes a quarter of a second to import, which a server without a node does not need.
     from kubesandbox.node.agent import NodeAgent
     from kubesandbox.node.images import ImageStore
     from kubesandbox.node.place import Place
@@ -78,7 +79,7 @@ async def _start_node(
 
 
 async def _register(client: Client, clock: Clock) -> None:
-    """Create the Node as a kubelet registers itself; one of an earlier start stays as it is."""
+    """Creates the Node as a kubelet registers itself; one of an earlier start stays as it is."""
     with contextlib.suppress(AlreadyExists):
         await client.send(calls.create(control_plane.NODES, {"metadata": _labelled(NODE)}))
         status = {"conditions": [_ready(clock)], "capacity": _SIZE, "allocatable": _SIZE}
@@ -95,5 +96,5 @@ def _labelled(name: str) -> JSON:
 
 def _ready(clock: Clock) -> JSON:
     now = f"{clock.now():%Y-%m-%dT%H:%M:%SZ}"
-    said = {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
-    return {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now, **said}
+    reason = {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    return {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now, **reason}

@@ -1,4 +1,4 @@
-"""What can go wrong with a sandbox, as errors whose message names the input and the way out."""
+"""The errors of a sandbox, whose messages name the input and the remedy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kubekit.errors import Terminal
 
 
 class SandboxError(Terminal):
-    """The sandbox cannot do what was asked; `message` is for a person, `reason` a CamelCase word for scripts."""
+    """An operation that the sandbox cannot do; `message` is for a person, `reason` a CamelCase word for scripts."""
 
     def __init__(self, message: str, *, reason: str = "SandboxError") -> None:
         super().__init__(message, reason=reason)

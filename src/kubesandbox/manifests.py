@@ -1,6 +1,6 @@
-"""Objects from YAML and JSON files, created on a server: definitions first, and what they define once it is served.
+"""Objects from YAML and JSON files, created on a server: definitions first, then objects of the kinds they define.
 
-`read` and `definitions` take files and return documents; `load` sends them. Errors name the file, or the object where
+`read` and `definitions` take files and return documents; `load` sends them. Errors name the file, or the object if
 there is no file.
 """
 
@@ -24,6 +24,7 @@ DEFINITION = "CustomResourceDefinition"
 DEFINITIONS = Resource("apiextensions.k8s.io", "v1", DEFINITION, "customresourcedefinitions", namespaced=False)
 MANAGER = "kubesandbox"
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+# Kinds that other objects need come first; sorting is stable, so the rest keeps its order.
 _ORDER = {DEFINITION: 0, "Namespace": 1}
 _SERVED_S = 15.0
 _LOOK_S = 0.01
@@ -31,7 +32,7 @@ _LOOK_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object, and the file that it was read from (empty where it was given as an object)."""
+    """An object, and the file that it was read from ("" if it was given as an object)."""
 
     object: JSON
     file: str = ""
@@ -43,7 +44,7 @@ class Document:
 
 
 def read(path: Path) -> list[Document]:
-    """Every object of a file, or of the files below a folder in the order of their names. Raises SandboxError."""
+    """Returns every object of a file, or of the files below a folder ordered by name. Raises SandboxError."""
     documents = list(_documents(path))
     for document in documents:
         if not isinstance(document.object.get("kind"), str) or not isinstance(document.object.get("apiVersion"), str):
@@ -52,9 +53,9 @@ def read(path: Path) -> list[Document]:
 
 
 def definitions(path: Path) -> list[Document]:
-    """The CustomResourceDefinitions of a file, or of the files below a folder; other documents are ignored.
+    """Returns the CustomResourceDefinitions of a file, or of the files below a folder; other documents are ignored.
 
-    A folder of an operator often holds its kustomization beside them. Raises SandboxError where there is none.
+    A folder of an operator often holds its kustomization beside them. Raises SandboxError if there is none.
     """
     documents = [document for document in _documents(path) if document.object.get("kind") == DEFINITION]
     if not documents:
@@ -67,17 +68,17 @@ def definitions(path: Path) -> list[Document]:
 def load(
     client: SyncClient, documents: Iterable[Document], *, namespace: str = "default", clock: Clock | None = None
 ) -> list[JSON]:
-    """Create the objects and return them as the server has them. Raises SandboxError.
+    """Creates the objects and returns them as the server has them. Raises SandboxError.
 
-    One that exists is replaced, as `kubectl replace` does. `namespace` is for those that need one and name none.
+    An existing object is replaced, as `kubectl replace` does. `namespace` is for objects that need one and name none.
     """
     clock = clock or SystemClock()
     ordered = sorted(documents, key=lambda document: _ORDER.get(document.object.get("kind", ""), 2))
     first = [document for document in ordered if document.object.get("kind") == DEFINITION]
-    made = [_put(client, document, "") for document in first]
-    for document, definition in zip(first, made, strict=True):
+    created = [_put(client, document, "") for document in first]
+    for document, definition in zip(first, created, strict=True):
         _await_served(client, document, definition, clock)
-    return [*made, *(_put(client, document, namespace) for document in ordered[len(first) :])]
+    return [*created, *(_put(client, document, namespace) for document in ordered[len(first) :])]
 
 
 def _documents(path: Path) -> Iterator[Document]:
@@ -108,7 +109,7 @@ def _objects_of(file: Path) -> Iterator[Document]:
 
 
 def _items(document: JSON) -> list[JSON]:
-    """The objects of a `kind: List`, or the object itself."""
+    """Returns the objects of a `kind: List`, or the object itself."""
     items = document.get("items")
     if document.get("kind") == "List" and isinstance(items, list):
         return [item for item in items if isinstance(item, dict)]
@@ -126,6 +127,7 @@ def _put(client: SyncClient, document: Document, namespace: str) -> JSON:
             return client.send(calls.create(resource, {**obj, "metadata": metadata}, field_manager=MANAGER))
         except AlreadyExists:
             before = client.send(calls.get_raw(resource, metadata["name"], metadata.get("namespace", "")))
+            # Custom resources need the revision in a PUT; with it, a concurrent change is a conflict.
             metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
             return client.send(calls.replace(resource, {**obj, "metadata": metadata}, field_manager=MANAGER))
     except KubeError as error:
@@ -138,14 +140,14 @@ def _resource(client: SyncClient, document: Document) -> Resource:
         served = client.send(discovery.served(api_version))
     except NotFound:
         served = ()
-    found = next((resource for resource in served if resource.kind == kind), None)
-    if found is None:
+    match = next((resource for resource in served if resource.kind == kind), None)
+    if match is None:
         raise _bad(f"{document}: the server has no kind {kind} of {api_version}", "UnknownKind")
-    return found
+    return match
 
 
 def _await_served(client: SyncClient, document: Document, definition: JSON, clock: Clock) -> None:
-    """Wait until every version of the kind can be listed: a server takes a moment for a definition."""
+    """Waits until every version of the kind can be listed, since a server takes a moment to serve a definition."""
     deadline = clock.monotonic() + _SERVED_S
     while not _is_served(client, definition["spec"]):
         problem = _name_problem(client, definition["metadata"]["name"])
@@ -160,6 +162,7 @@ def _is_served(client: SyncClient, spec: JSON) -> bool:
         for version in spec["versions"]:
             if version["served"]:
                 resource = Resource(spec["group"], version["name"], names["kind"], names["plural"], namespaced)
+                # A list proves that the kind is served; Established alone does not yet.
                 client.send(calls.list_raw(resource, limit=1))
     except NotFound:
         return False
@@ -167,7 +170,7 @@ def _is_served(client: SyncClient, spec: JSON) -> bool:
 
 
 def _name_problem(client: SyncClient, name: str) -> str:
-    """Why the server does not accept the names of a definition; empty where it does."""
+    """Returns why the server does not accept the names of a definition, or ""."""
     conditions = client.send(calls.get_raw(DEFINITIONS, name)).get("status", {}).get("conditions") or ()
     refused = (each for each in conditions if each["type"] == "NamesAccepted" and each["status"] == "False")
     return next((str(each.get("message")) for each in refused), "")

@@ -1,7 +1,7 @@
-"""Pytest plugin: the fixtures `kube_api` and `kube_api_factory`, each a Kubernetes API server in a process of its own.
+"""Pytest plugin: the fixtures `kube_api` and `kube_api_factory`, each a Kubernetes API server in its own process.
 
-Pytest imports this module for everybody who has the package installed, so it imports nothing but pytest and the
-standard library; a server is started only for a test that asks for it.
+Pytest imports this module in every project that has the package installed, so it imports nothing but pytest and the
+standard library; a server is started only for a test that requests it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SCOPES: tuple[Scope, ...] = ("function", "class", "module", "package", "session
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the settings of pytest.ini or pyproject.toml."""
+    """Declares the settings of pytest.ini or pyproject.toml."""
     parser.addini("kube_api_crds", "folders of CustomResourceDefinitions that `kube_api` serves", "paths", [])
     parser.addini("kube_api_scope", f"scope of the fixture `kube_api`: {', '.join(_SCOPES)}", "string", "function")
     parser.addini("kube_api_node", "whether `kube_api` has a node on which pods are declared ready", "bool", False)
@@ -31,23 +31,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker."""
-    said = f"{MARKER}(crds=(), node=False, controllers=True): what the API server of this test's `kube_api` has"
-    config.addinivalue_line("markers", said)
+    """Declares the marker."""
+    description = f"{MARKER}(crds=(), node=False, controllers=True): what the API server of this test's `kube_api` has"
+    config.addinivalue_line("markers", description)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse markers for a server that several tests share: whichever test comes first would decide for the others."""
+    """Refuses markers for a server that several tests share, since the first test would decide for the others."""
     if config.getini("kube_api_scope") == "function":
         return
     marked = next((item for item in items if item.get_closest_marker(MARKER)), None)
     if marked is not None:
-        said = f"{marked.nodeid} has the marker {MARKER}, but kube_api_scope is {config.getini('kube_api_scope')}"
-        raise pytest.UsageError(f"{said}: use kube_api_factory there, or leave the scope at function")
+        problem = f"{marked.nodeid} has the marker {MARKER}, but kube_api_scope is {config.getini('kube_api_scope')}"
+        raise pytest.UsageError(f"{problem}: use kube_api_factory there, or leave the scope at function")
 
 
 def _scope(fixture_name: str, config: pytest.Config) -> Scope:
-    """The scope that `kube_api_scope` names."""
+    """Returns the scope that `kube_api_scope` names."""
+    # pytest passes it by keyword to a dynamic scope, so the name of the parameter is fixed.
     del fixture_name
     named = config.getini("kube_api_scope")
     scope = next((scope for scope in _SCOPES if scope == named), None)
@@ -58,9 +59,10 @@ def _scope(fixture_name: str, config: pytest.Config) -> Scope:
 
 @pytest.fixture(scope="session")
 def kube_api_factory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> KubeApiFactory:
-    """Start API servers: `with kube_api_factory(crds=["config/crd"]) as api: ...`, also in fixtures of any scope.
+    """Starts API servers: `with kube_api_factory(crds=["config/crd"]) as api: ...`, also in fixtures of any scope.
 
-    What is not given is as the settings say. Paths are relative to pytest's root folder, as those of the settings.
+    Arguments that are not given are taken from the settings. Paths are relative to pytest's root folder, as in the
+    settings.
     """
     config = request.config
 

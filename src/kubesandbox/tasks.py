@@ -1,4 +1,4 @@
-"""Waiting for several things at once, with nothing left running afterwards."""
+"""Helpers that await several coroutines at once and leave none of them running."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ Work = Coroutine[Any, Any, Any]
 
 
 async def first(*waits: Work, task: asyncio.Task[Any] | None = None) -> None:
-    """Until one of `waits` or `task` is done; the other waits are cancelled then, `task` goes on."""
+    """Waits until one of `waits` or `task` is done; then cancels the other waits, but not `task`."""
     own = [asyncio.ensure_future(each) for each in waits]
     try:
         await asyncio.wait([*own, *([task] if task else [])], return_when=asyncio.FIRST_COMPLETED)
     finally:
         for each in own:
             each.cancel()
+        # Cancelled tasks are awaited, so that none runs on after the return.
         await asyncio.gather(*own, return_exceptions=True)
 
 
 @asynccontextmanager
 async def beside(*work: Work) -> AsyncIterator[None]:
-    """Do `work` for as long as the block lasts; what fails there ends the block with an ExceptionGroup."""
+    """Runs `work` for as long as the block lasts; a failure in it ends the block with an ExceptionGroup."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(each) for each in work]
         try:

@@ -3,8 +3,8 @@
 with kube_api(Path("data"), crds=["config/crd/bases"]) as api:
     print(api.kubeconfig, api.namespace())
 
-The pytest fixtures of the same name are in `pytest_plugin`. Nothing but the standard library is imported until a method
-needs it: pytest loads the plugin for everybody.
+The pytest fixtures of the same name are in `pytest_plugin`. Only the standard library is imported until a method
+needs more, since pytest loads the plugin in every project.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _LOG_LINES = 20
 
 
 class StartError(Exception):
-    """The API server did not start; the message holds the end of its log."""
+    """An API server that did not start; the message holds the end of its log."""
 
 
 class KubeApi:
-    """A running API server: how to reach it, and what tests need to prepare."""
+    """A running API server: its address and credentials, and methods that prepare objects for tests."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -56,18 +56,18 @@ class KubeApi:
         self.client_key = self._keep("client.key", base64.b64decode(user["client-key-data"]))
 
     def namespace(self, prefix: str = "test") -> str:
-        """Create a namespace with a name that is not in use, and return the name.
+        """Creates a namespace with an unused name, and returns the name.
 
-        Its ServiceAccount `default` is there when this returns, without which a real server accepts no pods.
+        Its ServiceAccount `default` exists when this returns; a real server accepts no pods without it.
         """
         from kubekit.api.scheme import Resource
         from kubekit.kube import calls
         from kubekit.kube.errors import AlreadyExists
 
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}}
-        (made,) = self.load(namespace)
-        name: str = made["metadata"]["name"]
-        # Made here rather than waited for: the controller that makes it lists every kind first, half a second.
+        (created,) = self.load(namespace)
+        name: str = created["metadata"]["name"]
+        # Created here, since the controller that creates it lists every kind first, which takes half a second.
         accounts = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
         with suppress(AlreadyExists):
@@ -80,9 +80,9 @@ class KubeApi:
         *,
         namespace: str = "default",
     ) -> list[JSON]:
-        """Create the objects of a file, of a folder, or given as dicts, and return them as the server has them.
+        """Creates the objects of a file, of a folder, or given as dicts, and returns them as the server has them.
 
-        CustomResourceDefinitions come first, and their kinds are served when this returns. An object that exists is
+        CustomResourceDefinitions come first, and their kinds are served when this returns. An existing object is
         replaced. `namespace` is for those that name none. Raises SandboxError, which names the file or the object.
         """
         from kubesandbox import manifests
@@ -90,7 +90,7 @@ class KubeApi:
         return manifests.load(self._connected(), self._documents(source), namespace=namespace)
 
     def token(self, service_account: str = "default", namespace: str = "default") -> str:
-        """Return a bearer token of a ServiceAccount, for example to test an operator with the rights of its Role."""
+        """Returns a bearer token of a ServiceAccount, for example to test an operator with the rights of its Role."""
         from kubekit.api.scheme import Resource
         from kubekit.kube import calls
 
@@ -101,11 +101,11 @@ class KubeApi:
             "metadata": {"name": service_account, "namespace": namespace},
             "spec": {"expirationSeconds": 86400},
         }
-        made = self._connected().send(calls.create(accounts, body, name=service_account, subresource="token"))
-        return str(made["status"]["token"])
+        token_request = self._connected().send(calls.create(accounts, body, name=service_account, subresource="token"))
+        return str(token_request["status"]["token"])
 
     def kubeconfig_for(self, service_account: str, namespace: str = "default") -> Path:
-        """Write a kubeconfig with which a client is a ServiceAccount rather than the administrator."""
+        """Writes a kubeconfig whose user is a ServiceAccount rather than the administrator, and returns its path."""
         config = json.loads(self.kubeconfig.read_text())
         name = f"{namespace}_{service_account}"
         config["users"] = [{"name": name, "user": {"token": self.token(service_account, namespace)}}]
@@ -113,7 +113,7 @@ class KubeApi:
         return self._keep(f"{name}.kubeconfig", json.dumps(config, indent=2).encode())
 
     def close(self) -> None:
-        """Close the connection that `namespace` and `load` use."""
+        """Closes the connection that `namespace` and `load` use."""
         if self._client is not None:
             self._client.close()
             self._client = None
@@ -149,21 +149,21 @@ def kube_api(
     node: bool = False,
     controllers: bool = True,
 ) -> Iterator[KubeApi]:
-    """Start a server on the folder `data`, and end it when the block ends. Raises StartError.
+    """Starts a server on the folder `data`, and ends it when the block ends. Raises StartError.
 
     `crds` are folders or files of CustomResourceDefinitions, served when the block begins. With `node` pods are
     scheduled and declared ready; without `controllers` there is only the API server, as with envtest.
     """
     folder = Path(data).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    # -P: a module of the project under test must not stand in for one of the server's.
+    # -P: a module of the project under test must not shadow one of the server's.
     command = [sys.executable, "-P", "-m", "kubesandbox", "--data", str(folder), "--stop-with-stdin"]
     command += ["--node"] if node else []
     command += [] if controllers else ["--no-controllers"]
     paths = [str(path) for path in crds]
     command += ["--crds", *paths] if paths else []
     with (folder / LOG).open("wb") as log:
-        # A session of its own: Ctrl-C is for pytest, which ends the server after its fixtures are torn down.
+        # A session of its own: Ctrl-C is for pytest, which ends the server after tearing down its fixtures.
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
         )
@@ -179,7 +179,7 @@ def kube_api(
 
 
 def _await_ready(process: subprocess.Popen[bytes], log: Path, command: str) -> None:
-    """Read until the server says that it is ready; a server that says nothing for a minute is killed."""
+    """Waits until the server is ready, for at most START_TIMEOUT_S, then kills it. Raises StartError."""
     assert process.stdout is not None
     too_long = threading.Timer(START_TIMEOUT_S, process.kill)
     too_long.daemon = True
@@ -191,8 +191,8 @@ def _await_ready(process: subprocess.Popen[bytes], log: Path, command: str) -> N
         too_long.cancel()
     code = process.wait()
     words = "\n".join(log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
-    said = words or f"it wrote nothing and ended with exit code {code}"
-    raise StartError(f"the Kubernetes API server did not start: {said}\n(command: {command})")
+    failure = words or f"it wrote nothing and ended with exit code {code}"
+    raise StartError(f"the Kubernetes API server did not start: {failure}\n(command: {command})")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""A Kubernetes API server on SQLite: the sandbox's, and good enough for real clients."""
+"""A Kubernetes API server on SQLite, for the sandbox and for tests with real clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ApiServer"]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when asked for: the schema engine is used without a server, too.
+    # Imported on first use, since the schema engine is also used without a server.
     if name == "ApiServer":
         from kubesandbox.apiserver.server import ApiServer
 

@@ -16,7 +16,7 @@ from kubesandbox.apiserver.store import StoreError
 
 
 def main() -> None:
-    """Serve until SIGTERM or SIGINT; exits 1 with one line when it cannot start."""
+    """Serves until SIGTERM or SIGINT; exits 1 with one line if it cannot start."""
     parser = argparse.ArgumentParser(prog="kubesandbox.apiserver", description="A Kubernetes API server on SQLite.")
     parser.add_argument("--data", type=Path, required=True, help="folder for the store, certificates and logs")
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (0: any free one)")

@@ -1,6 +1,7 @@
-"""From a request to its answer: identify, authorize, find the handler, and put every failure into a Status.
+"""The request handler: authenticates, authorizes, calls the handler, and turns every failure into a Status.
 
-No web framework here: `App.handle` takes and returns values, so the whole server can be driven without a socket.
+`App.handle` takes and returns values and uses no web framework, so that tests can run the whole server without a
+socket.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _HEALTH = frozenset(f"/{probe}{part}" for probe in ("healthz", "livez", "readyz"
 
 @dataclass(slots=True)
 class Parts:
-    """What the server is made of."""
+    """The components of the server."""
 
     clock: Clock
     kinds: KindTable
@@ -53,7 +54,7 @@ class Parts:
 
 
 class App:
-    """The whole server, short of the socket."""
+    """The whole server without its socket."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -61,7 +62,7 @@ class App:
         self._verbs = parts.rest.verbs
 
     async def handle(self, request: Request, uri: str, certificate: User | None) -> Response:
-        """The answer to one request; never raises. `uri` is the path with its query as the audit log shows it."""
+        """Returns the response to one request; never raises. `uri` is the path with its query, for the audit log."""
         parts = self._parts
         received = parts.audit.time()
         target = parse(request.method, request.path, request.query)
@@ -125,13 +126,13 @@ class App:
             return text_response("ok")
         if path == "/":
             return json_response({"paths": self._paths()})
-        if found := self._parts.documents(request):
-            return found
-        found = json_response(VERSION) if path == "/version" else self._discovered(request, path)
-        if found is not None:
-            # The group handlers of the aggregator look at no method.
+        if document := self._parts.documents(request):
+            return document
+        document = json_response(VERSION) if path == "/version" else self._discovered(request, path)
+        if document is not None:
+            # The aggregator's group handlers accept any method.
             if request.method == "GET" or (path.startswith("/apis") and path.count("/") < 3):
-                return found
+                return document
             raise errors.method_not_allowed("", "")
         if endpoints.in_builtin_group(path):
             known = self._parts.kinds.find(*endpoints.resource_of(path))
@@ -145,11 +146,11 @@ class App:
 
     def _paths(self) -> list[str]:
         groups = self._parts.kinds.groups()
-        found = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
         for group, versions in groups.items():
             if group:
-                found += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
-        return sorted(found)
+                paths += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
+        return sorted(paths)
 
     # -- impersonation -----------------------------------------------------------------------------------------------
 
@@ -157,10 +158,12 @@ class App:
         name = request.header("impersonate-user")
         groups = tuple(filter(None, request.header("impersonate-group").split("\n")))
         if not name:
+            # Groups or a uid without a user are an error, as in k8s.io/apiserver's impersonation filter.
             if groups or request.header("impersonate-uid"):
                 raise errors.internal("requested impersonation without impersonating a user")
             return None
         self._require_impersonation(who, name, groups)
+        # Impersonating a ServiceAccount adds its groups unless others are given.
         if name.startswith("system:serviceaccount:") and name.count(":") == 3 and not groups:
             namespace = name.split(":")[2]
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
@@ -184,8 +187,8 @@ class App:
 
 
 def _with_extra(headers: tuple[tuple[str, str], ...], request: Request, audit_id: str) -> tuple[tuple[str, str], ...]:
-    found = [*headers, ("Audit-Id", audit_id)]
+    extended = [*headers, ("Audit-Id", audit_id)]
     if not any(name == "Cache-Control" for name, _ in headers):
-        found.append(("Cache-Control", "no-cache, private"))
-    found += [("Warning", f"299 - {orjson.dumps(text).decode()}") for text in request.warnings]
-    return tuple(found)
+        extended.append(("Cache-Control", "no-cache, private"))
+    extended += [("Warning", f"299 - {orjson.dumps(text).decode()}") for text in request.warnings]
+    return tuple(extended)

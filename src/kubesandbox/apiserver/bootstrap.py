@@ -1,4 +1,4 @@
-"""What every cluster has before anybody does anything: the first namespaces, roles, bindings and priorities.
+"""The objects that every new cluster has: the first namespaces, roles, bindings and priority classes.
 
 The names and rights are Kubernetes' own (reference/access-authn-authz/rbac), and OpenShift's `cluster-reader`.
 """
@@ -13,7 +13,7 @@ NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _RBAC = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
-# What people work with inside a namespace; Secrets are not for readers.
+# The resources of the roles view and edit in a namespace; view does not include Secrets.
 _WORKLOADS: tuple[JSON, ...] = (
     {
         "apiGroups": [""],
@@ -40,13 +40,13 @@ _HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 
 
 def objects() -> list[JSON]:
-    """The objects to create at start when they are missing."""
+    """Returns the objects that are created at start if they are missing."""
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
     return [*namespaces, *_roles(), *_bindings(), *_priorities()]
 
 
 def _priorities() -> list[JSON]:
-    """The two classes of the system's own pods (k8s.io/kubernetes/pkg/apis/scheduling)."""
+    """Returns the two priority classes of the system's own pods (k8s.io/kubernetes/pkg/apis/scheduling)."""
     values = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
     return [
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
@@ -63,7 +63,7 @@ def _roles() -> list[JSON]:
     edit = [*_with(_WORKLOADS, [*_READ, *_WRITE]), *_with((_SECRETS, _ACCOUNTS), [*_READ, *_WRITE])]
     roles_too: JSON = {"apiGroups": [_RBAC], "resources": ["roles", "rolebindings"]}
     reader: JSON = {"apiGroups": ["*"], "resources": ["*"], "verbs": _READ}
-    # OpenShift's cluster-reader sees everything but Secrets; a rule cannot say "but", so the core group is spelled out.
+    # OpenShift's cluster-reader reads everything but Secrets; RBAC rules only add, so the core group is listed in full.
     core = [*_WORKLOADS[0]["resources"], "nodes", "nodes/status", "persistentvolumes", "limitranges", "resourcequotas"]
     groups = ["apps", "batch", "policy", "networking.k8s.io", "discovery.k8s.io", "coordination.k8s.io", _RBAC,
               "storage.k8s.io", "scheduling.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io",
@@ -105,7 +105,7 @@ def _with(rules: tuple[JSON, ...], verbs: list[str]) -> list[JSON]:
 
 
 def _role(name: str, rules: list[JSON], *part_of: str) -> JSON:
-    """A role, and the aggregated one that it is part of."""
+    """Returns a ClusterRole, with the labels of the aggregated roles that it is part of."""
     labels = {f"{_RBAC}/aggregate-to-{whole}": "true" for whole in part_of}
     return {
         "apiVersion": f"{_RBAC}/v1",
@@ -116,7 +116,7 @@ def _role(name: str, rules: list[JSON], *part_of: str) -> JSON:
 
 
 def _aggregated(name: str, *part_of: str) -> JSON:
-    """A role that is the sum of those labelled for it; which rules that gives is found out when it is asked for."""
+    """Returns an aggregated ClusterRole, whose rules are those of the roles with its label."""
     selector = {"matchLabels": {f"{_RBAC}/aggregate-to-{name}": "true"}}
     return {**_role(name, [], *part_of), "aggregationRule": {"clusterRoleSelectors": [selector]}}
 

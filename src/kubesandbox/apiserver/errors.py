@@ -1,7 +1,7 @@
-"""Every error that the server answers, as the Status object a real kube-apiserver would send, word for word.
+"""The server's errors, as the Status objects that a real kube-apiserver sends, word for word.
 
-The mistake this prevents: a client that branches on `reason`, or a person who searches for a message, meeting ours
-instead of Kubernetes'. Texts follow k8s.io/apimachinery/pkg/api/errors and the registries that raise them.
+Clients branch on `reason` and people search for messages, so both are those of Kubernetes. Texts follow
+k8s.io/apimachinery/pkg/api/errors and the registries that raise them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One cause in `details.causes`; `text` is its part of the Status message (`field: message` by default)."""
+    """A cause in `details.causes`; `str()` is its part of the Status message (`field: message` by default)."""
 
     reason: str
     message: str
     field: str = ""
 
     def to_dict(self) -> JSON:
-        """As it stands in the Status."""
+        """Returns the cause as it is in the Status."""
         pairs = (("reason", self.reason), ("message", self.message), ("field", self.field))
         return {key: value for key, value in pairs if value}
 
@@ -33,7 +33,7 @@ class Cause:
 
 
 class ApiError(Exception):
-    """An answer that is a failure Status; `headers` go with it."""
+    """A failed request's response, a Status; `headers` are sent with it."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ApiError(Exception):
         self.headers = headers
 
     def status(self) -> JSON:
-        """The Status object."""
+        """Returns the Status object."""
         body: JSON = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -67,11 +67,12 @@ class ApiError(Exception):
         if self.details is not None:
             body["details"] = self.details
         body["code"] = self.code
+        # Go omits empty strings (omitempty), for example an unset reason.
         return {key: value for key, value in body.items() if value != ""}
 
 
 def qualified(resource: str, group: str) -> str:
-    """`deployments.apps`, or `pods` for the core group."""
+    """Returns a resource's qualified name: `deployments.apps`, or `pods` for the core group."""
     return f"{resource}.{group}" if group else resource
 
 
@@ -81,30 +82,30 @@ def _about(resource: str, group: str, name: str) -> JSON:
 
 
 def not_found(resource: str, group: str, name: str) -> ApiError:
-    """404: there is no such object."""
+    """Returns 404: the object does not exist."""
     message = f'{qualified(resource, group)} "{name}" not found'
     return ApiError(404, "NotFound", message, details=_about(resource, group, name))
 
 
 def already_exists(resource: str, group: str, name: str) -> ApiError:
-    """409 AlreadyExists."""
+    """Returns 409 AlreadyExists."""
     message = f'{qualified(resource, group)} "{name}" already exists'
     return ApiError(409, "AlreadyExists", message, details=_about(resource, group, name))
 
 
 def conflict(resource: str, group: str, name: str, why: str = MODIFIED) -> ApiError:
-    """409 Conflict: the object is not what the writer thinks it is."""
+    """Returns 409 Conflict: the object is not in the state that the writer expects."""
     message = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {why}'
     return ApiError(409, "Conflict", message, details=_about(resource, group, name))
 
 
 def apply_conflict(message: str, causes: Sequence[Cause]) -> ApiError:
-    """409 Conflict of a server-side apply: other managers own the fields."""
+    """Returns 409 Conflict of a server-side apply: other managers own the fields."""
     return ApiError(409, "Conflict", message, details={}, causes=causes)
 
 
 def forbidden(resource: str, group: str, name: str, why: str) -> ApiError:
-    """403; `why` as the authorizer or an admission plugin words it."""
+    """Returns 403; `why` is the text of the authorizer or admission plugin."""
     about = _about(resource, group, name)
     if not resource:
         return ApiError(403, "Forbidden", f"forbidden: {why}", details={})
@@ -113,12 +114,12 @@ def forbidden(resource: str, group: str, name: str, why: str) -> ApiError:
 
 
 def unauthorized() -> ApiError:
-    """401: no identity, or credentials that do not hold."""
+    """Returns 401: no credentials, or invalid ones."""
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 
 class FieldFault(Protocol):
-    """What is wrong with one field, as `kubesandbox.apiserver.schema` reports it."""
+    """A fault of one field, as `kubesandbox.apiserver.schema` reports it."""
 
     @property
     def reason(self) -> str: ...
@@ -129,7 +130,8 @@ class FieldFault(Protocol):
 
 
 def invalid(kind: str, group: str, name: str, faults: Sequence[FieldFault]) -> ApiError:
-    """422: the object breaks its rules; one cause each."""
+    """Returns 422: the object is invalid, with one cause for each fault."""
+    # The message lists equal faults once, the causes list them all (k8s.io/apimachinery's Aggregate).
     texts = list(dict.fromkeys(str(fault) for fault in faults))
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     message = f'{qualified(kind, group)} "{name}" is invalid: {joined}'
@@ -138,12 +140,12 @@ def invalid(kind: str, group: str, name: str, faults: Sequence[FieldFault]) -> A
 
 
 def bad_request(message: str) -> ApiError:
-    """400."""
+    """Returns 400."""
     return ApiError(400, "BadRequest", message)
 
 
 def method_not_allowed(resource: str, group: str, verb: str = "") -> ApiError:
-    """405: the resource has no such verb; without `verb`, the path has no such method."""
+    """Returns 405: the resource does not support the verb; without `verb`, the path does not support the method."""
     if not verb:
         message = "the server does not allow this method on the requested resource"
     else:
@@ -152,7 +154,7 @@ def method_not_allowed(resource: str, group: str, verb: str = "") -> ApiError:
 
 
 def expired(message: str) -> ApiError:
-    """410: the revision asked for has been compacted away."""
+    """Returns 410: the requested revision was compacted."""
     return ApiError(410, "Expired", message)
 
 
@@ -161,30 +163,30 @@ _STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;s
 
 
 def not_acceptable() -> ApiError:
-    """406: no media type of the header."""
+    """Returns 406: the header has no supported media type."""
     message = f"406: Not Acceptable\n\nAvailable representations: {_MEDIA_TYPES}, {_STREAMS}"
     return ApiError(406, "NotAcceptable", message, details={})
 
 
 def only_media_types() -> ApiError:
-    """406: a media type of the header, but none of the forms that it asks for."""
+    """Returns 406: the header has a supported media type, but in no supported representation."""
     message = f"only the following media types are accepted: {_MEDIA_TYPES}"
     return ApiError(406, "NotAcceptable", message)
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
-    """415 of a body."""
+    """Returns 415 for a body."""
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
     return ApiError(415, "UnsupportedMediaType", message)
 
 
 def unsupported_patch_type() -> ApiError:
-    """415 of a patch, which is refused before its body is looked at."""
+    """Returns 415 for a patch, which is refused before its body is read."""
     return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
 
 
 def too_large_resource_version(asked: int, current: int) -> ApiError:
-    """504: a revision that has not happened yet."""
+    """Returns 504: the requested revision is in the future."""
     return ApiError(
         504,
         "Timeout",
@@ -196,17 +198,17 @@ def too_large_resource_version(asked: int, current: int) -> ApiError:
 
 
 def too_many_requests(message: str, retry_after_s: int = 0, causes: Sequence[Cause] = ()) -> ApiError:
-    """429; an eviction that a disruption budget refuses is one of these."""
+    """Returns 429, for example for an eviction that a disruption budget refuses."""
     details = {"retryAfterSeconds": retry_after_s} if retry_after_s else {}
     headers = (("Retry-After", str(retry_after_s)),) if retry_after_s else ()
     return ApiError(429, "TooManyRequests", message, details=details, causes=causes, headers=headers)
 
 
 def internal(why: str) -> ApiError:
-    """500."""
+    """Returns 500."""
     return ApiError(500, "InternalError", f"Internal error occurred: {why}", details={}, causes=(Cause("", why),))
 
 
 def too_large(limit: int) -> ApiError:
-    """413."""
+    """Returns 413: the body exceeds `limit` bytes."""
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")

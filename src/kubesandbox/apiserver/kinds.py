@@ -1,7 +1,7 @@
-"""The kinds that the server serves: one row each, built-in here, custom ones made from CustomResourceDefinitions.
+"""The kinds that the server serves: one row each, built-in ones here, custom ones made from CustomResourceDefinitions.
 
-A row says what discovery, routing and the handlers must know: names, scope, verbs, subresources, whether `generation`
-counts, and which of its fields a field selector may name. `KindTable` finds the row for a path.
+A row has the data for discovery, routing and the handlers: names, scope, verbs, subresources, whether `generation` is
+counted, and the fields for field selectors. `KindTable` finds the row for a path.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subresource:
-    """`plural/name`; `kind` is what it reads and writes when that is not the resource itself."""
+    """A subresource, `plural/name`; `kind` is the kind that it reads and writes if that is not the resource's."""
 
     name: str
     verbs: tuple[str, ...] = ("get", "patch", "update")
@@ -32,7 +32,7 @@ SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """One kind in one version of its group."""
+    """A kind in one version of its group."""
 
     group: str
     version: str
@@ -47,7 +47,7 @@ class Kind:
     list_kind: str = ""
     generation: bool = False
     fields: tuple[str, ...] = ()
-    # Where the objects lie when another kind's are meant (events.k8s.io shows core's Events).
+    # The resource that holds the objects, if another kind's (events.k8s.io serves core's Events).
     stored_as: str = ""
     # Custom resources only.
     crd: JSON | None = field(default=None, repr=False)
@@ -57,57 +57,57 @@ class Kind:
 
     @property
     def custom(self) -> bool:
-        """Whether a CustomResourceDefinition made it."""
+        """Reports whether a CustomResourceDefinition defines the kind."""
         return self.crd is not None
 
     @property
     def converts(self) -> bool:
-        """Whether a webhook is asked for its other versions."""
+        """Reports whether a webhook converts its objects between versions."""
         return self.crd is not None and (self.crd["spec"].get("conversion") or {}).get("strategy") == "Webhook"
 
     @property
     def stored_version(self) -> str:
-        """`group/version` in which a custom resource is stored."""
+        """The storage version of a custom resource, `group/version`."""
         versions = self.crd["spec"]["versions"] if self.crd else ()
         name = next((version["name"] for version in versions if version.get("storage")), self.version)
         return f"{self.group}/{name}"
 
     @property
     def resource(self) -> str:
-        """`plural.group`, as errors and storage name it."""
+        """The resource as errors and storage name it, `plural.group`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def storage(self) -> str:
-        """The table its objects lie in; all versions of a kind share one."""
+        """The storage resource of its objects; all versions of a kind share one."""
         return self.stored_as or self.resource
 
     @property
     def api_version(self) -> str:
-        """`group/version`, or `version` for core."""
+        """The apiVersion: `group/version`, or `version` for core."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def list_name(self) -> str:
-        """The kind of a list of these."""
+        """The kind of its lists."""
         return self.list_kind or f"{self.kind}List"
 
     @property
     def singular_name(self) -> str:
-        """What `kubectl get <singular>` accepts."""
+        """The singular name, which `kubectl get <singular>` accepts."""
         return self.singular or self.kind.lower()
 
     def subresource(self, name: str) -> Subresource | None:
-        """The subresource of that name, or None."""
+        """Returns the subresource of that name, or None."""
         return next((sub for sub in self.subresources if sub.name == name), None)
 
     @property
     def has_status(self) -> bool:
-        """Whether status is written through its own subresource only."""
+        """Reports whether status is written only through its own subresource."""
         return self.subresource("status") is not None
 
 
-# What subresources read: never stored, and not in discovery by themselves.
+# Kinds that subresources read: never stored, and not in discovery by themselves.
 SCALE_KIND = Kind("autoscaling", "v1", "Scale", "scales")
 EVICTION_KIND = Kind("policy", "v1", "Eviction", "evictions")
 BINDING_KIND = Kind("", "v1", "Binding", "bindings")
@@ -264,58 +264,59 @@ GROUP_ORDER: tuple[str, ...] = (
 
 
 class KindTable:
-    """The kinds served now. Custom ones come and go with their definitions."""
+    """The currently served kinds. Custom ones are added and removed with their definitions."""
 
     def __init__(self, builtin: Iterable[Kind] = BUILTIN) -> None:
         self._builtin = {(kind.group, kind.version, kind.plural): kind for kind in builtin}
         self._custom: dict[str, tuple[Kind, ...]] = {}
         self._all = dict(self._builtin)
-        # Grows with every change; discovery and OpenAPI documents are cached under it.
+        # Grows with every change; the cache key of discovery and OpenAPI documents.
         self.generation = 0
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
-        """The kind that a path names, or None."""
+        """Returns the kind that a path names, or None."""
         return self._all.get((group, version, plural))
 
     def of_kind(self, group: str, kind: str) -> Kind | None:
-        """Any version of a kind, or None."""
+        """Returns any version of a kind, or None."""
         return next((row for row in self._all.values() if row.group == group and row.kind == kind), None)
 
     def of_plural(self, group: str, plural: str) -> Kind | None:
-        """Any version of a resource, or None."""
+        """Returns any version of a resource, or None."""
         return next((row for row in self._all.values() if row.group == group and row.plural == plural), None)
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._all.values())
 
     def groups(self) -> dict[str, list[str]]:
-        """Group -> its versions, preferred first; groups in the order discovery lists them."""
-        found: dict[str, list[str]] = {}
+        """Returns the versions by group, preferred ones first; groups in the order of discovery."""
+        group_versions: dict[str, list[str]] = {}
         for kind in self._all.values():
-            versions = found.setdefault(kind.group, [])
+            versions = group_versions.setdefault(kind.group, [])
             if kind.version not in versions:
                 versions.append(kind.version)
         place = {group: index for index, group in enumerate(GROUP_ORDER)}
-        ordered = sorted(found, key=lambda group: (place.get(group, len(place)), group))
-        return {group: sorted(found[group], key=version_priority) for group in ordered}
+        ordered = sorted(group_versions, key=lambda group: (place.get(group, len(place)), group))
+        return {group: sorted(group_versions[group], key=version_priority) for group in ordered}
 
     def set_custom(self, name: str, kinds: tuple[Kind, ...]) -> None:
-        """Serve `kinds` for the definition called `name` from now on; none means it is gone."""
+        """Sets the kinds of the definition called `name`; an empty tuple removes it."""
         if kinds:
             self._custom[name] = kinds
         else:
             self._custom.pop(name, None)
         custom = {(kind.group, kind.version, kind.plural): kind for rows in self._custom.values() for kind in rows}
+        # Built-in kinds win over a definition of the same name.
         self._all = {**custom, **self._builtin}
         self.generation += 1
 
     def custom(self) -> dict[str, tuple[Kind, ...]]:
-        """Definition name -> the kinds it makes."""
+        """Returns the kinds by the name of their definition."""
         return self._custom
 
 
 def version_priority(version: str) -> tuple[int, int, int, str]:
-    """Sort key that puts v2 before v1 before v1beta2 before v1alpha1 before anything else (Kubernetes' order)."""
+    """Returns a sort key that puts v2 before v1 before v1beta2 before v1alpha1 before others (Kubernetes' order)."""
     digits, stage, rest = _split_version(version)
     if digits < 0:
         return (3, 0, 0, version)
@@ -326,7 +327,7 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
 def _split_version(version: str) -> tuple[int, str, int]:
     body = version[1:] if version.startswith("v") else ""
     for stage in ("alpha", "beta"):
-        major, found, minor = body.partition(stage)
-        if found and major.isdigit() and (minor.isdigit() or not minor):
+        major, separator, minor = body.partition(stage)
+        if separator and major.isdigit() and (minor.isdigit() or not minor):
             return int(major), stage, int(minor or 0)
     return (int(body), "", 0) if body.isdigit() else (-1, "", 0)

@@ -1,4 +1,4 @@
-"""What every kind has in common: metadata set by the server, generations, what counts as a change. Pure."""
+"""Rules that all kinds share: metadata set by the server, generations, and when two states are the same. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kubesandbox.apiserver.kinds import Kind
 
 JSON = dict[str, Any]
 
-# Set by the server alone: what a client writes there is put back.
+# Only the server sets these: values from clients are replaced by the stored ones.
 _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
 
 
 def rfc3339(when: datetime) -> str:
-    """`2026-01-31T12:00:00Z`."""
+    """Returns a time such as `2026-01-31T12:00:00Z`."""
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def meta(obj: JSON) -> JSON:
-    """The object's metadata, made when there is none."""
+    """Returns the object's metadata, which is added if there is none."""
     value = obj.get("metadata")
     if not isinstance(value, dict):
         value = obj["metadata"] = {}
@@ -30,16 +30,16 @@ def meta(obj: JSON) -> JSON:
 
 
 def key_of(obj: JSON) -> str:
-    """`namespace/name`, or the name alone."""
+    """Returns an object's key: `namespace/name`, or the name only."""
     metadata = meta(obj)
     return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata.get("name", "")
 
 
 def encoder(kind: Kind) -> Callable[[JSON], bytes]:
-    """How objects of a kind are written as bytes.
+    """Returns the function that encodes objects of a kind as bytes.
 
-    Custom resources have their keys sorted, as Go writes maps; built-in kinds begin with kind and apiVersion, so that
-    a list can leave them out of its items by cutting a prefix (as a real server does).
+    Custom resources have their keys sorted, as Go writes maps. Built-in kinds begin with kind and apiVersion, so that a
+    list can omit them from its items by cutting a prefix (as a real server does).
     """
     if kind.custom:
         return _encode_sorted
@@ -56,7 +56,7 @@ def _encode_builtin(obj: JSON) -> bytes:
 
 
 def list_bytes(kind: Kind, metadata: JSON, raws: list[bytes]) -> bytes:
-    """A list of stored objects, none of them decoded."""
+    """Returns a list of stored objects without decoding them."""
     if kind.custom:
         head = b'{"apiVersion":"%b","items":[' % kind.api_version.encode()
         tail = b'],"kind":"%b","metadata":%b}' % (kind.list_name.encode(), orjson.dumps(metadata))
@@ -66,7 +66,7 @@ def list_bytes(kind: Kind, metadata: JSON, raws: list[bytes]) -> bytes:
         kind.api_version.encode(),
         orjson.dumps(metadata),
     )
-    # As it stands in a list, an object does not say what it is.
+    # Items of a list of a built-in kind have no kind and apiVersion.
     named = b'{"kind":"%b","apiVersion":"%b",' % (kind.kind.encode(), kind.api_version.encode())
     start = len(named)
     items = [b"{" + raw[start:] if raw.startswith(named) else raw for raw in raws]
@@ -74,7 +74,7 @@ def list_bytes(kind: Kind, metadata: JSON, raws: list[bytes]) -> bytes:
 
 
 def stamp_new(kind: Kind, obj: JSON, *, uid: str, now: datetime) -> None:
-    """Set what the server sets on an object that it has not seen before."""
+    """Sets the metadata that the server sets on a new object."""
     metadata = meta(obj)
     for key in (*_SERVER_SET, "resourceVersion"):
         if key != "generation":  # of kinds that do not count it, whatever the client says
@@ -86,7 +86,7 @@ def stamp_new(kind: Kind, obj: JSON, *, uid: str, now: datetime) -> None:
 
 
 def carry_over(kind: Kind, new: JSON, old: JSON) -> None:
-    """Put back what an update cannot change, and count the generation when the wish (not the status) changed."""
+    """Restores metadata that an update cannot change, and increments the generation if the desired state changed."""
     new_meta, old_meta = meta(new), meta(old)
     for key in _SERVER_SET:
         if key in old_meta:
@@ -104,7 +104,7 @@ def carry_over(kind: Kind, new: JSON, old: JSON) -> None:
 
 
 def wish(kind: Kind, obj: JSON) -> JSON:
-    """The part of an object whose changes its generation counts."""
+    """Returns the part of an object whose changes increment its generation."""
     if kind.custom:
         left_out = {"metadata", "apiVersion", "kind", *(("status",) if kind.has_status else ())}
         return {key: value for key, value in obj.items() if key not in left_out}
@@ -117,7 +117,7 @@ def wish(kind: Kind, obj: JSON) -> JSON:
 
 
 def same(a: JSON, b: JSON) -> bool:
-    """Whether two states differ in nothing but revision and the times in managedFields: no write is due then."""
+    """Returns whether two states differ only in revision and the times in managedFields, so that no write is needed."""
     return _essence(a) == _essence(b)
 
 
@@ -129,7 +129,7 @@ def _essence(obj: JSON) -> JSON:
 
 
 def drop_empty_meta(obj: JSON) -> None:
-    """Remove metadata members that mean nothing (null, empty maps and lists), as a typed decoder does."""
+    """Removes empty metadata members (null, empty strings, maps and lists), as a typed decoder does."""
     metadata = meta(obj)
     for key in [key for key, value in metadata.items() if value is None or value in ({}, [], "")]:
         del metadata[key]

@@ -1,4 +1,4 @@
-"""The API server as something that can be started: data folder in, an HTTPS address and an admin kubeconfig out.
+"""The API server's lifecycle: a data folder in, an HTTPS address and an administrator's kubeconfig out.
 
 async with ApiServer(data=Path("data"), port=0) as server:
     print(server.url, server.kubeconfig)
@@ -44,12 +44,12 @@ from kubesandbox.apiserver.store import Store
 from kubesandbox.apiserver.subresources.places import Subresources
 from kubesandbox.apiserver.subresources.special import special_subresources
 
-# A body above Kubernetes' own limit gets Kubernetes' answer; only what is far above it is cut off by the transport.
+# Bodies above Kubernetes' own limit get Kubernetes' error; the transport only cuts off those far above it.
 _TRANSPORT_LIMIT = MAX_BYTES * 4
 
 
 class ApiServer:
-    """One server on one data folder. Use as an async context manager, or `start` and `stop`."""
+    """A server on one data folder. Use it as an async context manager, or call `start` and `stop`."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ApiServer:
         await self.stop()
 
     async def start(self) -> None:
-        """Open the data folder, listen, and write the kubeconfig. Raises StoreError or OSError."""
+        """Opens the data folder, listens, and writes the kubeconfig. Raises StoreError or OSError."""
         self.data.mkdir(parents=True, exist_ok=True)
         ca, _ = certs.load_or_create(self.data / "pki", machine_now())
         self._ca = ca
@@ -97,7 +97,7 @@ class ApiServer:
         self._write_kubeconfig()
 
     async def stop(self) -> None:
-        """Stop listening, end the watches, commit, close."""
+        """Ends the watches, stops listening, commits, and closes the store."""
         self.rest.reading.stop_watches()
         await self.definitions.stop()
         if self._runner is not None:
@@ -162,6 +162,7 @@ class ApiServer:
         pki = self.data / "pki"
         context.load_cert_chain(pki / "server.crt", pki / "server.key")
         context.load_verify_locations(cadata=ca.cert.decode())
+        # Clients may use a token instead of a certificate.
         context.verify_mode = ssl.CERT_OPTIONAL
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -173,7 +174,7 @@ class ApiServer:
         certs.write_private(self.kubeconfig, self.kubeconfig_for("kubernetes-admin", masters))
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> bytes:
-        """A kubeconfig for another user, by client certificate."""
+        """Returns a kubeconfig for another user, by client certificate."""
         pair = certs.issue_client(self._ca, user, groups, machine_now())
         return certs.kubeconfig(self.url, self._ca, user, certs.client_credentials(pair))
 
@@ -182,6 +183,7 @@ class ApiServer:
     async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
         raw._client_max_size = _TRANSPORT_LIMIT
         headers = {name.lower(): value for name, value in raw.headers.items()}
+        # A request repeats this header for each group.
         if "impersonate-group" in headers:
             headers["impersonate-group"] = "\n".join(raw.headers.getall("Impersonate-Group"))
         body = await raw.read() if raw.body_exists else b""
@@ -192,7 +194,7 @@ class ApiServer:
         return await self._stream(raw, response)
 
     def _date(self) -> str:
-        """The cluster's time, which need not be the machine's."""
+        """Returns the cluster's time for the Date header, which need not be the machine's."""
         return format_datetime(self.clock.now(), usegmt=True)
 
     def _certificate(self, raw: web.BaseRequest) -> User | None:
@@ -211,7 +213,7 @@ class ApiServer:
         answer.enable_chunked_encoding()
         writer = await answer.prepare(raw)
         if writer is not None and hasattr(writer, "send_headers"):
-            # aiohttp keeps them for the first chunk; a watcher must know at once that its watch is there.
+            # aiohttp holds the headers back until the first chunk; a client must learn at once that its watch began.
             writer.send_headers()
         stream = response.stream
         if stream is None:
@@ -222,7 +224,7 @@ class ApiServer:
                     await answer.write(chunk)
             await answer.write_eof()
         except (ConnectionError, asyncio.CancelledError):
-            # The client has gone: nothing to answer any more.
+            # The client has disconnected.
             with contextlib.suppress(Exception):
                 await answer.write_eof()
         finally:
@@ -233,10 +235,10 @@ class ApiServer:
 def _headers(response: Response, date: str) -> Any:
     from multidict import CIMultiDict
 
-    found = CIMultiDict(response.headers)
-    found["Content-Type"] = response.content_type
-    found["Date"] = date
-    return found
+    result = CIMultiDict(response.headers)
+    result["Content-Type"] = response.content_type
+    result["Date"] = date
+    return result
 
 
 def _whole(response: Response, date: str) -> web.Response:

@@ -1,15 +1,15 @@
-"""Objects with one growing revision, kept in SQLite: what the API server stores and what its watches replay.
+"""The object store: objects with one growing revision in SQLite, and the log of changes that watches replay.
 
-In: objects as dicts, each with the revision that the writer believes is current. Out: `Entry` (the JSON bytes that are
-served, at one revision) and `Event` (what changed, and from what). A write is answered only after its transaction is
-committed, so a killed process loses nothing that was acknowledged; memory changes only then, so a failed commit leaves
-no half write behind. Reads never touch the disk.
+In: objects as dicts, each with the revision that the writer expects to be current. Out: `Entry` (the served JSON bytes
+at one revision) and `Event` (a change, with the state before it). A write is answered only after its transaction is
+committed, so a killed process loses nothing that was acknowledged. Memory changes only after the commit, so a failed
+commit leaves no partial write behind. Reads never touch the disk.
 
-The mistake this prevents: two writers that both read revision 7 and both succeed. The single writer thread compares
-revisions itself; the loser gets `Conflict`.
+Two writers that both read revision 7 cannot both succeed: the single writer thread compares revisions itself, and the
+second one gets `Conflict`.
 
-The thread takes whatever has queued up and commits it together (group commit). The log of revisions serves watches and
-lists at an older revision; it is cut by number, size and age, and whoever asks for what was cut gets `Expired`.
+The thread commits all queued writes together (group commit). The log of revisions serves watches and lists at an older
+revision. It is limited by number, size and age; a request for a revision before the oldest one gets `Expired`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ CREATE TABLE IF NOT EXISTS revisions (
   rv INTEGER PRIMARY KEY, resource TEXT NOT NULL, key TEXT NOT NULL, deleted INTEGER NOT NULL, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, rv INTEGER NOT NULL);
 """
-# A batch is bounded so that the first of a long queue is not answered after the last.
+# The batch size is limited, so that the first write of a long queue does not wait for the last one.
 _BATCH = 256
 
 
 class StoreError(Exception):
-    """The disk refused a write (full, read-only, damaged); nothing of it was kept."""
+    """A write that the disk refused (full, read-only, damaged); nothing of it was kept."""
 
 
 class Conflict(Exception):
-    """The object is not at the revision that the writer expected; `current` is 0 when it does not exist."""
+    """An object that is not at the revision that the writer expected; `current` is 0 if it does not exist."""
 
     def __init__(self, current: int) -> None:
         super().__init__(f"at revision {current}")
@@ -55,7 +55,7 @@ class Conflict(Exception):
 
 
 class Expired(Exception):
-    """The log no longer reaches back to the revision asked for; `oldest` is the first that it can serve."""
+    """A revision that the log no longer has; `oldest` is the first one that it has."""
 
     def __init__(self, asked: int, oldest: int) -> None:
         super().__init__(f"too old resource version: {asked} ({oldest})")
@@ -75,7 +75,7 @@ _LABELS = msgspec.json.Decoder(_Labelled)
 
 
 class Entry:
-    """One object at one revision. `raw` is what is served; labels are read out of it when first asked for."""
+    """An object at one revision. `raw` is the served JSON; labels are decoded from it on first use."""
 
     __slots__ = ("_labels", "cache", "key", "raw", "resource", "rv")
 
@@ -85,7 +85,7 @@ class Entry:
         self.rv = rv
         self.raw = raw
         self._labels: dict[str, str] | None = None
-        # Other forms of this object (a table row, selectable fields), made at most once each.
+        # Derived forms of this object (other versions, selectable fields), each computed at most once.
         self.cache: dict[Any, Any] = {}
 
     @property
@@ -97,7 +97,7 @@ class Entry:
 
     @property
     def namespace(self) -> str:
-        """The object's namespace, empty for a cluster-scoped one."""
+        """The object's namespace, or "" for a cluster-scoped one."""
         return self.key.rpartition("/")[0]
 
     @property
@@ -106,25 +106,25 @@ class Entry:
         return self.key.rpartition("/")[2]
 
     def load(self) -> JSON:
-        """The object as a dict of the caller's own."""
+        """Decodes the object; each call returns a new dict."""
         obj: JSON = orjson.loads(self.raw)
         return obj
 
 
 @dataclass(slots=True)
 class Event:
-    """One change: `entry` is the object after it (for DELETED: its last state), `prev` before it."""
+    """A change: `entry` is the object after it (for DELETED: its last state), `prev` the object before it."""
 
     type: EventType
     entry: Entry
     prev: Entry | None
     at: float = 0.0
-    # The encoded watch line in each form asked for, so that 200 watchers cost one encoding.
+    # The encoded watch line by representation, so that 200 watchers cost one encoding.
     lines: dict[Any, bytes] = field(default_factory=dict)
 
     @property
     def rv(self) -> int:
-        """The revision that this change made."""
+        """The revision of this change."""
         return self.entry.rv
 
 
@@ -154,10 +154,10 @@ class _Table:
 
 
 class Entries(Sequence[Entry]):
-    """Objects in the order of their keys, each looked up when it is asked for: a page of many costs what is on it."""
+    """Objects in the order of their keys, each looked up on access, so that a page costs only its own objects."""
 
     def __init__(self, entries: Mapping[str, Entry], keys: Sequence[str], within: range | None = None) -> None:
-        # Which of the keys, without a copy of them: a list of many is asked for page after page.
+        # A range of the keys instead of a copy, since long lists are read page by page.
         self._entries, self._keys = entries, keys
         self._within = range(len(keys)) if within is None else within
 
@@ -178,12 +178,12 @@ class Entries(Sequence[Entry]):
 
 
 def key_of(namespace: str, name: str) -> str:
-    """The key within a resource; sorting keys gives the order of a list, as etcd has it."""
+    """Returns the key of an object within its resource; the order of keys is that of a list, as in etcd."""
     return f"{namespace}/{name}" if namespace else name
 
 
 class Store:
-    """Open with `await store.open()`, close with `await store.close()`; use from one event loop."""
+    """The object store. Call `await store.open()` first and `await store.close()` last, in one event loop."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class Store:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock: IO[str] | None = None
-        # Owned by the writer thread from `open` on.
+        # Used only by the writer thread once `open` has returned.
         self._db: sqlite3.Connection | None = None
         self._heads: dict[tuple[str, str], int] = {}
         self._next = 0
@@ -215,7 +215,7 @@ class Store:
     # -- life ------------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Read everything into memory and start the writer; raises StoreError when another process has the folder."""
+        """Reads all objects into memory and starts the writer. Raises StoreError if another process uses the folder."""
         self._loop = asyncio.get_running_loop()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = self._path.with_suffix(".lock").open("w")
@@ -234,7 +234,7 @@ class Store:
         self._thread.start()
 
     async def close(self) -> None:
-        """Commit what is queued and stop."""
+        """Commits the queued writes and stops the writer."""
         if self._thread is not None:
             self._queue.put(None)
             await asyncio.to_thread(self._thread.join)
@@ -245,8 +245,9 @@ class Store:
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, cached_statements=32)
-        # NORMAL in WAL mode: a commit is in the kernel's hands before it is acknowledged, so a killed process loses
-        # nothing; only a power cut could take the last commits, and never tear one.
+        # NORMAL in WAL mode: a commit reaches the kernel before it is acknowledged, so a killed process loses nothing.
+        # Only a power failure can lose the last commits, and never a part of one
+        # (https://sqlite.org/pragma.html#pragma_synchronous).
         db.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=2000;")
         db.executescript(_SCHEMA)
         return db
@@ -274,25 +275,25 @@ class Store:
 
     @property
     def compacted(self) -> int:
-        """Watches and lists reach back to here and no further."""
+        """The oldest revision from which watches and lists can be served."""
         return self._compacted
 
     def get(self, resource: str, namespace: str, name: str) -> Entry | None:
-        """The object as it is now, or None."""
+        """Returns the current object, or None."""
         table = self._tables.get(resource)
         return table.entries.get(key_of(namespace, name)) if table else None
 
     def items(self, resource: str, namespace: str = "", after: str = "") -> list[Entry]:
-        """Every object of a resource (of one namespace when given) whose key is past `after`, in the order of keys."""
+        """Returns the objects of a resource, or of one of its namespaces, with keys after `after`, by key."""
         return list(self.entries(resource, namespace, after))
 
     def entries(self, resource: str, namespace: str = "", after: str = "") -> Entries:
-        """The same, good until the next change."""
+        """Returns the same as `items` without copying, valid until the next change."""
         table = self._tables.get(resource)
         if table is None:
             return Entries({}, ())
         keys = table.keys
-        # "0" is the character after "/".
+        # "0" is the character after "/", so that this range has exactly the keys with the namespace's prefix.
         start, end = (
             (bisect_left(keys, f"{namespace}/"), bisect_left(keys, f"{namespace}0")) if namespace else (0, len(keys))
         )
@@ -301,12 +302,12 @@ class Store:
         return Entries(table.entries, keys, range(start, end))
 
     def count(self, resource: str) -> int:
-        """How many objects a resource has."""
+        """Returns the number of objects of a resource."""
         table = self._tables.get(resource)
         return len(table.keys) if table else 0
 
     def entries_at(self, resource: str, rv: int, namespace: str = "", after: str = "") -> Entries:
-        """What `entries` was at revision `rv`; raises Expired when the log does not reach back so far."""
+        """Returns what `entries` was at revision `rv`. Raises Expired if the log does not reach back that far."""
         if rv < self._compacted:
             raise Expired(rv, self._compacted)
         table = self._tables.get(resource)
@@ -324,14 +325,14 @@ class Store:
         return Entries(state, sorted(key for key in state if key.startswith(prefix) and key > after))
 
     def events_since(self, resource: str, rv: int) -> list[Event]:
-        """The changes after revision `rv`, oldest first; raises Expired when the log does not reach back so far."""
+        """Returns the changes after revision `rv`, oldest first. Raises Expired if the log begins later."""
         if rv < self._compacted:
             raise Expired(rv, self._compacted)
         table = self._tables.get(resource)
         return list(reversed(list(_takewhile_newer(table.events, rv)))) if table else []
 
     def subscribe(self, resource: str, callback: Callable[[Event], None]) -> Callable[[], None]:
-        """Call `callback` with every change of a resource from now on; the function returned ends it."""
+        """Calls `callback` with every later change of a resource; returns a function that ends the subscription."""
         callbacks = self._subscribers.setdefault(resource, [])
         callbacks.append(callback)
 
@@ -353,17 +354,17 @@ class Store:
         expected: int | None,
         encode: Callable[[JSON], bytes],
     ) -> Entry:
-        """Store `obj` (which the store takes over) and return it as stored.
+        """Stores `obj`, which the store takes over, and returns it as stored.
 
-        `expected` is the revision that must be current, 0 for "does not exist". `encode` gives the bytes to serve,
-        called with `metadata.resourceVersion` set. Raises Conflict or StoreError.
+        `expected` is the revision that must be current, 0 for "does not exist". `encode` returns the bytes to serve and
+        is called with `metadata.resourceVersion` set. Raises Conflict or StoreError.
         """
         return await self._submit(resource, key_of(namespace, name), obj, False, expected, encode)
 
     async def delete(
         self, resource: str, namespace: str, name: str, obj: JSON, *, expected: int, encode: Callable[[JSON], bytes]
     ) -> Entry:
-        """Remove an object whose last state is `obj`; raises Conflict or StoreError."""
+        """Removes an object whose last state is `obj`. Raises Conflict or StoreError."""
         return await self._submit(resource, key_of(namespace, name), obj, True, expected, encode)
 
     async def _submit(
@@ -373,7 +374,7 @@ class Store:
             raise StoreError("the store is closed")
         done: asyncio.Future[Entry] = self._loop.create_future()
         self._queue.put(_Write(resource, key, obj, deleted, expected, encode, done))
-        # A client that hangs up does not undo its write; the write goes on without it.
+        # A write continues when its client disconnects.
         return await asyncio.shield(done)
 
     def _publish(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
@@ -424,7 +425,7 @@ class Store:
         self._queue.put(_Compact(dead, self._compacted))
 
     def compact(self) -> None:
-        """Forget the whole log now: every older revision is Expired from here on."""
+        """Drops the whole log, so that every older revision is Expired."""
         dead = [rv for _ in range(len(self._log)) for rv in self._forget_oldest()]
         self._queue.put(_Compact(dead, self._compacted))
 
@@ -514,7 +515,7 @@ class Store:
         return rv, write.resource, write.key, int(write.deleted), raw
 
     def _abandon(self) -> None:
-        # A connection that met a full or read-only disk may stay broken; the next batch opens a new one.
+        # After an error of the disk a connection may stay broken; the next batch opens a new one.
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets and pods in, what the budgets allow out."""
+"""The disruption controller: PodDisruptionBudgets and pods in, the status of the budgets out."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ BUDGETS = resource_of(PodDisruptionBudget)
 
 
 class Budgets:
-    """The status of PodDisruptionBudgets, by the arithmetic of Kubernetes' disruption controller.
+    """The controller of PodDisruptionBudgets' status, by the arithmetic of Kubernetes' disruption controller.
 
-    Counts come from the pods that the selector matches. Where the cluster shows none of them, as in a dump without
-    pods, the counts that the budget came with stay.
+    Counts come from the pods that the selector matches. If the cluster has none of them, as in a dump without pods, the
+    recorded counts of the budget stay.
     """
 
     name = "disruption"
@@ -30,13 +30,13 @@ class Budgets:
         self._budgets, self._pods = budgets, pods
 
     def calls(self, key: NamespacedName) -> Iterable[Call[Any]]:
-        """The patch of a budget whose status does not fit its spec and its pods."""
+        """Yields the patch of a budget whose status differs from the computed one."""
         budget = self._budgets.get(key)
         if budget is None or budget.metadata.deletion_timestamp is not None:
             return
         status = budget_status(budget, self._pods.all())
-        found = {wire: getattr(budget.status, field) for wire, field in _COUNTS.items()}
-        if status != found:
+        current = {wire: getattr(budget.status, field) for wire, field in _COUNTS.items()}
+        if status != current:
             yield calls.merge_patch(BUDGETS, key.name, {"status": status}, key.namespace, subresource="status")
 
 
@@ -50,7 +50,7 @@ _COUNTS = {
 
 
 def budget_status(budget: PodDisruptionBudget, pods: Iterable[WholePod]) -> dict[str, int]:
-    """The counts as they should be."""
+    """Returns the counts of a budget's status."""
     selected = [
         pod
         for pod in pods
@@ -75,5 +75,6 @@ def budget_status(budget: PodDisruptionBudget, pods: Iterable[WholePod]) -> dict
 
 
 def _scaled(value: int | str, total: int) -> int:
-    """A number, or a share of `total` rounded up."""
+    """Returns a number, or a percentage of `total` rounded up."""
+    # Rounded up, as GetScaledValueFromIntOrPercent does for budgets.
     return value if isinstance(value, int) else -(-int(value.rstrip("%")) * total // 100)

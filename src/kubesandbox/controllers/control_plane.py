@@ -1,6 +1,6 @@
-"""Wires the controllers of a cluster: what each of them watches, and the tasks that run them.
+"""The assembly of a cluster's controllers: the caches that they watch, and the tasks that run them.
 
-All of them are clients of an API server over HTTP. `start` returns the tasks; the caller ends them.
+All of them are clients of an API server over HTTP. `start` returns the tasks, which its caller must cancel.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ NOT_IMPORTED = f"!{IMPORTED}"
 DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
-# How often the garbage collector asks which kinds are served where no CustomResourceDefinition changed.
+# Interval of discovery for the garbage collector while no CustomResourceDefinition changes, in seconds.
 _DISCOVERY_S = 5.0
-# How long a Job waits after its first failure; in Kubernetes it is 10 s, which is too long for a sandbox.
+# Back-off of a Job after its first failure, in seconds; shorter than Kubernetes' 10 s, for users who watch a sandbox.
 _JOB_BACKOFF_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The caches that all controllers and the node agent share."""
+    """The caches of the controllers, which the node agent shares."""
 
     deployments: Cache[WholeDeployment] = field(default_factory=lambda: Cache(WholeDeployment))
     sets: Cache[WholeReplicaSet] = field(default_factory=lambda: Cache(WholeReplicaSet))
@@ -55,9 +55,9 @@ class Watched:
     budgets: Cache[PodDisruptionBudget] = field(default_factory=lambda: Cache(PodDisruptionBudget))
 
     def resources(self) -> tuple[tuple[Cache[Any], Resource, str], ...]:
-        """Returns each cache with its resource and label selector: controllers must not touch imported objects.
+        """Returns each cache with its resource and the label selector that leaves out imported objects.
 
-        Pods and nodes are all watched: imported ones take up resources, and new PodDisruptionBudgets count them.
+        Pods and nodes are not filtered: imported pods use capacity, and new budgets count them.
         """
         return (
             (self.deployments, workloads.DEPLOYMENTS, NOT_IMPORTED),
@@ -77,9 +77,9 @@ def start(
     *,
     own_nodes: Sequence[WholeNode] = (),
 ) -> list[asyncio.Task[None]]:
-    """Starts every controller; `stack` closes what they hold open, after the tasks were ended.
+    """Starts every controller; `stack` closes their resources, and must be closed after the tasks have ended.
 
-    Pods may also go to `own_nodes`, which the API does not have.
+    Pods may also be scheduled to `own_nodes`, which are not in the API.
     """
     loops = (
         _deployments(client, watched, clock),
@@ -100,10 +100,10 @@ def start(
 
 
 def scheduling(client: Client, watched: Watched, clock: Clock) -> list[asyncio.Task[None]]:
-    """Starts the scheduler alone, for a cluster that has other controllers of its own."""
+    """Starts only the scheduler, for a cluster whose other controllers run elsewhere."""
     loop = _scheduler(client, watched, clock)
-    watched_resources = ((watched.pods, workloads.PODS), (watched.nodes, NODES))
-    following = [follow(client, cache, resource, clock) for cache, resource in watched_resources]
+    followed = ((watched.pods, workloads.PODS), (watched.nodes, NODES))
+    following = [follow(client, cache, resource, clock) for cache, resource in followed]
     return [*following, asyncio.create_task(loop.run())]
 
 
@@ -113,7 +113,7 @@ def _deployments(client: Client, watched: Watched, clock: Clock) -> Loop:
     loop.watch(watched.sets, owners_of="Deployment")
 
     def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
-        """Queues the Deployment of a deleted pod: a Recreate waits for the pod's end, which no ReplicaSet shows."""
+        """Queues the Deployment of a deleted pod: a Recreate waits for old pods to end, which no ReplicaSet shows."""
         key = deployment_of(old, watched.sets) if old is not None and new is None else None
         if key is not None:
             loop.queue.add(key)
@@ -141,7 +141,7 @@ def _scheduler(client: Client, watched: Watched, clock: Clock, own_nodes: Sequen
     loop.watch(watched.pods)
 
     def on_node(*_: object) -> None:
-        """Queues every unscheduled pod: a new or changed node may be the one that it waits for."""
+        """Queues the pods without a node, since a new or changed node may fit them."""
         for pod in watched.pods.all():
             if not pod.spec.get("nodeName"):
                 loop.queue.add(key_of(pod))
@@ -155,7 +155,7 @@ def _budgets(client: Client, watched: Watched, clock: Clock) -> Loop:
     loop.watch(watched.budgets)
 
     def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
-        """Queues the namespace's budgets: a pod that came, went or became ready changes what they allow."""
+        """Queues the budgets of a pod's namespace, since any change of a pod may change what they allow."""
         pod = new or old
         for budget in watched.budgets.all():
             if pod is not None and budget.metadata.namespace == pod.metadata.namespace:
@@ -173,9 +173,9 @@ def _furnishing(client: Client, graph: Graph, clock: Clock) -> Loop:
 
 
 async def _discover(graph: Graph, clock: Clock) -> None:
-    """Ask which kinds are served, at once when a definition comes, changes or goes.
+    """Discovers the served kinds, at once when a CustomResourceDefinition changes.
 
-    A namespace whose objects are of a kind that is not known yet would be let go before them.
+    Otherwise a namespace could be removed while it has objects of a kind that is not known yet.
     """
     changed = asyncio.Event()
     graph.listen(lambda resource, _old, _new: changed.set() if resource == DEFINITIONS else None)

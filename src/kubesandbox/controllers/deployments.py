@@ -1,7 +1,7 @@
-"""Deployment -> ReplicaSets: one set a template, the newest at the wanted size. Caches in, calls out.
+"""The Deployment controller: one ReplicaSet a template, the newest at the desired size. Caches in, calls out.
 
-What a roll-out does next is decided in `rollout`; names, labels, owners, revisions and the clearing up of old sets are
-decided here.
+`rollout` decides the next step of a roll-out. This module decides names, labels, owners, revisions and the clean-up of
+old ReplicaSets.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OWN_ANNOTATIONS = frozenset({REVISION, "kubectl.kubernetes.io/last-applied-conf
 
 
 class Deployments:
-    """Rolls Deployments out."""
+    """The controller that rolls out Deployments."""
 
     name = "deployment"
 
@@ -51,7 +51,7 @@ class Deployments:
         self._deployments, self._replica_sets, self._pods, self._clock = deployments, replica_sets, pods, clock
 
     def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Attempt]:
-        """What the Deployment of `key` needs."""
+        """Yields the calls for the Deployment of `key`."""
         deployment = self._deployments.get(key)
         if deployment is None or deployment.metadata.deletion_timestamp is not None:
             return
@@ -70,13 +70,13 @@ class Deployments:
             yield calls.merge_patch(DEPLOYMENTS, key.name, {"status": status}, key.namespace, subresource="status")
         if refused is not None:
             raise refused
-        left = rollout.deadline_left_s(deployment, now)
-        if left is not None:
-            # A second more, for times are written in whole seconds.
-            yield Again(max(0.0, left) + 1)
+        remaining_s = rollout.deadline_left_s(deployment, now)
+        if remaining_s is not None:
+            # One second more, since times in the status have whole seconds.
+            yield Again(max(0.0, remaining_s) + 1)
 
     def _paused(self, deployment: WholeDeployment, sets: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
-        """Nothing is rolled out; a size that changes still goes to the one set that has pods."""
+        """Scales a paused Deployment's one active set to a changed size; nothing is rolled out."""
         active = [each for each in sets if each.spec.replicas] or sets[-1:]
         if len(active) == 1 and active[0].spec.replicas != deployment.spec.replicas:
             yield _scale(active[0], deployment.spec.replicas)
@@ -84,10 +84,11 @@ class Deployments:
     def _roll(
         self, deployment: WholeDeployment, new: WholeReplicaSet | None, old: list[WholeReplicaSet], digest: str
     ) -> Generator[Call[Any] | Attempt, None, KubeError | None]:
-        """Returns why the new set may not be made."""
+        """Yields the calls of the next step; returns the error if the new set could not be created, else None."""
         spec = deployment.spec
         if spec.strategy.type == "Recreate":
             yield from (_scale(each, 0) for each in old if each.spec.replicas)
+            # Recreate starts no new pod before all old ones have ended.
             if any(not is_over(pod) for each in old for pod in owned(each, self._pods)):
                 return None
         revision = max((_revision(each) for each in old), default=0) + 1
@@ -113,18 +114,20 @@ def _refusal(deployment: WholeDeployment, digest: str, refused: KubeError | None
 
 
 def deployment_of(pod: WholePod, replica_sets: Cache[WholeReplicaSet]) -> NamespacedName | None:
-    """The Deployment that a pod belongs to: its end is what a Recreate waits for."""
+    """Returns the Deployment that a pod belongs to, or None."""
     namespace = pod.metadata.namespace
     for reference in pod.metadata.owner_references:
-        found = replica_sets.get(NamespacedName(namespace, reference.name)) if reference.kind == "ReplicaSet" else None
-        for above in found.metadata.owner_references if found is not None else ():
+        replica_set = (
+            replica_sets.get(NamespacedName(namespace, reference.name)) if reference.kind == "ReplicaSet" else None
+        )
+        for above in replica_set.metadata.owner_references if replica_set is not None else ():
             if above.kind == "Deployment":
                 return NamespacedName(namespace, above.name)
     return None
 
 
 def template_hash(template: JSON) -> str:
-    """A short name for a template, in letters that spell nothing."""
+    """Returns a short hash of a template, in letters that form no words."""
     digest = hashlib.sha256(codec.encode(template)).digest()
     return "".join("bcdfghjklmnpqrstvwxz2456789"[byte % 27] for byte in digest[:10])
 
@@ -140,7 +143,7 @@ def _revision(found: WholeReplicaSet) -> int:
 
 
 def _revised(deployment: WholeDeployment, new: WholeReplicaSet, revision: int) -> Iterator[Call[Any]]:
-    """The newest set has the highest revision, an old one that is rolled back to included; the Deployment shows it."""
+    """Gives the newest set the highest revision, also after a rollback, and copies it to the Deployment."""
     annotations = {"metadata": {"annotations": {REVISION: str(revision)}}}
     if _revision(new) != revision:
         yield calls.merge_patch(REPLICA_SETS, new.metadata.name, annotations, new.metadata.namespace)
@@ -150,7 +153,7 @@ def _revised(deployment: WholeDeployment, new: WholeReplicaSet, revision: int) -
 
 
 def _cleared(deployment: WholeDeployment, old: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
-    """Old sets beyond the history limit, the oldest first."""
+    """Deletes old sets beyond the revision history limit, the oldest first."""
     gone = sorted((each for each in old if not each.spec.replicas and not each.status.replicas), key=_revision)
     for surplus in gone[: max(0, len(gone) - deployment.spec.revision_history_limit)]:
         yield calls.delete(REPLICA_SETS, surplus.metadata.name, surplus.metadata.namespace, uid=surplus.metadata.uid)

@@ -1,7 +1,7 @@
-"""What every namespace of a cluster has: the ServiceAccount `default`, and the API server's certificate in a ConfigMap.
+"""The objects that every namespace has: the ServiceAccount `default`, and the CA certificate in a ConfigMap.
 
 Pods that name no account run as `default`; without it they would wait for ever. Kubernetes has a controller for each
-(serviceaccounts, root-ca-cert-publisher): both make what is missing, and the second one puts back what was changed.
+(serviceaccounts, root-ca-cert-publisher): both create a missing object, and the second one also reverts changes.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _LOOK_S = 0.1
 
 
 class Furnishing:
-    """Makes what a namespace lacks; keys are names of namespaces."""
+    """The controller that creates the missing objects of a namespace; its keys are names of namespaces."""
 
     name = "furnishing"
 
     def __init__(self, graph: Graph, ca: bytes) -> None:
         self._graph = graph
         self._ca = ca.decode()
-        # Namespaces whose certificate somebody wrote to: what is watched has no data to compare.
+        # Namespaces whose certificate was written to; the watched metadata has no data to compare.
         self.touched: set[str] = set()
 
     def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again]:
-        """What the namespace needs."""
+        """Yields the calls that a namespace needs."""
         caches = [self._graph.caches.get(resource) for resource in (NAMESPACES, *_NAMES)]
         if not all(cache is not None and cache.synced for cache in caches):
-            yield Again(_LOOK_S)  # what was not listed yet may well be there
+            yield Again(_LOOK_S)  # before the first lists, an object that is not in a cache may exist
             return
         namespace = self._graph.caches[NAMESPACES].get(key)
         if namespace is None or namespace.metadata.deletion_timestamp is not None:
@@ -50,7 +50,7 @@ class Furnishing:
                 yield calls.create(resource, self._made(resource, name, key.name))
             elif resource == CONFIG_MAPS and key.name in self.touched:
                 self.touched.discard(key.name)
-                # A write that changes nothing is none, so that our own is not followed by another.
+                # The server ignores a patch that changes nothing, so that this does not trigger itself again.
                 whole = {"op": "add", "path": "/data", "value": {"ca.crt": self._ca}}
                 yield calls.json_patch(resource, name, [whole], key.name)
 
@@ -61,7 +61,7 @@ class Furnishing:
 
 
 def watch(loop: Loop, graph: Graph, furnishing: Furnishing) -> None:
-    """Queue every namespace that comes, and those that lose what they should have, or where it is changed."""
+    """Queues new namespaces, and those whose account or certificate was deleted or changed."""
 
     def on_change(resource: Resource, old: Object | None, new: Object | None) -> None:
         if resource == NAMESPACES and new is not None and old is None:

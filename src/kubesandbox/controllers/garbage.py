@@ -1,9 +1,9 @@
-"""Owner references and the finalizers of deletion: what becomes of an object whose owners go, or that goes itself.
+"""The garbage collector: what happens to an object when its owners are deleted, or when it is deleted itself.
 
 The rules are those of Kubernetes' garbage collector (pkg/controller/garbagecollector `attemptToDeleteItem`). Background
 deletes dependents once no owner is left. Foreground keeps the owner, marked by the finalizer `foregroundDeletion`,
-until those that block it are gone. Orphan, by the finalizer `orphan`, cuts the ties. An owner counts as gone only when
-the server itself says so. `decide` is the rule, `GarbageCollector` its eyes and hands.
+until those that block it are gone. Orphan, by the finalizer `orphan`, removes the references. An owner counts as gone
+only when the server itself says so. `decide` has the rules, `GarbageCollector` observes and carries them out.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from kubesandbox.controllers.graph import Graph, reference_to
 
 JSON = dict[str, Any]
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-# What cannot be settled now (a kind that nobody serves) is looked at again no later than this.
+# Longest back-off for an object whose owner cannot be looked up now (its kind is not served), in seconds.
 _LONGEST_S = 60.0
 log = structlog.get_logger("garbage")
 
 
 class Owner(Enum):
-    """How an owner stands."""
+    """The state of an owner."""
 
     SOLID = "it is there"
     DANGLING = "it is gone, or another object has its name"
@@ -43,21 +43,21 @@ class Owner(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Remove these owners from the object's references."""
+    """The decision to remove these owners from the object's references."""
 
     uids: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete the object; `unblock` first lets its owners go without it, which breaks a circle."""
+    """The decision to delete the object; `unblock` first lets its owners go without it, which breaks a cycle."""
 
     propagation: Literal["Background", "Foreground", "Orphan"]
     unblock: bool = False
 
 
 def decide(obj: ObjectMeta, owners: Mapping[str, Owner], dependents: Iterable[ObjectMeta]) -> Cut | Delete | None:
-    """What becomes of an object that is not being deleted, by the standing of its owners (by uid)."""
+    """Decides about an object that is not being deleted, by the state of its owners (by uid)."""
     if not owners:
         return None
     standing = set(owners.values())
@@ -73,20 +73,20 @@ def decide(obj: ObjectMeta, owners: Mapping[str, Owner], dependents: Iterable[Ob
 
 
 def is_in_foreground(metadata: ObjectMeta) -> bool:
-    """Whether the object is being deleted and waits for its dependents."""
+    """Returns whether the object is being deleted and waits for its dependents."""
     return metadata.deletion_timestamp is not None and FOREGROUND in metadata.finalizers
 
 
 class Unsettled(Exception):
-    """It cannot be told now how an owner stands."""
+    """An owner whose state cannot be determined now."""
 
 
 class ForeignOwner(Exception):
-    """A cluster-scoped object names a namespaced owner, which cannot be looked up; it is left alone for good."""
+    """A namespaced owner of a cluster-scoped object, which cannot be looked up; the object is left alone for good."""
 
 
 class GarbageCollector:
-    """Works on (resource, key) pairs whose object, or whose owner or dependent, changed."""
+    """The controller, whose keys are (resource, key) of objects that changed, or whose owner or dependent changed."""
 
     def __init__(self, graph: Graph, client: Client, clock: Clock) -> None:
         self._graph = graph
@@ -101,7 +101,7 @@ class GarbageCollector:
         if obj is None or IMPORTED in obj.metadata.labels:  # its owners are those of another cluster
             return
         if new is None or is_in_foreground(new.metadata):
-            # Gone, or about to go: whoever it owned may have to as well.
+            # It is deleted or about to be: its dependents may have to be deleted as well.
             for each, dependent in self._graph.naming(obj.metadata.uid):
                 self._queue.add((each, key_of(dependent)))
         if new is not None and (new.metadata.owner_references or new.metadata.deletion_timestamp is not None):
@@ -115,7 +115,7 @@ class GarbageCollector:
             self._queue.add((owner, NamespacedName(namespace if owner.namespaced else "", reference.name)))
 
     async def run(self) -> None:
-        """Collect until cancelled."""
+        """Collects until cancelled."""
         while True:
             item = await self._queue.get()
             await self._graph.until_ready()
@@ -146,6 +146,7 @@ class GarbageCollector:
         resource = self._graph.resource(reference.api_version, reference.kind)
         if resource is None:
             raise Unsettled(f"no kind {reference.kind} of {reference.api_version} is served")
+        # kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents: no cross-scope owners.
         if resource.namespaced and not of.namespaced:
             raise ForeignOwner(f"it names {reference.kind} {reference.name}, which is in a namespace, as its owner")
         place = obj.metadata.namespace if resource.namespaced else ""
@@ -155,15 +156,15 @@ class GarbageCollector:
         return Owner.WAITING if is_in_foreground(owner) else Owner.SOLID
 
     async def _owner(self, resource: Resource, key: NamespacedName, uid: str) -> ObjectMeta | None:
-        """The owner as it is known; asked for where that would prove its absence."""
+        """Returns the owner from the cache, or else from the server, since only that can prove its absence."""
         cached = self._graph.caches[resource].get(key)
         if cached is not None and cached.metadata.uid == uid:
             return cached.metadata
         try:
-            found = await self._client.send(calls.get_raw(resource, key.name, key.namespace))
+            owner = await self._client.send(calls.get_raw(resource, key.name, key.namespace))
         except NotFound:
             return None
-        return codec.convert(ObjectMeta, found["metadata"])
+        return codec.convert(ObjectMeta, owner["metadata"])
 
     async def _carry_out(self, step: Cut | Delete | None, resource: Resource, obj: Object) -> None:
         match step:
@@ -189,8 +190,8 @@ class GarbageCollector:
                 await self._without(resource, obj, FOREGROUND)
 
     async def _without(self, resource: Resource, obj: Object, finalizer: str) -> None:
-        left = [each for each in obj.metadata.finalizers if each != finalizer]
-        await self._patch(resource, obj, {"finalizers": left or None})
+        finalizers = [each for each in obj.metadata.finalizers if each != finalizer]
+        await self._patch(resource, obj, {"finalizers": finalizers or None})
 
     async def _cut(self, resource: Resource, obj: Object, uids: frozenset[str]) -> None:
         kept = [codec.to_dict(each) for each in obj.metadata.owner_references if each.uid not in uids]
@@ -201,7 +202,7 @@ class GarbageCollector:
         await self._patch(resource, obj, {"ownerReferences": references})
 
     async def _patch(self, resource: Resource, obj: Object, metadata: JSON) -> None:
-        """Change what was decided on; NotFound means that it is gone, which is as well."""
+        """Patches the object at the revision that was decided on; NotFound is ignored, since the object is gone."""
         guarded = {"metadata": {**metadata, "uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version}}
         try:
             await self._client.send(calls.merge_patch(resource, obj.metadata.name, guarded, obj.metadata.namespace))
@@ -209,7 +210,7 @@ class GarbageCollector:
             return
 
     async def _delete(self, resource: Resource, obj: Object, propagation: Any, *, guarded: bool) -> None:
-        """Delete what was decided on: an object that has another owner since then is a Conflict."""
+        """Deletes the object at the revision that was decided on. Raises Conflict if it has changed since."""
         metadata = obj.metadata
         version = metadata.resource_version if guarded else ""
         call = calls.delete(
@@ -223,7 +224,7 @@ class GarbageCollector:
 
 
 def _released(old: Object | None, new: Object | None) -> list[OwnerReference]:
-    """The references by which the object blocked an owner and no longer does."""
+    """Returns the references to owners that the object no longer has."""
     if old is None:
         return []
     now = set(new.metadata.owner_references) if new is not None else set()

@@ -1,7 +1,7 @@
-"""Who owns what: the metadata of every object of every kind, found by discovery and followed by watches.
+"""The graph of owners and dependents: the metadata of all objects of all kinds, by discovery and watches.
 
-The garbage collector and the namespace controller read it. Nothing may be concluded from it before it is `ready`: an
-object that was not listed yet is not one that is gone.
+The garbage collector and the namespace controller read it, but not before it is ready (`until_ready`): an object that
+was not listed yet does not count as deleted.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from kubekit.kube.watch import Reflector
 
 JSON = dict[str, Any]
 Listener = Callable[[Resource, Object | None, Object | None], None]
-# Kinds whose objects never own or are owned, and change all the time.
+# Kinds whose objects have no owners or dependents, and change all the time.
 _IGNORED = frozenset({"events", "componentstatuses", "bindings"})
 
 
 class Graph:
-    """The objects by resource; `listen` tells of every change."""
+    """The objects by resource; `listen` reports every change."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self.caches: dict[Resource, Cache[Object]] = {}
@@ -39,19 +39,19 @@ class Graph:
         self._listeners: list[Listener] = []
 
     def listen(self, listener: Listener) -> None:
-        """Call `listener(resource, old, new)` for every change of any object."""
+        """Calls `listener(resource, old, new)` for every change of any object."""
         self._listeners.append(listener)
 
     async def discover(self) -> None:
-        """Follow the kinds that appeared since the last time (a CRD brings new ones), and no longer those that went."""
-        found = await discovered(self._client)
-        for resource in self.caches.keys() - set(found):
+        """Starts watching kinds that are served since the last call, and stops watching those no longer served."""
+        served = await discovered(self._client)
+        for resource in self.caches.keys() - set(served):
             self._tasks.pop(resource).cancel()
             gone = self.caches.pop(resource)
             if not gone.synced:
-                # Whoever waits for its first list would wait for ever.
+                # Otherwise a task that waits for its first list would wait for ever.
                 gone.replace((), "")
-        for resource in found:
+        for resource in served:
             if resource not in self.caches:
                 self._follow(resource)
         self._discovered.set()
@@ -68,18 +68,18 @@ class Graph:
             listener(resource, old, new)
 
     async def until_ready(self) -> None:
-        """Wait until every kind that is known has been listed."""
+        """Waits until every known kind has been listed."""
         await self._discovered.wait()
         while waiting := [cache for cache in self.caches.values() if not cache.synced]:
             await waiting[0].until_synced()
 
     def resource(self, api_version: str, kind: str) -> Resource | None:
-        """The resource of a kind; any version of its group will do."""
+        """Returns the resource of a kind in any version of its group, or None."""
         group = api_version.rpartition("/")[0]
         return next((r for r in self.caches if (r.group, r.kind) == (group, kind)), None)
 
     def dependents(self, owner: Object, resource: Resource) -> list[tuple[Resource, Object]]:
-        """Every object that names `owner` as one of its own; those of a namespaced owner are in its namespace."""
+        """Returns every object that names `owner` as its owner; those of a namespaced owner only in its namespace."""
         return [
             (each, obj)
             for each, cache in self.caches.items()
@@ -88,11 +88,11 @@ class Graph:
         ]
 
     def naming(self, uid: str) -> list[tuple[Resource, Object]]:
-        """Every object that names this uid as its owner's, wherever it is."""
+        """Returns every object that names this uid as its owner's, in any namespace."""
         return [(each, obj) for each, cache in self.caches.items() for obj in cache.by_index("owner", uid)]
 
     def inside(self, namespace: str) -> list[tuple[Resource, Object]]:
-        """Every object in a namespace."""
+        """Returns every object in a namespace."""
         return [
             (resource, obj)
             for resource, cache in self.caches.items()
@@ -101,7 +101,7 @@ class Graph:
         ]
 
     async def close(self) -> None:
-        """End the watches."""
+        """Ends the watches."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -113,16 +113,16 @@ def _owners(obj: Object) -> list[str]:
 
 
 def reference_to(obj: Object, uid: str) -> OwnerReference | None:
-    """The reference by which `obj` names the owner of this uid."""
+    """Returns the reference by which `obj` names the owner with this uid, or None."""
     return next((reference for reference in obj.metadata.owner_references if reference.uid == uid), None)
 
 
 async def discovered(client: Client) -> list[Resource]:
-    """Every kind that can be listed, watched and deleted, one version each: a group's preferred one where it has it."""
+    """Returns every kind that can be listed, watched and deleted, each in one version, preferably the preferred."""
     paths = ["/api/v1"]
     groups = await _get(client, "/apis")
     paths += [path for group in groups.get("groups", ()) for path in _versions(group)]
-    found: dict[tuple[str, str], Resource] = {}
+    resources: dict[tuple[str, str], Resource] = {}
     for body in await asyncio.gather(*(_list_of(client, path) for path in paths)):
         group, _, version = body.get("groupVersion", "").rpartition("/")
         for entry in body.get("resources", ()):
@@ -130,12 +130,12 @@ async def discovered(client: Client) -> list[Resource]:
             if "/" in entry["name"] or entry["name"] in _IGNORED or not {"list", "watch", "delete"} <= verbs:
                 continue
             one = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
-            found.setdefault((group, entry["name"]), one)
-    return list(found.values())
+            resources.setdefault((group, entry["name"]), one)
+    return list(resources.values())
 
 
 def _versions(group: dict[str, Any]) -> list[str]:
-    """The paths of a group's versions, the preferred one first."""
+    """Returns the paths of a group's versions, the preferred one first."""
     preferred = group["preferredVersion"]["groupVersion"]
     return [
         f"/apis/{version}" for version in dict.fromkeys((preferred, *(v["groupVersion"] for v in group["versions"])))

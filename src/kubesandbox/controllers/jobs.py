@@ -1,7 +1,7 @@
-"""Job -> Pods: until enough have succeeded, too many have failed, or it took too long. Caches in, calls out.
+"""The Job controller: runs pods until enough have succeeded, too many have failed, or a deadline has passed.
 
-The rules are those of Kubernetes' job controller (pkg/controller/job) for Jobs without an index; pods' finalizers are
-not used, for nothing here removes pods behind its back.
+Caches in, calls out. The rules are those of Kubernetes' job controller (pkg/controller/job) for Jobs without an index.
+Pods get no finalizers, since no other component removes them before they are counted.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from kubesandbox.controllers.workloads import (
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 10.0, 600.0
 
 
-# What is told as soon as the outcome is certain, before the last pod has ended (batch/v1 JobConditionType).
+# The condition that is set once the outcome is certain, before the last pod has ended (batch/v1 JobConditionType).
 _DECIDED = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
 
 
 class Jobs:
-    """Runs Jobs; `first_backoff_s` is how long it waits after the first failure."""
+    """The controller that runs Jobs; `first_backoff_s` is its wait after the first failure."""
 
     name = "job"
 
@@ -53,7 +53,7 @@ class Jobs:
         self._asked = Expectations(pods, clock)
 
     def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again]:
-        """What the Job of `key` needs."""
+        """Yields the calls for the Job of `key`."""
         job = self._jobs.get(key)
         if job is None:
             self._asked.forget(key)
@@ -61,14 +61,14 @@ class Jobs:
         if job.metadata.deletion_timestamp is not None:
             return
         now = self._clock.now()
-        seen = Tally.of(owned(job, self._pods))
-        done = outcome(job, seen, now)
-        yield from self._to_size(key, job, seen, now) if done is None else _ended(job, seen, done, now)
-        now_status = status(job, seen, done, now)
+        tally = Tally.of(owned(job, self._pods))
+        done = outcome(job, tally, now)
+        yield from self._to_size(key, job, tally, now) if done is None else _ended(job, tally, done, now)
+        now_status = status(job, tally, done, now)
         if now_status != status_of(job):
             yield calls.merge_patch(JOBS, key.name, {"status": now_status}, key.namespace, subresource="status")
-        if done is None and (left := deadline_left_s(job, now)) is not None:
-            yield Again(max(0.0, left))
+        if done is None and (remaining_s := deadline_left_s(job, now)) is not None:
+            yield Again(max(0.0, remaining_s))
 
     def _to_size(self, key: NamespacedName, job: WholeJob, seen: Tally, now: datetime) -> Iterator[Call[Any] | Again]:
         room = size(job, seen) - len(seen.active)
@@ -87,17 +87,17 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A Job's pods."""
+    """A Job's pods by their state."""
 
     active: Sequence[WholePod]
     succeeded: int
     failed: Sequence[WholePod]
-    # Whether any still runs, those that are being deleted included.
+    # Whether any pod still runs, including those that are being deleted.
     running: bool
 
     @classmethod
     def of(cls, pods: Sequence[WholePod]) -> Tally:
-        """Sorted by how they are."""
+        """Groups pods by their state."""
         return cls(
             active=[pod for pod in pods if is_active(pod)],
             succeeded=sum(pod.status.get("phase") == "Succeeded" for pod in pods),
@@ -107,36 +107,37 @@ class Tally:
 
 
 def size(job: WholeJob, seen: Tally) -> int:
-    """How many pods are to be active now."""
+    """Returns the number of pods that should be active now."""
     spec = job.spec
     if spec.suspend:
         return 0
     if spec.completions is None:
-        # A queue of work: once one has succeeded, no other is started.
+        # A work queue Job (no completions): once a pod has succeeded, no other is started.
         return len(seen.active) if seen.succeeded else spec.parallelism
     return min(spec.parallelism, spec.completions - seen.succeeded)
 
 
 def backoff_s(seen: Tally, now: datetime, *, first_s: float = FIRST_BACKOFF_S) -> float:
-    """Seconds until another pod may be started, after those that failed."""
+    """Returns the seconds until another pod may be started, after those that failed."""
     ends = [end for pod in seen.failed if (end := _finished_at(pod)) is not None]
     if not ends:
         return 0.0
+    # The exponent is limited, so that the power stays finite.
     wait = min(first_s * 2.0 ** min(len(seen.failed) - 1, 32), LONGEST_BACKOFF_S)
     return max(0.0, wait - (now - max(ends)).total_seconds())
 
 
 def _finished_at(pod: WholePod) -> datetime | None:
-    told = [
+    finish_times = [
         state["terminated"].get("finishedAt")
         for each in pod.status.get("containerStatuses") or ()
         if "terminated" in (state := each.get("state") or {})
     ]
-    return max((datetime.fromisoformat(text) for text in told if text), default=None)
+    return max((datetime.fromisoformat(text) for text in finish_times if text), default=None)
 
 
 def deadline_left_s(job: WholeJob, now: datetime) -> float | None:
-    """Seconds until the Job has been active for as long as it may; None for no limit."""
+    """Returns the seconds until the Job exceeds its active deadline; None without a deadline."""
     limit, started = job.spec.active_deadline_seconds, job.status.start_time
     if limit is None or job.spec.suspend:
         return None
@@ -144,15 +145,15 @@ def deadline_left_s(job: WholeJob, now: datetime) -> float | None:
 
 
 def outcome(job: WholeJob, seen: Tally, now: datetime) -> Condition | None:
-    """How the Job ended; None while it goes on."""
+    """Returns the condition with which the Job ended; None while it goes on."""
     for type_, first in _DECIDED.items():
-        found = find(job.status.conditions, type_) or find(job.status.conditions, first)
-        if found is not None:
-            return _condition(type_, found.reason, found.message)
+        reached = find(job.status.conditions, type_) or find(job.status.conditions, first)
+        if reached is not None:
+            return _condition(type_, reached.reason, reached.message)
     if len(seen.failed) > job.spec.backoff_limit:
         return _condition("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
-    left = deadline_left_s(job, now)
-    if left is not None and left <= 0:
+    remaining_s = deadline_left_s(job, now)
+    if remaining_s is not None and remaining_s <= 0:
         return _condition("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
     if job.spec.completions is None:
         enough = seen.succeeded > 0 and not seen.active
@@ -162,14 +163,14 @@ def outcome(job: WholeJob, seen: Tally, now: datetime) -> Condition | None:
 
 
 def _ended(job: WholeJob, seen: Tally, done: Condition, now: datetime) -> Iterator[Call[Any] | Again]:
-    """Nothing of it runs on, and after its time to live it goes itself."""
+    """Deletes the active pods of a finished Job, and the Job itself after its time to live."""
     yield from (delete_pod(pod) for pod in seen.active)
-    ttl, told = job.spec.ttl_seconds_after_finished, find(job.status.conditions, done.type)
-    if ttl is None or told is None or told.last_transition_time is None:
+    ttl, finished_condition = job.spec.ttl_seconds_after_finished, find(job.status.conditions, done.type)
+    if ttl is None or finished_condition is None or finished_condition.last_transition_time is None:
         return
-    left = ttl - (now - told.last_transition_time).total_seconds()
-    if left > 0:
-        yield Again(left)
+    remaining_s = ttl - (now - finished_condition.last_transition_time).total_seconds()
+    if remaining_s > 0:
+        yield Again(remaining_s)
         return
     metadata = job.metadata
     yield calls.delete(JOBS, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Foreground")
@@ -191,7 +192,7 @@ def _template(job: WholeJob) -> JSON:
 
 
 def status(job: WholeJob, seen: Tally, done: Condition | None, now: datetime) -> JSON:
-    """The whole status, as it is on the wire."""
+    """Returns the whole status in its JSON form."""
     conditions = job.status.conditions
     for condition in (*_suspended(job), *_told(seen, done)):
         conditions = with_condition(conditions, condition, now=now)
@@ -210,7 +211,7 @@ def status(job: WholeJob, seen: Tally, done: Condition | None, now: datetime) ->
 
 
 def _told(seen: Tally, done: Condition | None) -> tuple[Condition, ...]:
-    """The outcome when it is certain, and once more when nothing of the Job runs any longer."""
+    """Returns the condition that the outcome is certain, and the outcome itself once no pod runs any longer."""
     if done is None:
         return ()
     certain = _condition(_DECIDED[done.type], done.reason, done.message)
@@ -218,7 +219,7 @@ def _told(seen: Tally, done: Condition | None) -> tuple[Condition, ...]:
 
 
 def _suspended(job: WholeJob) -> tuple[Condition, ...]:
-    """Told once the Job has been suspended."""
+    """Returns the condition Suspended, once the Job has been suspended."""
     if job.spec.suspend:
         return (_condition("Suspended", "JobSuspended", "Job suspended"),)
     if find(job.status.conditions, "Suspended") is not None:

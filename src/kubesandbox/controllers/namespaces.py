@@ -1,7 +1,7 @@
-"""Namespaces on their way out: emptied first, then let go, as Kubernetes' namespace controller does it.
+"""Deletion of namespaces: emptied first, then finalized, as Kubernetes' namespace controller does it.
 
-Its finalizer `kubernetes` in `spec.finalizers` goes last, and only when the server itself lists nothing more in there.
-What still stands in the way is told in the namespace's conditions.
+Its finalizer `kubernetes` in `spec.finalizers` is removed last, and only when the server itself lists no more objects.
+Remaining objects are reported in the namespace's conditions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = structlog.get_logger("namespaces")
 
 
 class NamespaceController:
-    """Empties namespaces that are being deleted, then lets them go."""
+    """The controller that empties namespaces that are being deleted, and then finalizes them."""
 
     def __init__(self, graph: Graph, client: Client, clock: Clock) -> None:
         self._graph = graph
@@ -56,7 +56,7 @@ class NamespaceController:
         return held is not None and held.metadata.deletion_timestamp is not None
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Works until cancelled."""
         while True:
             name = await self._queue.get()
             await self._graph.until_ready()
@@ -72,18 +72,18 @@ class NamespaceController:
                 self._queue.done(name)
 
     async def _empty(self, name: str) -> None:
-        """One step: delete what is known, ask for what is not, or let the namespace go."""
+        """Takes one step: deletes the known objects, looks for unknown ones, or removes the finalizer."""
         namespace = await self._client.send(calls.get_raw(NAMESPACES, name))
         finalizers = namespace.get("spec", {}).get("finalizers") or []
         if "deletionTimestamp" not in namespace["metadata"] or FINALIZER not in finalizers:
             return
-        left = self._graph.inside(name)
-        for resource, obj in left:
+        remaining = self._graph.inside(name)
+        for resource, obj in remaining:
             await self._delete(resource, obj)
-        left = left or await self._listed(name)
-        await self._tell(namespace, left)
-        if left:
-            # Each deletion brings it here again; this is for what was listed and not seen yet.
+        remaining = remaining or await self._listed(name)
+        await self._tell(namespace, remaining)
+        if remaining:
+            # Each deletion queues it again; the timer is for objects that were listed and are not in the watches yet.
             self._queue.add_after(name, _AGAIN_S)
             return
         namespace = await self._client.send(calls.get_raw(NAMESPACES, name))
@@ -96,19 +96,20 @@ class NamespaceController:
         metadata = obj.metadata
         try:
             await self._client.send(calls.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid))
+        # Gone, or replaced by another object of the same name.
         except (NotFound, Conflict):
             return
 
     async def _listed(self, name: str) -> list[tuple[Resource, Object]]:
-        """Whatever the server has in the namespace that the watches have not shown; it is deleted."""
-        left: list[tuple[Resource, Object]] = []
+        """Deletes and returns the objects that the server lists in the namespace and the watches have not shown yet."""
+        remaining: list[tuple[Resource, Object]] = []
         for resource in [EVENTS, *(each for each in self._graph.caches if each.namespaced)]:
             items, _ = await self._client.list_all(Object, name, resource=resource)
             for obj in items:
                 await self._delete(resource, obj)
-            # Events have neither finalizers nor a grace period: they are gone now.
-            left += [(resource, obj) for obj in items if resource != EVENTS]
-        return left
+            # Events have neither finalizers nor a grace period, so they are gone now.
+            remaining += [(resource, obj) for obj in items if resource != EVENTS]
+        return remaining
 
     async def _tell(self, namespace: JSON, left: Iterable[tuple[Resource, Object]]) -> None:
         before = codec.convert(tuple[Condition, ...], (namespace.get("status") or {}).get("conditions") or [])
@@ -122,7 +123,7 @@ class NamespaceController:
 
 
 def conditions(left: Iterable[tuple[Resource, Object]]) -> tuple[Condition, ...]:
-    """What is told of a namespace that is being deleted (pkg/controller/namespace/deletion)."""
+    """Returns the conditions of a namespace that is being deleted (pkg/controller/namespace/deletion)."""
     content = list(left)
     resources = Counter(f"{resource.plural}.{resource.group}" for resource, _ in content)
     finalizers = Counter(finalizer for _, obj in content for finalizer in obj.metadata.finalizers)

@@ -1,4 +1,4 @@
-"""ReplicaSet -> Pods: as many as the spec says, no more and no less. Caches in, calls out."""
+"""The ReplicaSet controller: keeps the number of pods that the spec asks for. Caches in, calls out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BY_PHASE = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 class ReplicaSets:
-    """Keeps as many pods as the spec says."""
+    """The controller that keeps the desired number of pods."""
 
     name = "replicaset"
 
@@ -45,32 +45,34 @@ class ReplicaSets:
         self._asked = Expectations(pods, clock)
 
     def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Attempt]:
-        """What the ReplicaSet of `key` needs."""
-        found = self._replica_sets.get(key)
-        if found is None:
+        """Yields the calls for the ReplicaSet of `key`."""
+        replica_set = self._replica_sets.get(key)
+        if replica_set is None:
             self._asked.forget(key)
             return
-        active = [pod for pod in owned(found, self._pods) if is_active(pod)]
+        active = [pod for pod in owned(replica_set, self._pods) if is_active(pod)]
         refused = None
-        if found.metadata.deletion_timestamp is None:
-            refused = yield from self._to_size(key, found, active)
+        if replica_set.metadata.deletion_timestamp is None:
+            refused = yield from self._to_size(key, replica_set, active)
         now = self._clock.now()
-        status = _status(found, active, now) | {"conditions": codec.to_dict(_conditions(found, refused, now))}
-        if refused is not None and _failure(found) is None:
+        status = _status(replica_set, active, now) | {
+            "conditions": codec.to_dict(_conditions(replica_set, refused, now))
+        }
+        if refused is not None and _failure(replica_set) is None:
             words = f"Error creating: {refused.message}"
-            yield warning(found, REPLICA_SETS, FAILED_CREATE, words, component="replicaset-controller", now=now)
-        if status != status_of(found):
+            yield warning(replica_set, REPLICA_SETS, FAILED_CREATE, words, component="replicaset-controller", now=now)
+        if status != status_of(replica_set):
             yield calls.merge_patch(REPLICA_SETS, key.name, {"status": status}, key.namespace, subresource="status")
         if refused is not None:
             raise refused
-        waits = [wait for pod in active if (wait := unavailable_for_s(pod, found.spec.min_ready_seconds, now))]
+        waits = [wait for pod in active if (wait := unavailable_for_s(pod, replica_set.spec.min_ready_seconds, now))]
         if waits:
             yield Again(min(waits))
 
     def _to_size(
         self, key: NamespacedName, found: WholeReplicaSet, active: list[WholePod]
     ) -> Generator[Call[Any] | Attempt, None, KubeError | None]:
-        """Returns why a pod may not be made; the others are not tried then."""
+        """Yields the calls to the desired size; stops at the first error and returns it, else None."""
         missing = found.spec.replicas - len(active) - self._asked.pending(key)
         for _ in range(missing):
             attempt = Attempt(self._asked.create(key, pod_of(found, REPLICA_SETS, found.spec.template)))
@@ -83,7 +85,7 @@ class ReplicaSets:
 
 
 def _ends_anyway(refused: KubeError) -> bool:
-    """Whether the namespace is on its way out, and the set with it."""
+    """Returns whether the namespace is being deleted, and the set with it."""
     details = refused.status.details if isinstance(refused, ApiError) else None
     return any(cause.reason == "NamespaceTerminating" for cause in details.causes) if details else False
 
@@ -93,17 +95,20 @@ def _failure(found: WholeReplicaSet) -> Condition | None:
 
 
 def _conditions(found: WholeReplicaSet, refused: KubeError | None, now: datetime) -> list[Condition]:
-    """ReplicaFailure with the API server's first words, until a pod is made (pkg/controller/replicaset)."""
-    told = _failure(found)
-    others = [each for each in found.status.conditions if each is not told]
+    """Returns the conditions, with ReplicaFailure and its first message until a pod is created.
+
+    The rule is that of pkg/controller/replicaset.
+    """
+    failure = _failure(found)
+    others = [each for each in found.status.conditions if each is not failure]
     if refused is None:
         return others
     new = Condition(REPLICA_FAILURE, "True", FAILED_CREATE, refused.message, last_transition_time=now)
-    return [*others, told or new]
+    return [*others, failure or new]
 
 
 def worth(pod: WholePod) -> tuple[Any, ...]:
-    """How dear a pod is when there are too many: the lowest goes first (pkg/controller `ActivePodsWithRanks`)."""
+    """Returns the sort key of pods to delete: the lowest goes first (pkg/controller `ActivePodsWithRanks`)."""
     never = datetime(1970, 1, 1, tzinfo=UTC)
     restarts = max(
         (int(each.get("restartCount") or 0) for each in pod.status.get("containerStatuses") or ()), default=0
@@ -113,7 +118,7 @@ def worth(pod: WholePod) -> tuple[Any, ...]:
         _BY_PHASE.get(pod.status.get("phase") or "Pending", 0),
         is_ready(pod),
         _cost(pod),
-        # Who serves longest, restarts least and is oldest stays.
+        # Pods that are ready the longest, restarted the least and are the oldest stay.
         -(ready_since(pod) or never).timestamp(),
         -restarts,
         -(pod.metadata.creation_timestamp or never).timestamp(),
@@ -129,7 +134,7 @@ def _cost(pod: WholePod) -> int:
 
 
 def unavailable_for_s(pod: WholePod, min_ready_s: int, now: datetime) -> float:
-    """Seconds until a ready pod counts as available; 0 for one that does, or that is not ready."""
+    """Returns the seconds until a ready pod counts as available; 0 if it does already, or is not ready."""
     since = ready_since(pod)
     if since is None or not min_ready_s:
         return 0.0

@@ -1,7 +1,7 @@
-"""How a Deployment gets from its old ReplicaSets to the new one, and what it says of that: values in, values out.
+"""The steps and conditions of a Deployment's roll-out: values in, values out.
 
 The rules are those of Kubernetes' deployment controller (pkg/controller/deployment `rolling.go`, `progress.go`,
-`sync.go`). Left out is proportional scaling: a size that changes in the middle of a roll-out goes to the new set.
+`sync.go`). Not implemented is proportional scaling: a size that changes during a roll-out applies to the new set.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from kubekit.api.conditions import find
 from kubekit.api.whole_v1 import DeploymentCondition, WholeDeployment, WholeDeploymentSpec, WholeReplicaSet
 
 JSON = dict[str, Any]
-# No deadline at all (apps/v1 defaults: what a Deployment of extensions/v1beta1 without one reads as).
+# The value for no deadline (apps/v1 defaults give it to a Deployment of extensions/v1beta1 without one).
 NO_DEADLINE_S = 2**31 - 1
 _COMPLETE, _TIMED_OUT, _PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused"
 _NOT_CREATED = "ReplicaSetCreateError"
 
 
 def surge(spec: WholeDeploymentSpec) -> int:
-    """How many pods more than wanted there may be; a share is rounded up."""
+    """Returns how many pods above the desired number are allowed; a percentage is rounded up."""
     return _share(spec.strategy.rolling_update.max_surge, spec.replicas, up=True)
 
 
 def unavailable(spec: WholeDeploymentSpec) -> int:
-    """How many of the wanted pods may be missing; a share is rounded down, and both limits are never zero."""
+    """Returns how many desired pods may be missing; a percentage is rounded down, to at least 1 without surge."""
     if spec.strategy.type == "Recreate" or not spec.replicas:
         return 0
     most = _share(spec.strategy.rolling_update.max_unavailable, spec.replicas, up=False)
@@ -45,7 +45,7 @@ def _share(value: int | str, total: int, *, up: bool) -> int:
 
 
 def new_size(spec: WholeDeploymentSpec, new: int, old: int) -> int:
-    """What the new set's size is to be; `new` and `old` are the present sizes of the new set and of all others."""
+    """Returns the next size of the new set; `new` and `old` are the present sizes of the new set and of all others."""
     if spec.strategy.type == "Recreate" or new > spec.replicas:
         return spec.replicas
     room = spec.replicas + surge(spec) - new - old
@@ -53,7 +53,7 @@ def new_size(spec: WholeDeploymentSpec, new: int, old: int) -> int:
 
 
 def old_sizes(spec: WholeDeploymentSpec, new: WholeReplicaSet, old: Sequence[WholeReplicaSet]) -> dict[str, int]:
-    """The sizes, by name, to which old sets shrink now: first what is not available, then what may be missed."""
+    """Returns the next sizes of old sets by name: unavailable pods are removed first, then the spare available ones."""
     least = spec.replicas - unavailable(spec)
     missing = new.spec.replicas - new.status.available_replicas
     room = new.spec.replicas + sum(each.spec.replicas for each in old) - least - missing
@@ -61,7 +61,7 @@ def old_sizes(spec: WholeDeploymentSpec, new: WholeReplicaSet, old: Sequence[Who
         return {}
     sizes = {each.metadata.name: each.spec.replicas for each in old}
     for each in old:
-        # What does not serve may go without anybody's missing it.
+        # Unavailable pods can be removed without reducing availability.
         idle = min(room, max(0, each.spec.replicas - each.status.available_replicas))
         sizes[each.metadata.name] -= idle
         room -= idle
@@ -77,7 +77,7 @@ def old_sizes(spec: WholeDeploymentSpec, new: WholeReplicaSet, old: Sequence[Who
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """A Deployment's pods in numbers."""
+    """The numbers of a Deployment's pods."""
 
     replicas: int
     updated: int
@@ -87,7 +87,7 @@ class Counts:
 
     @classmethod
     def of(cls, new: WholeReplicaSet | None, sets: Iterable[WholeReplicaSet]) -> Counts:
-        """By the sets' own status; `asked` is the sum of their sizes."""
+        """Returns the sums over the sets' own status; `asked` is the sum of their desired sizes."""
         every = list(sets)
         return cls(
             replicas=sum(each.status.replicas for each in every),
@@ -99,7 +99,7 @@ class Counts:
 
 
 def is_complete(deployment: WholeDeployment, counts: Counts) -> bool:
-    """Whether every pod is new and available, and no other is left."""
+    """Returns whether all desired pods are updated and available, and no old pod is left."""
     wanted = deployment.spec.replicas
     return counts.updated == counts.replicas == counts.available == wanted
 
@@ -112,7 +112,7 @@ def status(
     *,
     refused: str = "",
 ) -> JSON:
-    """The whole status, as it is on the wire; `refused` is what was said where the new set may not be made."""
+    """Returns the whole status in its JSON form; `refused` is the error if the new set could not be created."""
     counts = Counts.of(new, sets)
     conditions = deployment.status.conditions
     progress = _not_created(deployment, refused) if refused else _progressing(deployment, new, counts, now)
@@ -133,23 +133,36 @@ def status(
 
 
 def replica_failure(new: WholeReplicaSet | None, sets: Iterable[WholeReplicaSet]) -> DeploymentCondition | None:
-    """What keeps a set from making its pods; the new set's words come before those of old ones."""
+    """Returns the condition of a set that cannot create its pods, or None; the new set comes first."""
     for each in [*([new] if new else []), *sets]:
-        told = find(each.status.conditions, "ReplicaFailure")
-        if told is not None:
-            since = told.last_transition_time
+        failure = find(each.status.conditions, "ReplicaFailure")
+        if failure is not None:
+            since = failure.last_transition_time
             return DeploymentCondition(
-                told.type, told.status, told.reason, told.message, last_update_time=since, last_transition_time=since
+                failure.type,
+                failure.status,
+                failure.reason,
+                failure.message,
+                last_update_time=since,
+                last_transition_time=since,
             )
     return None
 
 
 def deadline_left_s(deployment: WholeDeployment, now: datetime) -> float | None:
-    """Seconds until the roll-out has taken too long; None where it is complete, has failed or has no deadline."""
-    told, deadline = _find(deployment.status.conditions, "Progressing"), deployment.spec.progress_deadline_seconds
-    if told is None or told.status != "True" or told.reason == _COMPLETE or deadline >= NO_DEADLINE_S:
+    """Returns the seconds until the progress deadline; None if the roll-out is complete, failed or without one."""
+    progressing, deadline = (
+        _find(deployment.status.conditions, "Progressing"),
+        deployment.spec.progress_deadline_seconds,
+    )
+    if (
+        progressing is None
+        or progressing.status != "True"
+        or progressing.reason == _COMPLETE
+        or deadline >= NO_DEADLINE_S
+    ):
         return None
-    since = told.last_update_time or now
+    since = progressing.last_update_time or now
     return deadline - (now - since).total_seconds()
 
 
@@ -164,23 +177,23 @@ def _available(deployment: WholeDeployment, counts: Counts) -> DeploymentConditi
 def _progressing(
     deployment: WholeDeployment, new: WholeReplicaSet | None, counts: Counts, now: datetime
 ) -> DeploymentCondition | None:
-    """What is new about the roll-out's progress; None where nothing is."""
-    told = _find(deployment.status.conditions, "Progressing")
-    if deployment.spec.paused or (told is not None and told.reason == _PAUSED):
-        return _paused(deployment, told)
-    if told is not None and told.reason == _COMPLETE and counts.replicas == counts.updated:
+    """Returns the new Progressing condition, or None if it does not change."""
+    progressing = _find(deployment.status.conditions, "Progressing")
+    if deployment.spec.paused or (progressing is not None and progressing.reason == _PAUSED):
+        return _paused(deployment, progressing)
+    if progressing is not None and progressing.reason == _COMPLETE and counts.replicas == counts.updated:
         return None
     name = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
     if is_complete(deployment, counts):
         return DeploymentCondition(type="Progressing", status="True", reason=_COMPLETE,
                                    message=f"{name} has successfully progressed.", last_update_time=now)  # fmt: skip
-    if told is None or told.reason in {_COMPLETE, _NOT_CREATED}:
+    if progressing is None or progressing.reason in {_COMPLETE, _NOT_CREATED}:
         return _begun(new, now)
     if _has_progressed(deployment, counts):
         return DeploymentCondition(type="Progressing", status="True", reason="ReplicaSetUpdated",
                                    message=f"{name} is progressing.", last_update_time=now)  # fmt: skip
-    left = deadline_left_s(deployment, now)
-    if left is not None and left < 0:
+    remaining_s = deadline_left_s(deployment, now)
+    if remaining_s is not None and remaining_s < 0:
         return DeploymentCondition(type="Progressing", status="False", reason=_TIMED_OUT,
                                    message=f"{name} has timed out progressing.", last_update_time=now)  # fmt: skip
     return None
@@ -193,7 +206,7 @@ def _not_created(deployment: WholeDeployment, refused: str) -> DeploymentConditi
 
 
 def _begun(new: WholeReplicaSet | None, now: datetime) -> DeploymentCondition | None:
-    """A roll-out begins when there is a new set."""
+    """Returns the condition of a roll-out that has begun, or None before there is a new set."""
     if new is None:
         return None
     message = f'Created new replica set "{new.metadata.name}"'
@@ -202,7 +215,7 @@ def _begun(new: WholeReplicaSet | None, now: datetime) -> DeploymentCondition | 
 
 
 def _paused(deployment: WholeDeployment, told: DeploymentCondition | None) -> DeploymentCondition | None:
-    """Paused and resumed Deployments do not run against their deadline."""
+    """Returns the condition of a paused or resumed Deployment, whose deadline is not running, or None if unchanged."""
     if told is not None and told.reason == _TIMED_OUT:
         return None
     reason, what = (_PAUSED, "paused") if deployment.spec.paused else ("DeploymentResumed", "resumed")
@@ -228,25 +241,29 @@ def _find(conditions: Iterable[DeploymentCondition], type_: str) -> DeploymentCo
 def _with_failure(
     conditions: tuple[DeploymentCondition, ...], failure: DeploymentCondition | None
 ) -> tuple[DeploymentCondition, ...]:
-    """The sets' failure in the place of an earlier one, which stays while its reason does; or none."""
-    told = _find(conditions, "ReplicaFailure")
-    if told is not None and failure is not None and (told.status, told.reason) == (failure.status, failure.reason):
+    """Returns the conditions with the sets' failure, kept if its status and reason are the same, or without one."""
+    current = _find(conditions, "ReplicaFailure")
+    if (
+        current is not None
+        and failure is not None
+        and (current.status, current.reason) == (failure.status, failure.reason)
+    ):
         return conditions
-    others = tuple(each for each in conditions if each is not told)
+    others = tuple(each for each in conditions if each is not current)
     return others if failure is None else (*others, failure)
 
 
 def _with(
     conditions: tuple[DeploymentCondition, ...], new: DeploymentCondition, now: datetime
 ) -> tuple[DeploymentCondition, ...]:
-    """`new` in the place of its namesake, times moved by what they stand for."""
+    """Returns the conditions with `new` in place of the one of its type, with updated times."""
     old = _find(conditions, new.type)
     if old is None:
         return (*conditions, replace(new, last_update_time=now, last_transition_time=now))
     same = (old.status, old.reason, old.message) == (new.status, new.reason, new.message)
-    made = replace(
+    stamped = replace(
         new,
         last_update_time=new.last_update_time or (old.last_update_time if same else now),
         last_transition_time=old.last_transition_time if old.status == new.status else now,
     )
-    return tuple(made if each is old else each for each in conditions)
+    return tuple(stamped if each is old else each for each in conditions)

@@ -1,4 +1,4 @@
-"""Runs a controller: keys from watches in, `reconcile(key)` called one at a time, failures retried later and later."""
+"""The controller loop: keys from watches in, one `calls(key)` at a time, failures retried with back-off."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ log = structlog.get_logger("cluster")
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The object is to be looked at again when `after_s` seconds have passed, whether it changes or not."""
+    """A request to process the object again after `after_s` seconds, whether it changes or not."""
 
     after_s: float
 
 
 @dataclass(slots=True)
 class Attempt:
-    """A call that may be refused: the controller goes on, and finds in `refused` what was said.
+    """A call whose error the controller handles: it goes on, and reads the error in `refused`.
 
-    It is still to raise that at its end, so that the object is tried again later and later.
+    It must raise the error at its end, so that the object is retried with back-off.
     """
 
     call: Call[Any]
@@ -41,17 +41,17 @@ class Attempt:
 
 
 class Controller(Protocol):
-    """Decides about one object at a time."""
+    """A controller, which decides about one object at a time."""
 
     name: str
 
     def calls(self, key: NamespacedName) -> Iterable[Call[Any] | Again | Attempt]:
-        """What is to be sent so that the object of `key` is as it should be; nothing where it is."""
+        """Yields the calls that bring the object of `key` to its desired state; none if it is there."""
         ...
 
 
 class Loop:
-    """A controller with its queue. Watched kinds lead to keys by `watch`."""
+    """A controller with its queue. `watch` maps changed objects to keys."""
 
     def __init__(self, controller: Controller, client: Client, clock: Clock) -> None:
         self.controller = controller
@@ -59,7 +59,7 @@ class Loop:
         self.queue: WorkQueue[NamespacedName] = WorkQueue(clock, first_backoff_s=0.02, longest_backoff_s=30)
 
     def watch(self, cache: Cache[Any], owners_of: str = "") -> None:
-        """Queue every object of `cache` that changes, or with `owners_of` the owners of that kind."""
+        """Queues every changed object of `cache`, or with `owners_of` its owners of that kind."""
 
         def on_change(_change: str, old: Object | None, new: Object | None) -> None:
             for obj in (old, new):
@@ -77,7 +77,7 @@ class Loop:
                 self.queue.add(NamespacedName(obj.metadata.namespace, reference.name))
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Works until cancelled."""
         while True:
             try:
                 key = await self.queue.get()
@@ -103,7 +103,7 @@ class Loop:
             try:
                 await self._send(step)
             except (NotFound, AlreadyExists, Conflict) as error:
-                # Decided on an old state; the watch brings the new one, and with it this key again.
+                # The decision was based on an old state; the watch delivers the new one, and queues this key again.
                 log.debug("state moved on", controller=self.controller.name, key=str(key), error=str(error))
                 self.queue.add_after(key, 0.1)
                 return
@@ -123,6 +123,6 @@ class Loop:
 def follow(
     client: Client, cache: Cache[Any], resource: Resource, clock: Clock, *, label_selector: str = ""
 ) -> asyncio.Task[None]:
-    """Keep `cache` filled, as a task."""
+    """Starts a task that keeps `cache` filled."""
     reflector = Reflector(client, cache.kind, cache, clock=clock, resource=resource, label_selector=label_selector)
     return asyncio.create_task(reflector.run())

@@ -1,7 +1,7 @@
-"""Pods without a node, and nodes: each pod gets the fitting node with the fewest pods, or says why there is none.
+"""The scheduler: binds each pod to the fitting node with the fewest pods, or reports why none fits.
 
 Node selector, required node affinity, taints and cordons count; resources, pod affinity, topology and priorities do
-not. The words are kube-scheduler's.
+not. The messages are kube-scheduler's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 class Scheduler:
-    """Binds pods to nodes."""
+    """The controller that binds pods to nodes."""
 
     name = "scheduler"
 
@@ -35,7 +35,7 @@ class Scheduler:
         self._pods, self._nodes, self._clock, self._own_nodes = pods, nodes, clock, own_nodes
 
     def calls(self, key: NamespacedName) -> Iterator[Call[Any]]:
-        """The binding of a pod that has no node, or what keeps it from one."""
+        """Yields the binding of a pod without a node, or the condition and Event that say why no node fits."""
         pod = self._pods.get(key)
         if pod is None or pod.spec.get("nodeName") or not is_active(pod) or IMPORTED in pod.metadata.labels:
             return
@@ -59,24 +59,26 @@ def _emptiest(nodes: Iterable[WholeNode], pods: Iterable[WholePod]) -> str:
     for pod in pods:
         if pod.spec.get("nodeName") in load:
             load[pod.spec["nodeName"]] += 1
+    # The name breaks ties, so that the choice is deterministic.
     return min(load, key=lambda node: (load[node], node))
 
 
 def explanation(pod: WholePod, nodes: Sequence[WholeNode]) -> str:
-    """Why no node fits, counted by reason."""
+    """Returns why no node fits, counted by reason."""
     if not nodes:
         return "no nodes available to schedule pods"
     reasons = Counter(why_not(pod, node) for node in nodes)
-    told = ", ".join(sorted(f"{count} node(s) {reason}" for reason, count in reasons.items()))
-    return f"0/{len(nodes)} nodes are available: {told}."
+    counted_reasons = ", ".join(sorted(f"{count} node(s) {reason}" for reason, count in reasons.items()))
+    return f"0/{len(nodes)} nodes are available: {counted_reasons}."
 
 
 def why_not(pod: WholePod, node: WholeNode) -> str:
-    """Why the pod may not run on the node; the empty string where it may."""
+    """Returns why the pod may not run on the node, or ""."""
     tolerations = pod.spec.get("tolerations") or ()
     if node.spec.get("unschedulable") and not _tolerated(_CORDON, tolerations):
         return "were unschedulable"
     for taint in node.spec.get("taints") or ():
+        # PreferNoSchedule is only a preference.
         if taint.get("effect") != "PreferNoSchedule" and not _tolerated(taint, tolerations):
             return f"had untolerated taint {{{taint.get('key')}: {taint.get('value') or ''}}}"
     labels = node.metadata.labels
@@ -91,7 +93,7 @@ def _affine(pod: WholePod, node: WholeNode) -> bool:
 
 
 def _matches(term: JSON, node: WholeNode) -> bool:
-    """Whether a term fits; one without requirements fits nothing."""
+    """Returns whether a node matches a term; a term without requirements matches no node."""
     fields = {"metadata.name": node.metadata.name}
     parts = [(term.get("matchExpressions"), node.metadata.labels), (term.get("matchFields"), fields)]
     selectors = [(codec.convert(LabelSelector, {"matchExpressions": part}), values) for part, values in parts if part]
@@ -106,17 +108,18 @@ def _tolerates(toleration: JSON, taint: JSON) -> bool:
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
     if toleration.get("operator") == "Exists":
+        # Exists without a key tolerates every taint.
         return not toleration.get("key") or toleration["key"] == taint.get("key")
     same = (toleration.get("value") or "") == (taint.get("value") or "")
     return bool(same and toleration.get("key") == taint.get("key"))
 
 
 def _unschedulable(pod: WholePod, message: str, now: datetime) -> Iterator[Call[Any]]:
-    """Told once, and again when the reason changes."""
+    """Yields the condition and the Event of an unschedulable pod, once and again when the message changes."""
     conditions: list[JSON] = pod.status.get("conditions") or []
     others = [each for each in conditions if each.get("type") != "PodScheduled"]
-    told: JSON = next((each for each in conditions if each.get("type") == "PodScheduled"), {})
-    if (told.get("status"), told.get("message")) == ("False", message):
+    current: JSON = next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+    if (current.get("status"), current.get("message")) == ("False", message):
         return
     time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     condition = {
@@ -125,7 +128,7 @@ def _unschedulable(pod: WholePod, message: str, now: datetime) -> Iterator[Call[
         "reason": "Unschedulable",
         "message": message,
         "lastProbeTime": None,
-        "lastTransitionTime": told.get("lastTransitionTime") if told.get("status") == "False" else time,
+        "lastTransitionTime": current.get("lastTransitionTime") if current.get("status") == "False" else time,
     }
     metadata = pod.metadata
     status = {"status": {"conditions": [*others, condition]}}

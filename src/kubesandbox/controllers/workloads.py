@@ -1,4 +1,4 @@
-"""What the controllers of workloads share: whose pods are whose, which of them count, and how a new one is made.
+"""Helpers that the workload controllers share: ownership of pods, their states, and new pods.
 
 `deployments`, `replica_sets` and `jobs` each hold one controller: caches in, calls out.
 """
@@ -23,42 +23,43 @@ REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=Tr
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
 EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
-# How long a pod that was asked for may stay out of sight before it is asked for again.
+# Time after which a created pod that no watch has shown is created again, in seconds.
 _PATIENCE_S = 30.0
 
 
 def owned(owner: Object, cache: Cache[Any]) -> list[Any]:
-    """The objects that `owner` controls, by name."""
-    found = [
+    """Returns the objects that `owner` controls, sorted by name."""
+    controlled = [
         obj
         for obj in cache.all()
         if obj.metadata.namespace == owner.metadata.namespace
         and any(ref.uid == owner.metadata.uid and ref.controller for ref in obj.metadata.owner_references)
     ]
-    return sorted(found, key=lambda obj: obj.metadata.name)
+    return sorted(controlled, key=lambda obj: obj.metadata.name)
 
 
 def owner_reference(owner: Object, resource: Resource) -> JSON:
-    """What makes `owner` the controller of an object."""
+    """Returns the reference that makes `owner` the controller of an object."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "name": owner.metadata.name,
         "uid": owner.metadata.uid,
         "controller": True,
+        # Foreground deletion of the owner waits for this object.
         "blockOwnerDeletion": True,
     }
 
 
 def is_ready(pod: WholePod) -> bool:
-    """Whether the pod's condition Ready is True."""
+    """Returns whether the pod's condition Ready is True."""
     return _ready_condition(pod) is not None
 
 
 def ready_since(pod: WholePod) -> datetime | None:
-    """Since when the pod is ready; None where it is not, or does not say."""
-    told = (_ready_condition(pod) or {}).get("lastTransitionTime")
-    return datetime.fromisoformat(told) if told else None
+    """Returns the time since when the pod is ready; None if it is not, or if the time is not known."""
+    transition_time = (_ready_condition(pod) or {}).get("lastTransitionTime")
+    return datetime.fromisoformat(transition_time) if transition_time else None
 
 
 def _ready_condition(pod: WholePod) -> JSON | None:
@@ -67,24 +68,24 @@ def _ready_condition(pod: WholePod) -> JSON | None:
 
 
 def is_over(pod: WholePod) -> bool:
-    """Whether nothing of the pod runs any more, or ever will."""
+    """Returns whether the pod has succeeded or failed."""
     return pod.status.get("phase") in {"Succeeded", "Failed"}
 
 
 def is_active(pod: WholePod) -> bool:
-    """Whether the pod runs or will."""
+    """Returns whether the pod runs or will run."""
     return pod.metadata.deletion_timestamp is None and not is_over(pod)
 
 
 def status_of(obj: Any) -> JSON:
-    """The status as it is on the wire, with the zeros and times that the controllers compare."""
+    """Returns the status in its JSON form, with the zeros and times that the controllers compare."""
     status = obj.status
     pairs = zip(status.__struct_encode_fields__, status.__struct_fields__, strict=True)
     return {wire: codec.to_dict(getattr(status, field)) for wire, field in pairs}
 
 
 def pod_of(owner: Object, resource: Resource, template: JSON) -> JSON:
-    """A pod of this template that `owner` controls."""
+    """Returns a pod of this template that `owner` controls."""
     metadata = {key: value for key, value in (template.get("metadata") or {}).items() if value is not None}
     return {
         "apiVersion": "v1",
@@ -100,14 +101,14 @@ def pod_of(owner: Object, resource: Resource, template: JSON) -> JSON:
 
 
 def delete_pod(pod: WholePod) -> Call[Any]:
-    """The call that ends this very pod."""
+    """Returns the call that deletes this pod, identified by its uid."""
     return calls.delete(PODS, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
 
 
 def warning(
     about: Object, resource: Resource, reason: str, message: str, *, component: str, now: datetime
 ) -> Call[Any]:
-    """The call that tells people of a trouble with an object, as an Event."""
+    """Returns the call that creates a Warning Event about an object."""
     metadata, time = about.metadata, f"{now:%Y-%m-%dT%H:%M:%SZ}"
     involved = {"apiVersion": resource.api_version, "kind": resource.kind, "namespace": metadata.namespace}
     event = {
@@ -127,26 +128,26 @@ def warning(
 
 
 class Expectations:
-    """Pods that were asked for and are not in the cache yet, so that a slow watch does not make them twice."""
+    """The created pods that are not in the cache yet, so that a slow watch does not lead to duplicates."""
 
     def __init__(self, pods: Cache[WholePod], clock: Clock) -> None:
         self._pods, self._clock = pods, clock
         self._names: dict[NamespacedName, dict[NamespacedName, float]] = {}
 
     def create(self, owner: NamespacedName, pod: JSON) -> Call[Any]:
-        """The call that makes `pod`, whose answer is remembered."""
+        """Returns the call that creates `pod` and records its name."""
         call = calls.create(PODS, pod)
 
         def decode(body: bytes) -> Any:
-            made = call.decode(body)
-            key = NamespacedName(made["metadata"]["namespace"], made["metadata"]["name"])
+            created = call.decode(body)
+            key = NamespacedName(created["metadata"]["namespace"], created["metadata"]["name"])
             self._names.setdefault(owner, {})[key] = self._clock.monotonic()
-            return made
+            return created
 
         return Call(call.request, decode)
 
     def pending(self, owner: NamespacedName) -> int:
-        """How many are still out of sight."""
+        """Returns the number of created pods that are not in the cache yet."""
         oldest = self._clock.monotonic() - _PATIENCE_S
         waiting = self._names.get(owner, {})
         for name, since in tuple(waiting.items()):
@@ -155,5 +156,5 @@ class Expectations:
         return len(waiting)
 
     def forget(self, owner: NamespacedName) -> None:
-        """The owner is gone."""
+        """Forgets an owner that is gone."""
         self._names.pop(owner, None)

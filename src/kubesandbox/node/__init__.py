@@ -1,1 +1,1 @@
-"""The node agent: runs the pods whose image is a release image as real processes, declares the others."""
+"""The node agent: runs the pods of release images as real processes, and declares all others ready."""

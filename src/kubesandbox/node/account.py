@@ -1,6 +1,6 @@
-"""A pod's ServiceAccount on its node: token, CA certificate and namespace as files, the token renewed before it ends.
+"""A pod's ServiceAccount on its node: token, CA certificate and namespace as files; the token is renewed in time.
 
-A runner that mounts nothing gets a kubeconfig beside them, with the same credentials by paths on this host.
+A runner without mounts also gets a kubeconfig beside them, with the same credentials by paths on this host.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from kubesandbox.node.volumes import write
 
 SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 TOKEN_LIFE_S = 3600
-# A token is renewed when this share of its life is over, as a kubelet does (pkg/kubelet/token).
+# The share of a token's lifetime after which it is renewed, as a kubelet does (pkg/kubelet/token).
 _RENEWAL = 0.8
 
 
 class Account:
-    """The credentials in `folder`, for a pod that wants some."""
+    """The credentials of one pod in `folder`, if the pod wants some."""
 
     def __init__(self, pod: WholePod, client: Client, place: Place) -> None:
         self.wanted = podspec.wants_token(pod)
@@ -36,17 +36,18 @@ class Account:
         self._place = place
 
     async def write(self) -> None:
-        """Ask for a token and write everything, if the pod wants it; raises KubeError."""
+        """Requests a token and writes all files, if the pod wants them. Raises KubeError."""
         if not self.wanted:
             return
         metadata = self._pod.metadata
+        # Readable by the owner only.
         write(self.folder / "token", (await self._token()).encode(), mode=0o600)
         write(self.folder / "ca.crt", self._place.ca.read_bytes())
         write(self.folder / "namespace", metadata.namespace.encode())
         write(self.folder / "kubeconfig", self._kubeconfig(), mode=0o600)
 
     async def keep(self, clock: Clock) -> None:
-        """Renew the token until cancelled; one that cannot be had is asked for again later, the old one stays."""
+        """Renews the token until cancelled; after a failure the old one stays until the next attempt."""
         while self.wanted:
             await clock.sleep(TOKEN_LIFE_S * _RENEWAL)
             with suppress(KubeError, DecodeError, OSError):

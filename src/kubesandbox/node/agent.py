@@ -1,8 +1,8 @@
-"""The node agent: pods whose image is one of the sandbox's releases run as real processes, the others by declaration.
+"""The node agent: runs pods whose image is one of the sandbox's releases as real processes, and declares the others.
 
-In: the pods of the cluster (a cache), out: processes, and pod statuses as a kubelet writes them. One agent serves every
-node; each has a folder of its own that stands for the host's file system. It starts what should run and is not running,
-so a pod whose agent was killed is started again by the next one.
+In: the pods of the cluster (a cache). Out: processes, and pod statuses as a kubelet writes them. One agent serves all
+nodes; each node has a folder that stands for the host's file system. The agent starts the pods that should run and do
+not, so the next agent restarts the pods of one that was killed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from kubesandbox.node.place import Place
 from kubesandbox.node.pod import PodWorker
 
 log = structlog.get_logger("node")
-# What ends a worker is as passing as a full disk, or a bug of ours.
+# Back-off for workers that failed: the cause may pass, such as a full disk.
 _WORKERS = Limits(0.5, 10.0)
 
 
 class NodeAgent:
-    """One worker a pod, from its binding to its end."""
+    """The agent, with one worker a pod from its binding to its end."""
 
     def __init__(self, client: Client, pods: Cache[WholePod], place: Place, clock: Clock) -> None:
         self._client = client
@@ -42,7 +42,7 @@ class NodeAgent:
 
     @property
     def busy(self) -> bool:
-        """Whether any pod has a worker."""
+        """Reports whether any pod has a worker."""
         return bool(self._tasks)
 
     def _on_change(self, old: WholePod | None, new: WholePod | None) -> None:
@@ -57,7 +57,7 @@ class NodeAgent:
             self._start(new)
 
     def _is_ours(self, pod: WholePod) -> bool:
-        """Imported pods are shown, never run; those that are over only need an agent to be deleted."""
+        """Returns whether a pod needs a worker: never imported ones; finished and restored ones only to be deleted."""
         if IMPORTED in pod.metadata.labels:
             return False
         if podstatus.is_imported(pod):
@@ -79,7 +79,7 @@ class NodeAgent:
         return worker
 
     async def _work(self, pod: WholePod) -> None:
-        """One worker after the other, until one ends by itself: a pod without one is Running without a process."""
+        """Runs workers one after the other until one returns, since a pod without one would stay Running for ever."""
         for delay in _WORKERS.delays():
             worker = self._workers[pod.metadata.uid]
             try:
@@ -92,7 +92,7 @@ class NodeAgent:
             self._engage(self._workers[pod.metadata.uid].pod)
 
     def _gone(self, pod: WholePod) -> None:
-        """Deleted without waiting for us: whatever still runs is ended."""
+        """Ends the processes of a pod whose object was deleted without waiting for the agent."""
         uid = pod.metadata.uid
         if uid in self._tasks:
             self._workers[uid].vanish()
@@ -103,7 +103,7 @@ class NodeAgent:
         self._tasks.pop(uid, None)
 
     async def close(self) -> None:
-        """End every pod's processes; their objects stay, for the next agent."""
+        """Ends every pod's processes; their objects stay for the next agent."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

@@ -1,7 +1,7 @@
-"""How long to wait before something that failed is tried again: times in, seconds out.
+"""Back-off: the time until a failed operation is tried again. Times in, seconds out.
 
-The rules are the kubelet's (pkg/kubelet/kuberuntime `doBackOff`, client-go's flowcontrol.Backoff): the first restart
-comes at once, later ones wait twice as long each time, and a container that ran long enough starts afresh.
+The rules are the kubelet's (pkg/kubelet/kuberuntime `doBackOff`, client-go's flowcontrol.Backoff): the first restart is
+immediate, each later one waits twice as long, and a container that ran long enough starts over.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The first and the longest wait, in seconds; the kubelet's where nothing else is said."""
+    """The first and the longest wait, in seconds; the kubelet's by default."""
 
     first_s: float = 10.0
     longest_s: float = 300.0
 
     def delays(self) -> Iterator[float]:
-        """The waits after one failure, after two, and so on."""
+        """Yields the waits after one failure, after two, and so on."""
         delay = self.first_s
         while True:
             yield delay
@@ -32,25 +32,26 @@ MOUNTS = Limits(0.5, 122.0)
 
 @dataclass(frozen=True, slots=True)
 class Restarts:
-    """One container's restarts; times are seconds of a clock that never goes back."""
+    """A container's restarts; times are seconds of a monotonic clock."""
 
     limits: Limits = KUBELET
     wait_s: float = 0.0
     at: float = 0.0
 
     def delay_s(self, ended_at: float) -> float:
-        """How long after its end it is to be started again; nothing after a run of twice the longest wait."""
+        """Returns the seconds from its end to its restart; 0 after a run of more than twice the longest wait."""
         return 0.0 if ended_at - self.at > 2 * self.limits.longest_s else self.wait_s
 
     def restarted(self, ended_at: float, now: float) -> Restarts:
-        """What holds after it was started again at `now`."""
+        """Returns the state after a restart at `now`."""
         waited = self.delay_s(ended_at)
+        # After a long run the back-off starts over with the first wait.
         longer = min(2 * waited, self.limits.longest_s) if waited else self.limits.first_s
         return replace(self, wait_s=longer, at=now)
 
 
 def duration(seconds: float) -> str:
-    """`seconds` as Go writes a duration: `10s`, `1m20s`, `5m0s`; fractions only below a minute."""
+    """Returns `seconds` as Go writes a duration: `10s`, `1m20s`, `5m0s`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(int(minutes), 60)
     if hours:

@@ -1,6 +1,6 @@
-"""One container of a pod: started, watched, and started again as often as the restart policy says.
+"""The worker of one container: starts it, watches it, and restarts it by the restart policy.
 
-In: what the pod asks for and a `Launch` for each start. Out: a process, and a record of each change in the reporter.
+In: the container's spec and a `Launch` for each start. Out: a process, and a record of each change in the reporter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kubesandbox.tasks import beside, first
 
 
 class ContainerWorker:
-    """Works until the container is over for good or `stopping` is set, which ends what runs."""
+    """The worker, which ends once the container is finished or `stopping` is set, which also ends its process."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ContainerWorker:
         return self._reporter.record(self._spec.name)
 
     async def run(self, policy: RestartPolicy) -> Ended | None:
-        """How it ended for good, None where the pod was stopped before that."""
+        """Returns how the container finally ended, or None if the pod was stopped before that."""
         while True:
             state = self._record.state
             if isinstance(state, Ended) and not restarts(policy, state.exit_code):
@@ -62,7 +62,7 @@ class ContainerWorker:
                 await self._attempt()
 
     async def _may_start(self) -> bool:
-        """Wait for as long as it has to after its last run; False where the pod was stopped meanwhile."""
+        """Waits for the back-off after the last run; returns False if the pod was stopped meanwhile."""
         if not isinstance(self._record.state, Ended):
             return True
         delay = self._restarts.delay_s(self._ended_at)
@@ -73,7 +73,7 @@ class ContainerWorker:
         return not self._stopping.is_set()
 
     async def _attempt(self) -> None:
-        """Start it and see it through, or say why it could not be started and wait a while."""
+        """Starts the container and waits for its end, or reports why it could not be started and waits."""
         try:
             image = await self._puller.pull()
             launch = await self._supplies.launch(self._spec, image, self._number())
@@ -141,7 +141,7 @@ class ContainerWorker:
                 await self._stop(container, waiter)
             return await waiter
         except BaseException:
-            # Cancelled: the pod is gone, or the agent ends. No process outlives either.
+            # Cancelled because the pod is gone or the agent ends; no process may outlive either.
             await _end(container, waiter, 0 if self._supplies.gone else self._place.shutdown_s)
             raise
 
@@ -154,7 +154,7 @@ class ContainerWorker:
         self._reporter.event(type_, reason, message, self._spec)
 
     async def _pause(self, seconds: float) -> bool:
-        """Wait, but not longer than the pod lives; whether it still does."""
+        """Waits, but no longer than until the pod is stopped; returns whether it is still wanted."""
         await first(self._clock.sleep(seconds), self._stopping.wait())
         return not self._stopping.is_set()
 

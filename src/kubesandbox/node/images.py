@@ -1,6 +1,6 @@
-"""Release images on the node: pulled from the sandbox's registry by digest, checked, unpacked once.
+"""Release images on the node: pulled from the sandbox's registry by digest, verified, unpacked once.
 
-Nothing but that registry is asked; what is on the node already is not fetched again.
+No other registry is contacted, and an image that is on the node is not pulled again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubekit.oci.registry import RegistryClient
 
 
 class PullError(Exception):
-    """The image could not be had; `message` is worded as a kubelet's, `reason` is the waiting container's."""
+    """An image that could not be pulled; `message` is worded as a kubelet's, `reason` is the waiting container's."""
 
     def __init__(self, message: str, *, reason: str = "ErrImagePull") -> None:
         super().__init__(message)
@@ -40,22 +40,22 @@ class LocalImage:
 
 
 class ImageStore:
-    """The node's images in `folder`; `host` is the one registry that it pulls from."""
+    """The node's images in `folder`; `host` is the only registry that it pulls from."""
 
     def __init__(self, folder: Path, host: str) -> None:
         self._folder = folder
         self.registry = host
         self._layout = Layout.create(folder / "layout")
         self._tags: dict[Reference, str] = {}
-        # One pull at a time, as a kubelet does unless it is told otherwise.
+        # One pull at a time, the default of a kubelet (serializeImagePulls).
         self._pulling = Lock()
 
     def is_release(self, pullspec: str) -> bool:
-        """Whether the image would come from the sandbox's registry, and its pods are run rather than declared."""
+        """Returns whether the image is from the sandbox's registry, so that its pods are run rather than declared."""
         return pullspec.startswith(f"{self.registry}/")
 
     def local(self, pullspec: str) -> LocalImage | None:
-        """The image if it is on this node already (a tag: as it was pulled last); raises PullError."""
+        """Returns the image if it is on this node (for a tag: as last pulled), else None. Raises PullError."""
         reference = self._parsed(pullspec)
         digest = reference.digest or self._tags.get(reference, "")
         if not digest or not self._unpacked(digest).is_dir():
@@ -63,7 +63,7 @@ class ImageStore:
         return self._opened(reference, digest)
 
     def pull(self, pullspec: str) -> LocalImage:
-        """The image, of which only what is missing is fetched; raises PullError."""
+        """Returns the image, fetching only its missing parts. Raises PullError."""
         reference = self._parsed(pullspec)
         try:
             with self._pulling:

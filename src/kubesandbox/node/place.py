@@ -1,4 +1,4 @@
-"""Where an agent works: folders, runner, images, the API server's address, and how patient it is."""
+"""The agent's environment: folders, runner, images, the API server's address, and time limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubesandbox.node.runner import Runner
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The sandbox's data folder and everything else that is the same for all pods of an agent."""
+    """The sandbox's data folder and all other settings that are the same for all pods of an agent."""
 
     data: Path
     runner: Runner
@@ -28,10 +28,10 @@ class Place:
     shutdown_s: float = 0.0
 
     def host_path(self, node: str, path: str) -> Path:
-        """The folder that stands for `path` on `node`."""
+        """Returns the folder that stands for `path` on `node`."""
         return self.data / "nodes" / node / path.lstrip("/")
 
     def pod_folder(self, pod: WholePod) -> Path:
-        """Logs and volumes of a pod; the API server serves logs from here."""
+        """Returns the folder of a pod's logs and volumes; the API server serves logs from it."""
         metadata = pod.metadata
         return self.data / "pods" / f"{metadata.namespace}_{metadata.name}_{metadata.uid}"

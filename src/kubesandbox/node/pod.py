@@ -1,7 +1,7 @@
-"""One pod on its node, from its binding to its end: volumes, init containers, containers, and its deletion.
+"""The worker of one pod on its node, from its binding to its deletion: volumes, init containers, containers.
 
-What a container goes through is `container.py`'s, what the cluster sees of it `reporter.py`'s. A pod whose agent ended
-goes on with the next one as on a node that was down: what ran is started again where the restart policy says so.
+`container.py` runs each container, `reporter.py` reports to the cluster. After the end of an agent the next one
+continues as on a node that was down: containers that ran are restarted if the restart policy says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _AGAIN_S = 0.5
 
 
 class PodWorker:
-    """Runs a pod (`runs`), or only declares it, until it is deleted."""
+    """The worker that runs a pod (`runs`), or only declares it ready, until it is deleted."""
 
     def __init__(self, pod: WholePod, client: Client, place: Place, clock: Clock, *, runs: bool) -> None:
         self._client = client
@@ -39,14 +39,14 @@ class PodWorker:
         self._runs = runs
         self._reporter = Reporter(pod, client, clock, place.host_ip)
         self._supplies = Supplies(pod, client, place)
-        # Containers end when the pod is deleted, or when it has been active for too long.
+        # Set when the pod is deleted or exceeds its active deadline; ends the containers.
         self._stopping = asyncio.Event()
         self._deleted = asyncio.Event()
         self.update(pod)
 
     @property
     def pod(self) -> WholePod:
-        """The pod as it was last told of."""
+        """The pod as last updated."""
         return self._pod
 
     @property
@@ -54,18 +54,18 @@ class PodWorker:
         return self._reporter.pod
 
     def update(self, pod: WholePod) -> None:
-        """The pod as it is now; its deletion ends it."""
+        """Updates the pod; a deletion stops it."""
         self._reporter.pod = pod
         if pod.metadata.deletion_timestamp is not None:
             self._deleted.set()
             self._stopping.set()
 
     def vanish(self) -> None:
-        """The object is gone, without waiting for the pod's end; to be followed by a cancellation of `run`."""
+        """Records that the object is gone without waiting for the pod's end; the caller then cancels `run`."""
         self._supplies.gone = True
 
     async def run(self) -> None:
-        """Until the pod is over and deleted, or this is cancelled (its processes are ended, its object stays)."""
+        """Runs until the pod has ended and is deleted, or until cancelled (its processes end, its object stays)."""
         try:
             if self._deleted.is_set():
                 await self._delete()
@@ -83,7 +83,7 @@ class PodWorker:
                 await self._run_containers()
             await self._reporter.publish()
             await self._deleted.wait()
-            # A second time, for a pod that was over before it was deleted may read otherwise now.
+            # Again, since the deletion may change the status of a pod that had ended before it.
             await self._reporter.publish()
             await self._delete()
 
@@ -93,8 +93,8 @@ class PodWorker:
                 group.create_task(self._worker(spec).run(restart_policy(self._pod)))
 
     async def _initialized(self) -> bool:
-        """Run the init containers one after the other; whether the others may start."""
-        # They are started again until they succeed, unless nothing of the pod ever is.
+        """Runs the init containers one after the other; returns whether the other containers may start."""
+        # They are restarted until they succeed, unless the pod's policy is Never.
         policy: RestartPolicy = "Never" if restart_policy(self._pod) == "Never" else "OnFailure"
         for spec in podspec.init_containers(self._pod):
             ended = await self._worker(spec).run(policy)
@@ -113,21 +113,21 @@ class PodWorker:
         )
 
     async def _prepared(self) -> bool:
-        """Volumes and credentials, tried again until they are there; False where the pod was stopped before that."""
+        """Prepares volumes and credentials with retries; returns False if the pod was stopped before it succeeded."""
         self._reporter.all_wait()
-        told = ""
+        reported = ""
         for delay in MOUNTS.delays():
             problem = await self._problem()
             if not problem or self._stopping.is_set():
                 break
-            if problem != told:
+            if problem != reported:
                 self._reporter.event("Warning", "FailedMount", problem, None)
-            told = problem
+            reported = problem
             await first(self._clock.sleep(delay), self._stopping.wait())
         return not self._stopping.is_set()
 
     async def _problem(self) -> str:
-        """Prepare; the empty string, or why it cannot be done."""
+        """Prepares volumes and credentials once; returns the error, or ""."""
         try:
             await self._supplies.prepare()
         except BadPod as problem:
@@ -137,7 +137,7 @@ class PodWorker:
         return ""
 
     async def _deadline(self) -> None:
-        """End the pod when it has been active for as long as it may."""
+        """Stops the pod when it exceeds its active deadline."""
         seconds = podspec.active_deadline_s(self._pod)
         if seconds is None:
             return
@@ -164,7 +164,7 @@ class PodWorker:
         await self._delete()
 
     async def _delete(self) -> None:
-        """Let the object go, now that nothing of it runs."""
+        """Removes the object, once none of its processes runs."""
         metadata = self._pod.metadata
         call = calls.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid, grace_period_s=0)
         while True:

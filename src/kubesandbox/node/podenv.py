@@ -1,6 +1,6 @@
-"""What a container's environment is made of: literal values, ConfigMaps, Secrets, the downward API. Values in and out.
+"""A container's environment from literal values, ConfigMaps, Secrets and the downward API. Values in, values out.
 
-The rules are the kubelet's: `$(NAME)` references, field paths, which missing source keeps a container from starting.
+The rules are the kubelet's: `$(NAME)` references, field paths, and missing sources that prevent a container's start.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ _SUBSCRIPT = re.compile(r"(metadata\.labels|metadata\.annotations)\['(.*)'\]")
 
 
 def environment(pod: WholePod, container: ContainerSpec, *, host_ip: str, lookup: Lookup) -> dict[str, str]:
-    """The container's environment. Raises BadPod where something that is not optional is missing."""
+    """Returns the container's environment. Raises BadPod if a source that is not optional is missing."""
     result: dict[str, str] = {}
+    # envFrom comes first, so that the entries of env win.
     for source in container.env_from:
         result.update(_env_from(source, lookup))
     for entry in container.env:
         value = _value(pod, container, entry, host_ip=host_ip, lookup=lookup)
         if value is not None:
-            # Only what the pod's author wrote holds references; what a Secret holds is taken as it is.
+            # References are expanded only in literal values; values from other sources are used as they are.
             result[entry["name"]] = value if entry.get("valueFrom") else expand(value, result)
     return result
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """`$(NAME)` replaced; `$$` is a dollar sign; an unknown name stays as it is written."""
+    """Replaces `$(NAME)` by its value and `$$` by a dollar sign; an unknown name stays as it is written."""
 
     def replacement(match: re.Match[str]) -> str:
         return "$" if match[0] == "$$" else values.get(match[1], match[0])
@@ -44,7 +45,7 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 
 
 def field_value(pod: WholePod, path: str, *, host_ip: str) -> str:
-    """What a downward API `fieldRef` stands for; raises BadPod for a path that the kubelet does not know either."""
+    """Returns the value of a downward API `fieldRef`. Raises BadPod for a path unknown to the kubelet."""
     metadata = pod.metadata
     known = {
         "metadata.name": metadata.name,
@@ -68,7 +69,7 @@ def field_value(pod: WholePod, path: str, *, host_ip: str) -> str:
 
 
 def resource_value(container: ContainerSpec, reference: JSON) -> str:
-    """What a downward API `resourceFieldRef` stands for: the memory limit in units of its divisor, 0 for others."""
+    """Returns the value of a downward API `resourceFieldRef`: the memory limit by its divisor, 0 for others."""
     if reference.get("resource") != "limits.memory":
         return "0"
     divisor = bytes_of(str(reference.get("divisor") or 1)) or 1
@@ -76,17 +77,19 @@ def resource_value(container: ContainerSpec, reference: JSON) -> str:
 
 
 def references(container: ContainerSpec) -> set[tuple[str, str]]:
-    """Every (kind, name) of ConfigMap and Secret that the container's environment needs."""
-    found: set[tuple[str, str]] = set()
+    """Returns every (kind, name) of ConfigMap and Secret that the container's environment needs."""
+    needed: set[tuple[str, str]] = set()
     for entry in container.env:
-        found |= named(entry.get("valueFrom") or {}, {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}, "name")
+        needed |= named(
+            entry.get("valueFrom") or {}, {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}, "name"
+        )
     for source in container.env_from:
-        found |= named(source, {"configMapRef": "ConfigMap", "secretRef": "Secret"}, "name")
-    return found
+        needed |= named(source, {"configMapRef": "ConfigMap", "secretRef": "Secret"}, "name")
+    return needed
 
 
 def named(source: JSON, kinds: Mapping[str, str], key: str) -> set[tuple[str, str]]:
-    """The (kind, name) pairs that `source` names in its fields `kinds`, each by its own field `key`."""
+    """Returns the (kind, name) pairs that `source` names in its fields `kinds`, each by its own field `key`."""
     return {(kind, source[field][key]) for field, kind in kinds.items() if (source.get(field) or {}).get(key)}
 
 
@@ -135,5 +138,5 @@ def _text(value: bytes) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As Go's `%q` writes it, as far as JSON does the same."""
+    """Quotes text as Go's `%q` does, as far as JSON does the same."""
     return json.dumps(text, ensure_ascii=False)

@@ -1,6 +1,6 @@
-"""What a pod asks for, read once: containers, mounts, probes, limits, grace. Values in, values out.
+"""A pod's spec, parsed once: containers, mounts, probes, limits, grace period. Values in, values out.
 
-The rules are the kubelet's. What a container's environment is made of stands in `podenv`.
+The rules are the kubelet's. `podenv` computes the containers' environment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 
 
 class BadPod(Exception):
-    """The pod cannot be run as it is written; `reason` is the kubelet's word for the waiting container."""
+    """A pod that cannot be run as it is written; `reason` is the kubelet's reason for the waiting container."""
 
     def __init__(self, message: str, *, reason: str = "CreateContainerConfigError") -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class BadPod(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Where a container sees a volume; `sub_path` is a path inside the volume, with `$(NAME)` where `expands`."""
+    """A mount of a volume; `sub_path` is a path inside the volume, with `$(NAME)` references if `expands`."""
 
     volume: str
     path: str
@@ -40,7 +40,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class ContainerSpec:
-    """One container; `memory` is its limit as written, empty for none, and `is_init` says which list it stands in."""
+    """A container's spec; `memory` is its limit as written, "" for none; `is_init` marks an init container."""
 
     name: str
     image: str
@@ -62,12 +62,12 @@ class ContainerSpec:
 
     @property
     def memory_bytes(self) -> int:
-        """The memory limit in bytes, 0 for none; raises BadPod."""
+        """The memory limit in bytes, 0 for none. Raises BadPod."""
         return bytes_of(self.memory) if self.memory else 0
 
 
 def bytes_of(quantity: str) -> int:
-    """A quantity such as `128Mi` in bytes; raises BadPod."""
+    """Returns a quantity such as `128Mi` in bytes. Raises BadPod."""
     try:
         return int(parse_quantity(quantity))
     except QuantityError as error:
@@ -75,7 +75,7 @@ def bytes_of(quantity: str) -> int:
 
 
 def container_spec(container: JSON, *, is_init: bool = False) -> ContainerSpec:
-    """One entry of `spec.containers` or `spec.initContainers`."""
+    """Parses one entry of `spec.containers` or `spec.initContainers`."""
     limits = (container.get("resources") or {}).get("limits") or {}
     return ContainerSpec(
         name=container["name"],
@@ -101,6 +101,7 @@ def container_spec(container: JSON, *, is_init: bool = False) -> ContainerSpec:
 def _mount(mount: JSON) -> Mount:
     return Mount(
         volume=mount["name"],
+        # Without the slash at the end, so that paths compare equal.
         path=mount["mountPath"].rstrip("/") or "/",
         read_only=bool(mount.get("readOnly")),
         sub_path=mount.get("subPathExpr") or mount.get("subPath") or "",
@@ -109,33 +110,34 @@ def _mount(mount: JSON) -> Mount:
 
 
 def containers(pod: WholePod) -> tuple[ContainerSpec, ...]:
-    """The pod's containers."""
+    """Returns the pod's containers."""
     return tuple(container_spec(container) for container in pod.spec.get("containers") or ())
 
 
 def init_containers(pod: WholePod) -> tuple[ContainerSpec, ...]:
-    """The pod's init containers, which run one after the other before the rest."""
+    """Returns the pod's init containers, which run one after the other before the rest."""
     return tuple(container_spec(container, is_init=True) for container in pod.spec.get("initContainers") or ())
 
 
 def service_account(pod: WholePod) -> str:
-    """The ServiceAccount that the pod runs as."""
+    """Returns the name of the ServiceAccount that the pod runs as."""
     return pod.spec.get("serviceAccountName") or "default"
 
 
 def wants_token(pod: WholePod) -> bool:
-    """Whether the pod is to be given a token of its ServiceAccount."""
+    """Returns whether the pod gets a token of its ServiceAccount."""
+    # The pod's own setting; that of its ServiceAccount is not read.
     return pod.spec.get("automountServiceAccountToken") is not False
 
 
 def active_deadline_s(pod: WholePod) -> int | None:
-    """How long the pod may be active after its start, in seconds; None for no limit."""
+    """Returns how many seconds the pod may be active after its start; None for no limit."""
     given = pod.spec.get("activeDeadlineSeconds")
     return None if given is None else int(given)
 
 
 def grace_s(pod: WholePod, *, now: datetime) -> float:
-    """Seconds left between SIGTERM and SIGKILL: until the time that its deletion set, else what the pod says."""
+    """Returns the seconds between SIGTERM and SIGKILL: until the deletion timestamp, else the pod's grace period."""
     if pod.metadata.deletion_timestamp is not None:
         return max(0.0, (pod.metadata.deletion_timestamp - now).total_seconds())
     given = pod.spec.get("terminationGracePeriodSeconds")

@@ -1,4 +1,4 @@
-"""What the agent knows of a pod in, the pod's status as a kubelet would write it out.
+"""The pod's status as a kubelet would write it: the agent's records in, the status out.
 
 Pure: the time is passed. The rules are the kubelet's (pkg/kubelet/kubelet_pods.go `getPhase`, pkg/kubelet/status
 `generate.go`).
@@ -21,7 +21,7 @@ _OURS = frozenset({"Initialized", "Ready", "ContainersReady", "PodScheduled"})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why the agent itself ended the pod, which then failed."""
+    """The reason for which the agent itself ended the pod, which then failed."""
 
     reason: str
     message: str
@@ -29,7 +29,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """All that a status is made of. `conditions` are those that were published last."""
+    """The input of a status. `conditions` are those that were published last."""
 
     pod: WholePod
     containers: tuple[ContainerRecord, ...]
@@ -41,7 +41,7 @@ class Seen:
 
 
 def phase(seen: Seen) -> str:
-    """The pod's phase."""
+    """Returns the pod's phase."""
     policy = restart_policy(seen.pod)
     if seen.verdict or (policy == "Never" and any(_failed(init) for init in seen.inits)):
         return "Failed"
@@ -55,7 +55,7 @@ def phase(seen: Seen) -> str:
 
 
 def _phase_of_ended(records: Sequence[ContainerRecord], *, final: bool, always: bool, never: bool) -> str:
-    """None runs: over for good if the pod is being deleted or nothing is to be started again."""
+    """Returns the phase of a pod without running containers; `final` means that it is being deleted."""
     succeeded = all(record.succeeded for record in records)
     if final or not always:
         if succeeded:
@@ -66,7 +66,7 @@ def _phase_of_ended(records: Sequence[ContainerRecord], *, final: bool, always: 
 
 
 def _is_final(seen: Seen) -> bool:
-    """Whether the pod is being deleted, so that nothing of it is started again."""
+    """Returns whether the pod is being deleted, so that no container is restarted."""
     return seen.pod.metadata.deletion_timestamp is not None
 
 
@@ -75,7 +75,7 @@ def _failed(record: ContainerRecord) -> bool:
 
 
 def status(seen: Seen, *, now: datetime) -> JSON:
-    """The whole status; conditions keep their lastTransitionTime while their status stays, and others' stay as well."""
+    """Returns the whole status. A condition keeps its lastTransitionTime while its status is the same; others' stay."""
     now_phase = phase(seen)
     result: JSON = {
         "phase": now_phase,
@@ -96,7 +96,7 @@ def status(seen: Seen, *, now: datetime) -> JSON:
 
 
 def qos_class(pod: WholePod) -> str:
-    """Guaranteed, Burstable or BestEffort (the rule of `k8s.io/kubernetes/pkg/apis/core/v1/helper/qos`)."""
+    """Returns Guaranteed, Burstable or BestEffort (the rule of `k8s.io/kubernetes/pkg/apis/core/v1/helper/qos`)."""
     resources = [container.get("resources") or {} for container in pod.spec.get("containers") or ()]
     if not any(entry.get("requests") or entry.get("limits") for entry in resources):
         return "BestEffort"
@@ -108,13 +108,13 @@ def qos_class(pod: WholePod) -> str:
 
 
 def start_time(pod: WholePod) -> datetime | None:
-    """When an agent took the pod on, if one did."""
-    told = pod.status.get("startTime")
-    return datetime.fromisoformat(told) if told else None
+    """Returns when an agent started the pod, or None."""
+    start = pod.status.get("startTime")
+    return datetime.fromisoformat(start) if start else None
 
 
 def is_ours(pod: WholePod) -> bool:
-    """Whether the status is the work of a node agent of the sandbox."""
+    """Returns whether a node agent of the sandbox wrote the status."""
     return any(
         str(container.get("containerID", "")).startswith((RAN, DECLARED))
         for key in ("containerStatuses", "initContainerStatuses")
@@ -123,18 +123,18 @@ def is_ours(pod: WholePod) -> bool:
 
 
 def is_imported(pod: WholePod) -> bool:
-    """Whether the pod came with a status of its own, as those of a dump do; such a pod is shown, never run."""
-    told = pod.status.get("phase") not in {None, "", "Pending"} or bool(pod.status.get("containerStatuses"))
-    return told and not is_ours(pod) and not _only_waiting(pod)
+    """Returns whether the pod came with a recorded status, as those of a dump do; such a pod is shown, never run."""
+    has_status = pod.status.get("phase") not in {None, "", "Pending"} or bool(pod.status.get("containerStatuses"))
+    return has_status and not is_ours(pod) and not _only_waiting(pod)
 
 
 def is_over(pod: WholePod) -> bool:
-    """Whether nothing of the pod will ever run again."""
+    """Returns whether the pod has succeeded or failed."""
     return pod.status.get("phase") in _OVER
 
 
 def is_ready(pod: WholePod) -> bool:
-    """Whether the pod's Ready condition is True."""
+    """Returns whether the pod's Ready condition is True."""
     return any(
         condition.get("type") == "Ready" and condition.get("status") == "True"
         for condition in pod.status.get("conditions") or ()
@@ -142,7 +142,7 @@ def is_ready(pod: WholePod) -> bool:
 
 
 def _only_waiting(pod: WholePod) -> bool:
-    """A status that an agent wrote before anything had started carries no container id yet."""
+    """Returns whether an agent wrote the status before any container had started; it has no container ids yet."""
     statuses = pod.status.get("containerStatuses") or ()
     return (
         bool(statuses)
@@ -157,7 +157,7 @@ def _container(record: ContainerRecord, *, is_init: bool = False) -> JSON:
         "name": record.name,
         "image": record.image,
         "imageID": record.image_id,
-        # An init container is ready when it has done its work.
+        # An init container is ready once it has succeeded.
         "ready": record.succeeded if is_init else record.ready,
         "started": isinstance(record.state, Started),
         "restartCount": record.restarts,
@@ -176,13 +176,13 @@ def _state(state: State) -> JSON:
         case Started(at):
             return {"running": {"startedAt": _time(at)}}
         case Ended():
-            told = {
+            optional_fields = {
                 "message": state.message,
                 "startedAt": _time(state.started_at) if state.started_at else "",
                 "finishedAt": _time(state.finished_at) if state.finished_at else "",
                 "containerID": state.container_id,
             }
-            given = {key: value for key, value in told.items() if value}
+            given = {key: value for key, value in optional_fields.items() if value}
             return {"terminated": {"exitCode": state.exit_code, "reason": state.reason, **given}}
 
 
@@ -195,9 +195,9 @@ class _Condition:
 
 
 def _conditions(seen: Seen, now_phase: str, now: datetime) -> list[JSON]:
-    """The agent's own, and whatever conditions others have put there."""
-    before = {told.get("type"): told for told in (*(seen.pod.status.get("conditions") or ()), *seen.conditions)}
-    foreign = [told for told in seen.pod.status.get("conditions") or () if told.get("type") not in _OURS]
+    """Returns the agent's own conditions, and those that others have set."""
+    before = {each.get("type"): each for each in (*(seen.pod.status.get("conditions") or ()), *seen.conditions)}
+    foreign = [each for each in seen.pod.status.get("conditions") or () if each.get("type") not in _OURS]
     own = [_condition(each, before.get(each.type), now) for each in _told(seen, now_phase)]
     return [*own, *foreign]
 

@@ -1,4 +1,4 @@
-"""Asks a running container how it is: keeps `ready` true to its readiness probe, and says when it is past saving."""
+"""The prober of a container: updates `ready` by the readiness probe, and reports a failed liveness probe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubesandbox.node.reporter import Reporter
 
 
 class Prober:
-    """The probes of one run of one container; raises BadPod where one names a port that there is not."""
+    """The probes of one run of one container. Raises BadPod if a probe names a port that does not exist."""
 
     def __init__(self, spec: ContainerSpec, reporter: Reporter, clock: Clock, host: str) -> None:
         self._spec = spec
@@ -25,11 +25,11 @@ class Prober:
 
     @property
     def ready_at_once(self) -> bool:
-        """Whether the container counts as ready as soon as it runs."""
+        """Reports whether the container counts as ready as soon as it runs."""
         return self._readiness is None
 
     async def keep_ready(self) -> None:
-        """Follow the readiness probe until cancelled."""
+        """Runs the readiness probe until cancelled."""
         if (probe := self._readiness) is None:
             return
         tally, before = Tally(well=False), ""
@@ -41,7 +41,7 @@ class Prober:
             await self._clock.sleep(probe.period_s if tally.well else min(probe.period_s, probes.EAGER_S))
 
     async def keep_alive(self) -> None:
-        """Follow the liveness probe until it has failed too often in a row, which sets `failed`."""
+        """Runs the liveness probe until it has failed too often in a row, which sets `failed`."""
         if (probe := self._liveness) is None:
             return
         tally, before = Tally(well=True), ""
@@ -58,7 +58,7 @@ class Prober:
 
     async def _asked(self, name: str, probe: Probe, before: str) -> str:
         why_not = await probes.ask(probe)
-        if why_not and why_not != before:  # told once, not every period
+        if why_not and why_not != before:  # reported once, not every period
             self._reporter.event("Warning", "Unhealthy", f"{name} probe failed: {why_not}", self._spec)
         return why_not
 

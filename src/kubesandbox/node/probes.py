@@ -1,8 +1,8 @@
-"""Readiness and liveness: a probe's settings and its answers in, whether the container is ready, or to be ended, out.
+"""Readiness and liveness probes: settings and results in; out: whether the container is ready, or must be restarted.
 
-`httpGet` and `tcpSocket` are asked. `exec` and `grpc` are not: a container with such a probe counts as well. The
-numbers are Kubernetes' (core/v1 Probe): `failureThreshold` answers in a row turn the verdict, `successThreshold` turn
-it back.
+`httpGet` and `tcpSocket` are probed. `exec` and `grpc` are not: a container with such a probe counts as healthy. The
+thresholds are Kubernetes' (core/v1 Probe): `failureThreshold` failures in a row turn the result to failed,
+`successThreshold` successes turn it back.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import aiohttp
 from kubesandbox.node.podspec import BadPod
 
 JSON = dict[str, Any]
-# A container that is not ready yet is asked this often, whatever its period: nobody likes to wait for a sandbox.
+# Longest interval of readiness probes before a container is ready, in seconds; keeps a sandbox's start short.
 EAGER_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One probe; times in seconds. `url` is empty for a port that only has to accept a connection."""
+    """A probe; times in seconds. `url` is "" for a port that only has to accept a connection."""
 
     host: str
     port: int
@@ -37,7 +37,7 @@ class Probe:
 
 
 def parse(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe | None:
-    """The probe as written in a pod, None for one that is not asked; raises BadPod for a port that is none."""
+    """Parses a probe of a pod; None for one that is not probed. Raises BadPod for an unknown port name."""
     target = (probe or {}).get("httpGet") or (probe or {}).get("tcpSocket")
     if probe is None or not target:
         return None
@@ -70,21 +70,21 @@ def _port(written: int | str, ports: Iterable[JSON]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The verdict so far, and how many answers in a row spoke for one or the other."""
+    """The current result, and the number of equal answers in a row."""
 
     well: bool
     in_a_row: int = 0
     last: bool | None = None
 
     def heard(self, probe: Probe, *, well: bool) -> Tally:
-        """After one more answer."""
+        """Returns the tally after one more answer."""
         in_a_row = self.in_a_row + 1 if well is self.last else 1
         needed = probe.successes if well else probe.failures
         return replace(self, well=well if in_a_row >= needed else self.well, in_a_row=in_a_row, last=well)
 
 
 async def ask(probe: Probe) -> str:
-    """Why the container is not well; the empty string where it is."""
+    """Runs the probe once; returns why the container is not healthy, or ""."""
     try:
         async with asyncio.timeout(probe.timeout_s):
             return await (_http(probe) if probe.url else _tcp(probe))

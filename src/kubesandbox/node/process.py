@@ -1,4 +1,4 @@
-"""Starts a container's process, writes its log, watches its memory and says how it ended; the same for every runner."""
+"""Starts a container's process, writes its log, samples its memory and reports its exit; the same for all runners."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubekit.kube.clock import Clock, within
 from kubesandbox.node.runner import Launch, Runner
 from kubesandbox.node.runner_bwrap import descendants
 
-# How much of a log becomes the termination message (kubelet: 80 lines or 2048 bytes, whichever is less).
+# Limits of a log used as termination message (kubelet: 80 lines or 2048 bytes, whichever is less).
 MESSAGE_LINES, MESSAGE_BYTES = 80, 2048
 _SAMPLE_S = 0.1
 _PAGE_BYTES = 4096
@@ -25,14 +25,14 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a container ended; `code` is 128 + the signal's number where one ended it."""
+    """The exit of a container; `code` is 128 + the signal's number if a signal ended it."""
 
     code: int
     out_of_memory: bool = False
 
     @property
     def reason(self) -> str:
-        """The kubelet's word for it."""
+        """The reason in the container's status, as the kubelet names it."""
         if self.out_of_memory:
             return "OOMKilled"
         return "Completed" if self.code == 0 else "Error"
@@ -50,11 +50,11 @@ class RunningContainer:
 
     @property
     def pid(self) -> int:
-        """The process on the host: the container's first, or that of the runner's program."""
+        """The process id on the host: the container's first process, or the runner's program."""
         return self._process.pid
 
     async def wait(self) -> Exit:
-        """Wait for its end, enforcing the memory limit meanwhile where the runner does not."""
+        """Waits for its exit, enforcing the memory limit meanwhile if the runner does not."""
         sampler = None
         if self._launch.memory_bytes and not self._runner.limits_memory:
             sampler = asyncio.create_task(self._watch_memory())
@@ -65,10 +65,14 @@ class RunningContainer:
                 sampler.cancel()
         over_limit = self._over_limit or await asyncio.to_thread(self._runner.out_of_memory, self._launch)
         await asyncio.to_thread(self._runner.clean_up, self._launch)
+        # A negative code is the number of the signal that ended the process (subprocess).
         return Exit(128 - returned if returned < 0 else returned, over_limit)
 
     async def stop(self, grace_s: float) -> None:
-        """SIGTERM, and SIGKILL after `grace_s` seconds; returns when it has ended. `wait` must be running elsewhere."""
+        """Sends SIGTERM, then SIGKILL after `grace_s` seconds; returns once the process has ended.
+
+        `wait` must be running in another task.
+        """
         if grace_s > 0 and self._process.returncode is None:
             await self._signal(signals.SIGTERM)
             with suppress(TimeoutError):
@@ -88,7 +92,7 @@ class RunningContainer:
 
 
 async def start(runner: Runner, launch: Launch, log: Path, clock: Clock) -> RunningContainer:
-    """Start `launch`, its output appended to `log`; raises OSError where it cannot be executed."""
+    """Starts `launch`, its output appended to `log`. Raises OSError if it cannot be executed."""
     launch.work.mkdir(parents=True, exist_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
     command = await asyncio.to_thread(runner.command, launch)
@@ -100,6 +104,7 @@ async def start(runner: Runner, launch: Launch, log: Path, clock: Clock) -> Runn
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=asyncio.subprocess.STDOUT,
+            # The process leads its own group, which SIGKILL ends as a whole.
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
@@ -107,13 +112,16 @@ async def start(runner: Runner, launch: Launch, log: Path, clock: Clock) -> Runn
 
 
 def die_with_parent() -> None:
-    """In a child before it execs: be killed when the parent dies, so that no pod outlives its agent (Linux only)."""
+    """Makes the kernel kill this child when its parent dies, so that no pod outlives its agent (Linux only).
+
+    Called in the child before exec.
+    """
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signals.SIGKILL)
 
 
 def memory_of(pid: int) -> int:
-    """Resident memory of a process and everything below it, in bytes; 0 for one that is gone."""
+    """Returns the resident memory of a process and its descendants, in bytes; 0 for one that is gone."""
     return sum(_resident(each) for each in (pid, *descendants(pid)))
 
 
@@ -125,7 +133,7 @@ def _resident(pid: int) -> int:
 
 
 def termination_message(message_file: Path, log: Path, log_start: int, *, policy: str, exit_code: int) -> str:
-    """What the container wrote as its last words, or the end of its log where the policy says so and it failed.
+    """Returns the container's termination message, or the end of its log if the policy says so and it failed.
 
     `log_start` is where this run's part of the log begins, in bytes.
     """

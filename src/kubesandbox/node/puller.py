@@ -1,4 +1,4 @@
-"""A container's image: from this node or the registry as the pull policy says, and how long to wait after a failure."""
+"""Pulls a container's image by its pull policy, with back-off after failures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kubesandbox.node.place import Place
 from kubesandbox.node.podspec import ContainerSpec
 from kubesandbox.node.reporter import Reporter
 
-# How long a failed pull reads ErrImagePull before it reads ImagePullBackOff: a kubelet's next look at the pod.
+# Seconds for which a failed pull shows ErrImagePull before ImagePullBackOff, as until a kubelet's next sync.
 _FIRST_SHOWN_S = 1.0
 
 
 class Puller:
-    """Pulls for one container, and tells of it."""
+    """The image puller of one container, which also reports Events and waiting reasons."""
 
     def __init__(self, spec: ContainerSpec, reporter: Reporter, place: Place) -> None:
         self._spec = spec
@@ -25,11 +25,11 @@ class Puller:
         self._delays = place.backoff.delays()
 
     async def pull(self) -> LocalImage:
-        """The image; raises PullError."""
+        """Returns the image. Raises PullError."""
         name = self._spec.image
-        here = await self._local()
-        if here is not None:
-            return here
+        local_image = await self._local()
+        if local_image is not None:
+            return local_image
         self._reporter.event("Normal", "Pulling", f'Pulling image "{name}"', self._spec)
         image = await asyncio.to_thread(self._images.pull, name)
         self._reporter.event("Normal", "Pulled", f'Successfully pulled image "{name}"', self._spec)
@@ -40,21 +40,21 @@ class Puller:
         name, policy = self._spec.image, self._spec.pull_policy
         if policy == "Always":
             return None
-        here = await asyncio.to_thread(self._images.local, name)
-        if here is not None:
+        local_image = await asyncio.to_thread(self._images.local, name)
+        if local_image is not None:
             self._reporter.event("Normal", "Pulled", f'Container image "{name}" already present on machine', self._spec)
         elif policy == "Never":
             message = f'Container image "{name}" is not present with pull policy of Never'
             raise PullError(message, reason="ErrImageNeverPull")
-        return here
+        return local_image
 
     async def wait_after(self, error: PullError, pause: Callable[[float], Awaitable[bool]]) -> None:
-        """Say what went wrong, and that it will be tried again, until it is time; `pause` is False when all is over."""
+        """Reports the error, then waits for the back-off; `pause` returns False once the pod is stopped."""
         delay = next(self._delays)
         self._wait(error.reason, error.message)
         for message in (f'Failed to pull image "{self._spec.image}": {error.message}', f"Error: {error.reason}"):
             self._reporter.event("Warning", "Failed", message, self._spec)
-        if error.reason != "ErrImagePull":  # the registry was not asked, so there is nothing to back off from
+        if error.reason != "ErrImagePull":  # the registry was not contacted, so there is no back-off from it
             await pause(delay)
             return
         shown = min(_FIRST_SHOWN_S, delay / 2)

@@ -1,6 +1,6 @@
-"""What the agent knows of one container, and how it changes: states in, states out.
+"""The agent's records of containers and their transitions: states in, states out.
 
-The worker of a pod keeps one `ContainerRecord` a container; `podstatus` turns them into what the cluster sees.
+The worker of a pod keeps one `ContainerRecord` a container; `podstatus` turns them into the pod's status.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import Any, Literal
 from kubekit.api.whole_v1 import WholePod
 
 JSON = dict[str, Any]
-# How the agent recognises its own work in a status: processes it ran, and pods it only declared.
+# Prefixes of container ids by which the agent recognises its own statuses: of processes it ran, of declared pods.
 RAN, DECLARED = "runup://", "runup-declared://"
+# 128 + SIGKILL, the kubelet's code for a container that it lost.
 LOST_EXIT_CODE = 137
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Not started yet, or about to be started again."""
+    """The state of a container that is not started yet, or about to be restarted."""
 
     reason: str = "ContainerCreating"
     message: str = ""
@@ -27,14 +28,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Running since then."""
+    """The state of a container that has been running since `at`."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Over; `reason` is Completed, Error, OOMKilled, StartError, ContainerStatusUnknown, ..."""
+    """The state of a container that ended; `reason` is Completed, Error, OOMKilled, StartError and the like."""
 
     exit_code: int
     reason: str
@@ -49,7 +50,7 @@ State = Waiting | Started | Ended
 
 @dataclass(frozen=True, slots=True)
 class ContainerRecord:
-    """One container as the agent knows it; `restarts` counts starts after the first."""
+    """A container as the agent knows it; `restarts` counts starts after the first."""
 
     name: str
     image: str
@@ -62,20 +63,20 @@ class ContainerRecord:
 
     @property
     def before(self) -> Ended | None:
-        """How its latest run ended, if it has had one."""
+        """The end of its latest run, or None if it has not run yet."""
         return self.state if isinstance(self.state, Ended) else self.last
 
     @property
     def succeeded(self) -> bool:
-        """Whether it ended as it should."""
+        """Reports whether it ended with exit code 0."""
         return isinstance(self.state, Ended) and self.state.exit_code == 0
 
     def waiting(self, reason: str, message: str = "") -> ContainerRecord:
-        """Not running, and why."""
+        """Returns the record of the container when it waits, with the reason."""
         return replace(self, state=Waiting(reason, message), last=self.before, ready=False)
 
     def started(self, at: datetime, *, image_id: str, container_id: str, ready: bool) -> ContainerRecord:
-        """Running; a restart where it had run before."""
+        """Returns the record of the container when it has started; a restart if it had run before."""
         before = self.before
         return replace(
             self,
@@ -88,11 +89,11 @@ class ContainerRecord:
         )
 
     def with_ready(self, ready: bool) -> ContainerRecord:
-        """Running as before, and ready or not."""
+        """Returns the record with another readiness."""
         return replace(self, ready=ready)
 
     def ended(self, end: Ended) -> ContainerRecord:
-        """Over."""
+        """Returns the record of the container when it has ended."""
         return replace(self, state=replace(end, container_id=self.container_id), ready=False)
 
 
@@ -100,33 +101,34 @@ RestartPolicy = Literal["Always", "OnFailure", "Never"]
 
 
 def restart_policy(pod: WholePod) -> RestartPolicy:
-    """`spec.restartPolicy`, Always where it is left out."""
+    """Returns `spec.restartPolicy`, by default Always."""
     policy: RestartPolicy = pod.spec.get("restartPolicy") or "Always"
     return policy
 
 
 def restarts(policy: RestartPolicy, exit_code: int) -> bool:
-    """Whether a container that ended so is started again."""
+    """Returns whether a container with this exit code is restarted."""
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
 def resumed(pod: WholePod, name: str, image: str) -> ContainerRecord:
-    """The record of a container where an agent before this one left it, by the pod's status; else a fresh one.
+    """Returns the record of a container as an earlier agent left it in the pod's status, or else a new one.
 
-    Whatever ran then died with that agent, as on a node that went down: how it ended is not known, so it failed.
+    A container that was running died with that agent, as on a node that went down: its exit is unknown, so it counts as
+    failed.
     """
-    told = _told(pod, name)
+    container_status = _told(pod, name)
     record = ContainerRecord(name, image)
-    if told is None or not _is_ran(told):
+    if container_status is None or not _is_ran(container_status):
         return record
     record = replace(
         record,
-        image_id=told.get("imageID") or "",
-        container_id=told.get("containerID") or "",
-        restarts=int(told.get("restartCount") or 0),
-        last=_ended(told.get("lastState") or {}),
+        image_id=container_status.get("imageID") or "",
+        container_id=container_status.get("containerID") or "",
+        restarts=int(container_status.get("restartCount") or 0),
+        last=_ended(container_status.get("lastState") or {}),
     )
-    state = told.get("state") or {}
+    state = container_status.get("state") or {}
     if "running" in state:
         return record.ended(_lost(_moment(state["running"].get("startedAt"))))
     ended = _ended(state)
@@ -135,7 +137,15 @@ def resumed(pod: WholePod, name: str, image: str) -> ContainerRecord:
 
 def _told(pod: WholePod, name: str) -> JSON | None:
     statuses = (pod.status.get(key) or () for key in ("initContainerStatuses", "containerStatuses"))
-    return next((told for several in statuses for told in several if told.get("name") == name), None)
+    return next(
+        (
+            container_status
+            for several in statuses
+            for container_status in several
+            if container_status.get("name") == name
+        ),
+        None,
+    )
 
 
 def _is_ran(told: JSON) -> bool:
@@ -148,16 +158,16 @@ def _lost(started_at: datetime | None) -> Ended:
 
 
 def _ended(state: JSON) -> Ended | None:
-    told = state.get("terminated")
-    if not told:
+    terminated = state.get("terminated")
+    if not terminated:
         return None
     return Ended(
-        exit_code=int(told.get("exitCode") or 0),
-        reason=told.get("reason") or "",
-        message=told.get("message") or "",
-        started_at=_moment(told.get("startedAt")),
-        finished_at=_moment(told.get("finishedAt")),
-        container_id=told.get("containerID") or "",
+        exit_code=int(terminated.get("exitCode") or 0),
+        reason=terminated.get("reason") or "",
+        message=terminated.get("message") or "",
+        started_at=_moment(terminated.get("startedAt")),
+        finished_at=_moment(terminated.get("finishedAt")),
+        container_id=terminated.get("containerID") or "",
     )
 
 

@@ -1,7 +1,7 @@
-"""What the cluster is told of one pod: its status, at most one patch a change, and events.
+"""The reporter of one pod: its status, at most one patch a change, and Events.
 
-The status is written in the background: containers start, end and are started again while the API server is away, and
-then one patch says how things are. Conditions that others set are kept.
+The status is written in the background: if containers start, end and restart while the API server is unreachable, one
+later patch has the current state. Conditions that others set are kept.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = structlog.get_logger("node")
 
 
 class Reporter:
-    """Keeps the records of one pod's containers, and the cluster informed of them."""
+    """The records of one pod's containers, which it publishes to the cluster."""
 
     def __init__(self, pod: WholePod, client: Client, clock: Clock, host_ip: str) -> None:
         self.pod = pod
@@ -55,28 +55,28 @@ class Reporter:
         self._events: set[asyncio.Task[None]] = set()
 
     def record(self, name: str) -> ContainerRecord:
-        """The container as it is known now."""
+        """Returns the current record of a container."""
         return self._records[name]
 
     def put(self, *records: ContainerRecord) -> None:
-        """Take in changes; the cluster hears of them soon."""
+        """Updates records; the status is written soon afterwards."""
         self._records |= {record.name: record for record in records}
         self._changed.set()
 
     def all_wait(self) -> None:
-        """Every container that was not started before waits for the pod's volumes, or for the init containers."""
+        """Sets all containers that have not run yet to waiting, for the pod's volumes or for the init containers."""
         reason = "PodInitializing" if self._inits else "ContainerCreating"
         self.put(*(record.waiting(reason) for record in self._records.values() if record.before is None))
 
     async def keep_publishing(self) -> None:
-        """Write the status after each change, until cancelled."""
+        """Writes the status after each change, until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
             await self.publish()
 
     async def publish(self) -> None:
-        """Write the status if it changed; tried again until it is written or the pod is gone."""
+        """Writes the status if it changed; retries until it is written or the pod is gone."""
         async with self._publishing:
             while (status := self._status()) != self._published:
                 try:
@@ -84,7 +84,7 @@ class Reporter:
                 except (NotFound, Conflict):
                     return  # the pod is gone, or another one has its name
                 except (Transient, DecodeError):
-                    await self._clock.sleep(_AGAIN_S)  # such as a server whose disk is full
+                    await self._clock.sleep(_AGAIN_S)  # for example, the server's disk is full
                 except KubeError as error:
                     log.warning("status refused", pod=str(key_of(self.pod)), error=str(error))
                     return
@@ -92,13 +92,13 @@ class Reporter:
                     self._published = status
 
     def event(self, type_: EventType, reason: str, message: str, spec: ContainerSpec | None) -> None:
-        """Tell of it (of the pod itself where `spec` is None), without making the pod wait for the telling."""
+        """Creates an Event in the background, about the pod itself if `spec` is None."""
         telling = asyncio.create_task(self._tell(self._event(type_, reason, message, spec)))
         self._events.add(telling)
         telling.add_done_callback(self._events.discard)
 
     def _status(self) -> JSON:
-        seen = Seen(
+        inputs = Seen(
             pod=self.pod,
             containers=self._of(self._names),
             inits=self._of(self._inits),
@@ -107,13 +107,14 @@ class Reporter:
             conditions=tuple(self._published.get("conditions") or ()),
             verdict=self.verdict,
         )
-        return podstatus.status(seen, now=self._clock.now())
+        return podstatus.status(inputs, now=self._clock.now())
 
     def _of(self, names: Iterable[str]) -> tuple[ContainerRecord, ...]:
         return tuple(self._records[name] for name in names)
 
     def _patch(self, status: JSON) -> Call[JSON]:
         metadata = self.pod.metadata
+        # The uid is a precondition: another pod of the same name is a Conflict.
         body = {"metadata": {"uid": metadata.uid}, "status": status}
         return calls.merge_patch(PODS, metadata.name, body, metadata.namespace, subresource="status")
 

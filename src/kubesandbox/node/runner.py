@@ -1,7 +1,7 @@
-"""How a container becomes a process: what is to run in, the command that runs it out.
+"""The interface of container runners: a `Launch` in, the command that runs it out.
 
 A `Runner` turns a `Launch` into a `Command`; starting it, logging it and waiting for it is the same for all
-(`process.py`). Three of them, from the most to the least isolation: runc, bubblewrap, plain process.
+(`process.py`). There are three, from the most to the least isolation: runc, bubblewrap, plain process.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Protocol
 from kubekit.kube.clock import SystemClock
 from kubesandbox.errors import SandboxError
 
-# Where a container finds its image's files, and where the payload is read from (docs/sandbox.md).
+# The path of the image's files in a container, from which the payload is read (docs/sandbox.md).
 IMAGE_MOUNT = "/run/image"
-# How long a container may take from the start of its runner's program until it can be signalled.
+# Limit from the start of a runner's program until its container can be signalled, in seconds.
 _DELIVERY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """A host path that the container sees at `target`."""
+    """A host path that the container has at `target`."""
 
     source: Path
     target: str
@@ -33,7 +33,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Everything about one start of one container. `argv` has paths as the container sees them; memory in bytes."""
+    """A start of one container. `argv` has paths as the container sees them; memory in bytes."""
 
     id: str
     argv: tuple[str, ...]
@@ -48,7 +48,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to execute on the host."""
+    """The command to execute on the host."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -56,45 +56,45 @@ class Command:
 
 
 class Runner(Protocol):
-    """One way to run containers."""
+    """A way to run containers."""
 
     name: str
-    # What a user must know that it does not isolate; empty for nothing.
+    # What it does not isolate, as users are told; empty if it isolates everything.
     not_isolated: tuple[str, ...]
-    # Whether the memory limit is enforced by the kernel; if not, the agent samples and kills.
+    # Whether the kernel enforces the memory limit; if not, the agent samples and kills.
     limits_memory: bool
-    # Whether volumes are mounted; if not, their paths in arguments and environment are replaced by the host's.
+    # Whether volumes are mounted; if not, the host's paths replace theirs in arguments and environment.
     mounts: bool
 
     def command(self, launch: Launch) -> Command:
-        """The command that runs `launch`; prepares what it needs in `launch.work`."""
+        """Returns the command that runs `launch`; prepares what it needs in `launch.work`."""
         ...
 
     def signal(self, launch: Launch, pid: int, number: int) -> None:
-        """Send a signal to the container's first process; one that is gone already is fine."""
+        """Sends a signal to the container's first process; does nothing if that is gone."""
         ...
 
     def out_of_memory(self, launch: Launch) -> bool:
-        """Whether the kernel ended it for its memory limit; asked after its end and before `clean_up`."""
+        """Returns whether the kernel ended it for its memory limit; called after its end and before `clean_up`."""
         ...
 
     def clean_up(self, launch: Launch) -> None:
-        """Remove what `command` and the run left behind; may be called again."""
+        """Removes what `command` and the run left behind; may be called again."""
         ...
 
     def sweep(self) -> None:
-        """End whatever an agent that was killed left running."""
+        """Ends the containers that a killed agent left running."""
         ...
 
     def problem(self) -> str:
-        """Why it cannot be used here, or the empty string; tries it out."""
+        """Returns why the runner cannot be used here, or ""; tries it out."""
         ...
 
 
 def choose(runners: Mapping[str, Runner], wanted: str = "") -> tuple[Runner, tuple[str, ...]]:
-    """The first runner that works here, and why the ones before it were passed over.
+    """Returns the first runner that works here, and why the ones before it do not.
 
-    Raises SandboxError where `wanted` is unknown or does not work.
+    Raises SandboxError if `wanted` is unknown or does not work.
     """
     if wanted and wanted not in runners:
         known = ", ".join(runners)
@@ -113,9 +113,9 @@ def choose(runners: Mapping[str, Runner], wanted: str = "") -> tuple[Runner, tup
 
 
 def until_delivered(deliver: Callable[[], bool], pid: int) -> bool:
-    """Call `deliver` until it says that the signal went out, or process `pid` is gone; whether it is or did.
+    """Calls `deliver` until it returns True, or process `pid` is gone; returns False after `_DELIVERY_S`.
 
-    Between the start of a runner's program and that of the container in it there is nobody to signal yet.
+    Right after the start of a runner's program its container does not exist yet and cannot be signalled.
     """
     clock = SystemClock()
     deadline = clock.monotonic() + _DELIVERY_S
@@ -129,7 +129,7 @@ def until_delivered(deliver: Callable[[], bool], pid: int) -> bool:
 
 
 def tried(argv: list[str], *, timeout_s: float = 10.0) -> str:
-    """Run a command to its end; the empty string if it succeeded, else the last line that it wrote."""
+    """Runs a command to its end; returns "" if it succeeded, else the last line of its errors."""
     try:
         done = subprocess.run(argv, capture_output=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -141,12 +141,12 @@ def tried(argv: list[str], *, timeout_s: float = 10.0) -> str:
 
 
 def missing(program: str) -> str:
-    """`program is not installed`, or the empty string."""
+    """Returns `PROGRAM is not installed`, or "" if it is."""
     return "" if shutil.which(program) else f"{program} is not installed"
 
 
 def root_binds(interpreter: tuple[Path, ...]) -> tuple[Bind, ...]:
-    """What a thin image needs of the host: system libraries and tools, and the Python that runs its code; read only."""
+    """Returns the host's folders for a thin image: system libraries, tools and the Python interpreter; read only."""
     wanted = [Path(path) for path in ("/usr", "/etc/ssl", "/etc/passwd", "/etc/group", "/etc/localtime")]
     binds = [Bind(path, str(path), read_only=True) for path in wanted if path.exists()]
     for path in interpreter:
@@ -156,19 +156,22 @@ def root_binds(interpreter: tuple[Path, ...]) -> tuple[Bind, ...]:
 
 
 def root_links() -> tuple[tuple[str, str], ...]:
-    """(`usr/lib`, `/lib`) and its like, on systems where those are links; elsewhere they are bound."""
+    """Returns the root's symbolic links, such as (`usr/lib`, `/lib`), if the system has them; see `unlinked_roots`."""
     paths = [Path(path) for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64")]
     return tuple((str(path.readlink()), str(path)) for path in paths if path.is_symlink())
 
 
 def unlinked_roots() -> tuple[Bind, ...]:
-    """`/bin` and its like where they are folders of their own."""
+    """Returns the binds of `/bin` and the like if they are real folders."""
     paths = [Path(path) for path in ("/bin", "/sbin", "/lib", "/lib64")]
     return tuple(Bind(path, str(path), read_only=True) for path in paths if path.is_dir() and not path.is_symlink())
 
 
 def image_binds(image: Path) -> tuple[Bind, ...]:
-    """The image's own folders at the root (`/manifests`, ...), and all of it at IMAGE_MOUNT; system folders stay."""
+    """Returns binds of the image's own folders at the root (`/manifests`, ...), and of all of it at IMAGE_MOUNT.
+
+    The system's folders are not replaced.
+    """
     system = {"usr", "bin", "sbin", "lib", "lib64", "etc", "proc", "dev", "sys", "tmp", "run", "var"}
     folders = [path for path in sorted(image.iterdir()) if path.name not in system]
     return (

@@ -22,7 +22,7 @@ from kubesandbox.node.runner import (
 
 
 class BubblewrapRunner:
-    """A container by `bwrap`; its processes die with the agent."""
+    """The runner of containers by `bwrap`, whose processes die with the agent."""
 
     name = "bubblewrap"
     not_isolated: tuple[str, ...] = ("network", "memory (sampled, then killed)")
@@ -30,7 +30,7 @@ class BubblewrapRunner:
     mounts = True
 
     def command(self, launch: Launch) -> Command:
-        """The `bwrap` command line."""
+        """Returns the `bwrap` command line."""
         argv = _base()
         # Volumes first: one at /tmp must not hide an interpreter that lives below /tmp.
         for bind in launch.binds:
@@ -44,7 +44,7 @@ class BubblewrapRunner:
         return Command(tuple(argv), {"PATH": os.environ.get("PATH", "/usr/bin:/bin")}, launch.work)
 
     def signal(self, launch: Launch, pid: int, number: int) -> None:  # noqa: ARG002  the protocol's
-        """Signal the container's first process, which is bwrap's grandchild: its init stays between them."""
+        """Signals the container's first process, which is bwrap's grandchild: its init stays between them."""
         if number == signals.SIGKILL:
             with suppress(ProcessLookupError):
                 os.killpg(pid, number)
@@ -52,23 +52,23 @@ class BubblewrapRunner:
         until_delivered(lambda: _signalled(pid, number), pid)
 
     def out_of_memory(self, launch: Launch) -> bool:  # noqa: ARG002  the protocol's
-        """Nothing here limits it: the agent samples, and knows for itself."""
+        """Returns False: bwrap limits no memory; the agent samples it and knows by itself."""
         return False
 
     def clean_up(self, launch: Launch) -> None:
-        """The mount namespace goes with the processes."""
+        """Does nothing: the mount namespace ends with the processes."""
 
     def sweep(self) -> None:
-        """`--die-with-parent` leaves nothing behind."""
+        """Does nothing: `--die-with-parent` leaves nothing behind."""
 
     def problem(self) -> str:
-        """Some systems forbid user namespaces to ordinary users: tried out, since no setting tells reliably."""
+        """Returns why bwrap does not work, or ""; runs it, since no setting tells whether user namespaces work."""
         return missing("bwrap") or tried([*_base(), "--ro-bind", "/usr", "/usr", *_links(), "--", "/usr/bin/true"])
 
 
 def descendants(pid: int) -> list[int]:
-    """Every process below `pid`, from the nearest."""
-    found: list[int] = []
+    """Returns the descendants of process `pid`, nearest first."""
+    result: list[int] = []
     waiting = [pid]
     while waiting:
         try:
@@ -76,13 +76,13 @@ def descendants(pid: int) -> list[int]:
         except OSError:
             continue
         children = [int(word) for word in text.split()]
-        found += children
+        result += children
         waiting += children
-    return found
+    return result
 
 
 def _signalled(pid: int, number: int) -> bool:
-    """Signal the first process below bwrap, not its children; False where nothing runs there yet."""
+    """Signals the first process below bwrap, not its children; returns False if none runs there yet."""
     first = next((child for child in descendants(pid) if not _is_bwrap(child)), None)
     if first is None:
         return False

@@ -32,7 +32,7 @@ _NAMESPACES = ("pid", "ipc", "uts", "mount")
 
 
 class RuncRunner:
-    """A container by `runc run`; `state` is runc's own folder, one a sandbox."""
+    """The runner of containers by `runc run`; `state` is runc's own folder, one a sandbox."""
 
     name = "runc"
     not_isolated: tuple[str, ...] = ("network",)
@@ -43,35 +43,35 @@ class RuncRunner:
         self._state = state
 
     def command(self, launch: Launch) -> Command:
-        """Write the bundle, and the command that runs it."""
+        """Writes the bundle, and returns the command that runs it."""
         _write_bundle(launch)
         argv = (*self._runc(), "run", "--keep", "--no-new-keyring", "--bundle", str(launch.work), launch.id)
         return Command(argv, {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")}, launch.work)
 
     def signal(self, launch: Launch, pid: int, number: int) -> None:
-        """Signal the container's first process, by name; `pid` is that of `runc run`."""
+        """Signals the container's first process, by the container's id; `pid` is that of `runc run`."""
         delivered = until_delivered(lambda: self._quietly("kill", launch.id, str(int(number))), pid)
         if not delivered and number == signals.SIGKILL:
             with suppress(ProcessLookupError):
                 os.killpg(pid, number)
 
     def out_of_memory(self, launch: Launch) -> bool:
-        """By the kernel's count in the container's cgroup, which is kept (`--keep`) until it is cleaned up."""
+        """Returns the kernel's verdict from the container's cgroup, which is kept (`--keep`) until `clean_up`."""
         return bool(launch.memory_bytes) and any(_oom_kills(file) for file in _memory_files(launch))
 
     def clean_up(self, launch: Launch) -> None:
-        """Remove the container and its cgroup."""
+        """Removes the container and its cgroup."""
         if (self._state / launch.id).exists():
             self._quietly("delete", "--force", launch.id)
         shutil.rmtree(launch.work / "rootfs", ignore_errors=True)
 
     def sweep(self) -> None:
-        """Remove every container in `state`: an agent that was killed could not."""
+        """Removes every container in `state`, which a killed agent could not do."""
         for container in sorted(self._state.iterdir()) if self._state.is_dir() else ():
             self._quietly("delete", "--force", container.name)
 
     def problem(self) -> str:
-        """Needs root, the program, and a kernel that lets it mount: tried with a container that does nothing."""
+        """Returns why runc does not work, or "": it needs root, its program, and a test container that succeeds."""
         if os.geteuid() != 0:
             return "it needs root"
         return missing("runc") or self._try_out()
@@ -111,7 +111,7 @@ def _write_bundle(launch: Launch) -> None:
 
 
 def bundle(launch: Launch) -> JSON:
-    """The OCI runtime configuration of `launch`."""
+    """Returns the OCI runtime configuration of `launch`."""
     # Volumes first: one at /tmp must not hide an interpreter that lives below /tmp.
     binds = (*launch.binds, *root_binds(folders()), *unlinked_roots(), *image_binds(launch.image))
     capabilities = dict.fromkeys(("bounding", "effective", "permitted"), _CAPABILITIES)
@@ -124,6 +124,7 @@ def bundle(launch: Launch) -> JSON:
             "env": [f"{name}={value}" for name, value in launch.env.items()],
             "cwd": launch.cwd,
             "capabilities": capabilities,
+            # Setuid programs in a container gain no rights.
             "noNewPrivileges": True,
         },
         "root": {"path": "rootfs", "readonly": launch.read_only_root},
@@ -140,7 +141,7 @@ def bundle(launch: Launch) -> JSON:
 
 
 def _memory_files(launch: Launch) -> tuple[Path, ...]:
-    """Where the kernel counts, with cgroups of version 2, version 1, or both mounted."""
+    """Returns the files of the kernel's OOM counts, with cgroups of version 2, version 1, or both mounted."""
     root, name = Path("/sys/fs/cgroup"), _cgroup(launch).lstrip("/")
     return (root / name / "memory.events", root / "memory" / name / "memory.oom_control")
 
@@ -160,7 +161,7 @@ def _oom_kills(file: Path) -> int:
 def _resources(launch: Launch) -> JSON:
     if not launch.memory_bytes:
         return {}
-    # No swap beside it: a limit that swaps is none.
+    # The limit includes swap, since a container could otherwise exceed it by swapping.
     return {"memory": {"limit": launch.memory_bytes, "swap": launch.memory_bytes}}
 
 

@@ -1,4 +1,4 @@
-"""Every runner there is, from the most to the least isolation."""
+"""All runners, from the most to the least isolation."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ NAMES = ("runc", "bubblewrap", "process")
 
 
 def runners(state: Path) -> dict[str, Runner]:
-    """The runners by name; `state` is a folder that runc may use."""
+    """Returns the runners by name; `state` is a folder that runc may use."""
     known: list[Runner] = [RuncRunner(state), BubblewrapRunner(), ProcessRunner()]
     return {runner.name: runner for runner in known}

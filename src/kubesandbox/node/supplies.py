@@ -1,7 +1,7 @@
-"""What a pod's containers are given: volumes and credentials once, the environment anew at each start.
+"""The inputs of a pod's containers: volumes and credentials once, the environment anew at each start.
 
-A ConfigMap that comes later, or changes, is in the next start's environment, as with a kubelet. What was read last is
-used where the API server cannot be reached: a container that crashes then is still started again.
+A ConfigMap that is created or changed later is in the next start's environment, as with a kubelet. While the API server
+is unreachable the last read data is used, so that a container that crashes then is still restarted.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class StartError(Exception):
-    """The container was made and its command cannot be executed; the runtimes count that as a run that failed."""
+    """A command that cannot be executed in the created container; runtimes count that as a failed run."""
 
     exit_code = 128
 
 
 class Supplies:
-    """Volumes, configuration and credentials of one pod."""
+    """The volumes, configuration and credentials of one pod."""
 
     def __init__(self, pod: WholePod, client: Client, place: Place) -> None:
         self.account = Account(pod, client, place)
-        # Whether the pod's object is no more, so that nothing is worth waiting for.
+        # Whether the pod's object is gone, so that its containers get no grace period.
         self.gone = False
         self._pod = pod
         self._client = client
@@ -53,7 +53,7 @@ class Supplies:
         self._config: dict[tuple[str, str], dict[str, bytes] | None] = {}
 
     async def prepare(self) -> None:
-        """Credentials and volumes; raises BadPod and KubeError, and may be called again."""
+        """Prepares credentials and volumes; may be called again. Raises BadPod and KubeError."""
         wanted = self._pod.spec.get("volumes") or ()
         await self._read({reference for volume in wanted for reference in volumes.references(volume)})
         await self.account.write()
@@ -69,13 +69,13 @@ class Supplies:
             self._volumes[volume["name"]] = volumes.prepare(volume, sources)
 
     async def launch(self, spec: ContainerSpec, image: LocalImage, number: int) -> Launch:
-        """The start of a container, its `number` counting from 0; raises BadPod and StartError."""
+        """Returns the start of a container, its `number` counting from 0. Raises BadPod and StartError."""
         try:
             await self._read(podenv.references(spec))
         except ApiError as error:
             raise BadPod(str(error)) from error
         except KubeError:
-            pass  # unreachable: `_data` says what was read last, and misses what never was
+            pass  # unreachable: `_data` has what was read last, and nothing for what was never read
         env = self._environment(spec, image)
         work = self._folder / "work" / f"{spec.name}-{number}"
         return Launch(
@@ -91,7 +91,7 @@ class Supplies:
         )
 
     def clear(self) -> None:
-        """Remove what only the running pod needed; logs stay."""
+        """Removes the files that only the running pod needed; logs stay."""
         for name in ("serviceaccount", "volumes", "work"):
             shutil.rmtree(self._folder / name, ignore_errors=True)
 
@@ -101,8 +101,8 @@ class Supplies:
 
     async def _read_config(self, kind: str, name: str) -> dict[str, bytes] | None:
         with suppress(NotFound):
-            found = await self._client.send(calls.get_raw(_CONFIG[kind], name, self._pod.metadata.namespace))
-            return volumes.data_of({"kind": kind, **found})
+            obj = await self._client.send(calls.get_raw(_CONFIG[kind], name, self._pod.metadata.namespace))
+            return volumes.data_of({"kind": kind, **obj})
         return None
 
     def _data(self, kind: str, name: str) -> Mapping[str, bytes] | None:
@@ -113,7 +113,7 @@ class Supplies:
         return volumes.binds(spec, self._volumes, account, env)
 
     def _last_words(self, spec: ContainerSpec, work: Path) -> Bind:
-        """The file for the termination message."""
+        """Creates the file for the termination message, and returns its bind."""
         message = work / "termination-log"
         volumes.write(message, b"", 0o666)
         return Bind(message, spec.message_path)
@@ -137,9 +137,9 @@ class Supplies:
 
 
 def _argv(spec: ContainerSpec, image: LocalImage, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Entry point and arguments (the image's where the pod has none), `$(NAME)` replaced; raises BadPod, StartError."""
+    """Returns entry point and arguments (by default the image's), `$(NAME)` expanded. Raises BadPod, StartError."""
     entry = spec.command or image.entrypoint
-    # An image's own arguments belong to its own entry point.
+    # An image's default arguments apply only with its own entry point.
     arguments = spec.args or (() if spec.command else image.command)
     words = tuple(podenv.expand(word, env) for word in (*entry, *arguments))
     if not words:
@@ -148,12 +148,12 @@ def _argv(spec: ContainerSpec, image: LocalImage, env: Mapping[str, str]) -> tup
 
 
 def _executable(image: LocalImage, command: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """The command in the image; a thin image also has the host's programs. Raises StartError where there is none."""
+    """Returns the command in the image, or for a thin image the host's program. Raises StartError if neither exists."""
     script = image.files / command.lstrip("/")
     if command.startswith("/") and script.is_file():
         return interpreter.argv_for(script, f"{IMAGE_MOUNT}{command}", arguments)
-    found = shutil.which(command, path=_PATH) if image.thin else None
-    if found is None:
+    program = shutil.which(command, path=_PATH) if image.thin else None
+    if program is None:
         why = "no such file or directory" if "/" in command else "executable file not found in $PATH"
         raise StartError(f'exec: "{command}": {why}')
-    return (found, *arguments)
+    return (program, *arguments)

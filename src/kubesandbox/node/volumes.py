@@ -1,6 +1,6 @@
-"""A pod's volumes on this node: what is to be mounted where, with the files written that the cluster supplies.
+"""A pod's volumes on this node: the folders to mount, with the files that the cluster supplies.
 
-What a kind of volume needs stands in the table `_KINDS`; the messages are the kubelet's.
+The table `_KINDS` has a function for each kind of volume; the messages are the kubelet's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesandbox.node.runner import Bind
 
 JSON = dict[str, Any]
 DEFAULT_MODE = 0o644
-# What a hostPath of a type must be (pkg/volume/hostpath), and how the kubelet says that it is not.
+# The check of a hostPath by its type (pkg/volume/hostpath), and the words of the kubelet's message.
 _HOST_TYPES: dict[str, tuple[Callable[[int], bool], str]] = {
     "Directory": (stat.S_ISDIR, "a directory"),
     "DirectoryOrCreate": (stat.S_ISDIR, "a directory"),
@@ -35,7 +35,7 @@ _HOST_TYPES: dict[str, tuple[Callable[[int], bool], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What volumes are made of: the pod, its folder, its node's root, its credentials and the cluster's data."""
+    """The inputs of volumes: the pod, its folder, its node's root, its credentials and the cluster's data."""
 
     pod: WholePod
     folder: Path
@@ -47,14 +47,14 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file of a volume; `mode` None means the volume's."""
+    """A file of a volume; `mode` None means the volume's default."""
 
     data: bytes
     mode: int | None = None
 
 
 def prepare(volume: JSON, sources: Sources) -> Path:
-    """The folder (or file) on this host that the volume is. Raises BadPod, naming the volume."""
+    """Prepares a volume and returns its folder (or file) on this host. Raises BadPod, naming the volume."""
     kind = next((kind for kind in _KINDS if kind in volume), "")
     try:
         if not kind:
@@ -66,31 +66,31 @@ def prepare(volume: JSON, sources: Sources) -> Path:
 
 
 def references(volume: JSON) -> set[tuple[str, str]]:
-    """Every (kind, name) of ConfigMap and Secret that the volume needs."""
-    found = podenv.named(volume, {"configMap": "ConfigMap"}, "name")
-    found |= podenv.named(volume, {"secret": "Secret"}, "secretName")
+    """Returns every (kind, name) of ConfigMap and Secret that the volume needs."""
+    needed = podenv.named(volume, {"configMap": "ConfigMap"}, "name")
+    needed |= podenv.named(volume, {"secret": "Secret"}, "secretName")
     for source in (volume.get("projected") or {}).get("sources") or ():
-        found |= podenv.named(source, {"configMap": "ConfigMap", "secret": "Secret"}, "name")
-    return found
+        needed |= podenv.named(source, {"configMap": "ConfigMap", "secret": "Secret"}, "name")
+    return needed
 
 
 def binds(
     container: ContainerSpec, volumes: Mapping[str, Path], account: Path | None, env: Mapping[str, str]
 ) -> tuple[Bind, ...]:
-    """What one container sees; `account` is the folder of its ServiceAccount's token. Raises BadPod."""
-    found = []
+    """Returns the binds of one container; `account` is the folder of its ServiceAccount's token. Raises BadPod."""
+    result = []
     for mount in container.mounts:
         if mount.volume not in volumes:
             raise BadPod(f'volumeMount "{mount.path}" names volume "{mount.volume}", which the pod does not have')
         part = podenv.expand(mount.sub_path, env) if mount.expands else mount.sub_path
-        found.append(Bind(_part(volumes[mount.volume], part), mount.path, read_only=mount.read_only))
+        result.append(Bind(_part(volumes[mount.volume], part), mount.path, read_only=mount.read_only))
     if account is not None and all(mount.path != SERVICE_ACCOUNT_MOUNT for mount in container.mounts):
-        found.append(Bind(account, SERVICE_ACCOUNT_MOUNT, read_only=True))
-    return tuple(found)
+        result.append(Bind(account, SERVICE_ACCOUNT_MOUNT, read_only=True))
+    return tuple(result)
 
 
 def write(path: Path, data: bytes, mode: int = DEFAULT_MODE) -> None:
-    """Write a file in one step, so that a reader never sees half of it."""
+    """Writes a file atomically, so that a reader never sees a part of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
@@ -100,7 +100,7 @@ def write(path: Path, data: bytes, mode: int = DEFAULT_MODE) -> None:
 
 
 def data_of(obj: JSON) -> dict[str, bytes]:
-    """The files that a ConfigMap's or Secret's keys make."""
+    """Returns the files for a ConfigMap's or Secret's keys."""
     if obj.get("kind") == "Secret":
         return {key: base64.b64decode(value) for key, value in (obj.get("data") or {}).items()}
     text = {key: value.encode() for key, value in (obj.get("data") or {}).items()}
@@ -108,7 +108,7 @@ def data_of(obj: JSON) -> dict[str, bytes]:
 
 
 def _part(volume: Path, sub_path: str) -> Path:
-    """The path inside a volume, made as a folder where there is nothing; a subPath never leaves its volume."""
+    """Returns the path inside a volume, created as a folder if missing. Raises BadPod if it leaves the volume."""
     part = volume / sub_path
     if not part.resolve().is_relative_to(volume.resolve()):
         raise BadPod(f'failed to prepare subPath "{sub_path}": it leads out of its volume')
@@ -183,7 +183,7 @@ def _projection(source: JSON, sources: Sources) -> dict[str, File]:
 
 
 def _keys(kind: str, source: JSON, sources: Sources) -> dict[str, File]:
-    """The files of a ConfigMap or Secret: every key, or the chosen ones by their paths."""
+    """Returns the files of a ConfigMap or Secret: every key, or the selected ones by their paths. Raises BadPod."""
     name = source.get("secretName") or source.get("name") or ""
     data = sources.lookup(kind, name)
     if data is None and not source.get("optional"):

@@ -1,4 +1,4 @@
-"""The audit log: one audit.k8s.io/v1 event a line, for every request, written when it has been answered."""
+"""The audit log: one audit.k8s.io/v1 event a line, for every request, written once it has been answered."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ JSON = dict[str, Any]
 
 
 class AuditLog:
-    """Appends events to a file. A file that cannot be written loses events, never requests."""
+    """The audit log's file. If it cannot be written, events are lost, but requests succeed."""
 
     def __init__(self, path: Path | None, now: Callable[[], datetime], monotonic: Callable[[], float]) -> None:
         self._file: IO[bytes] | None = None
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Unbuffered: a line is in the kernel's hands when the client has its answer, whatever happens to us.
+            # Unbuffered, so that a line reaches the kernel before the response is sent, even if this process dies.
             self._file = path.open("ab", buffering=0)
         # The clock has whole seconds; events of one second keep their order by the monotonic part.
         self._base, self._start = now(), monotonic()
         self._monotonic = monotonic
 
     def time(self) -> str:
-        """Now, as a MicroTime."""
+        """Returns the present time as a MicroTime."""
         when = self._base + timedelta(seconds=self._monotonic() - self._start)
         return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
@@ -50,7 +50,7 @@ class AuditLog:
         message: str = "",
         source: str = "127.0.0.1",
     ) -> None:
-        """Log one answered request."""
+        """Logs one answered request."""
         if self._file is None:
             return
         event: JSON = {
@@ -81,7 +81,7 @@ class AuditLog:
             return
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

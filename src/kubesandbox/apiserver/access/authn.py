@@ -1,4 +1,4 @@
-"""Who asks: from a client certificate or a bearer token to a user; impersonation is judged later, by authorization."""
+"""Authentication: a client certificate or a bearer token in, a user out. Authorization checks impersonation later."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kubesandbox.apiserver.store import Store
 
 ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
 _AUTHENTICATED = "system:authenticated"
-# What an anonymous client may see; everything else is 401 (as with anonymous access limited to these paths).
+# Paths open to anonymous clients; all others are 401 (as with anonymous access limited to these paths).
 ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 
 
 class Authenticator:
-    """Finds the user of a request. Tokens that were good once are remembered until they expire."""
+    """The authenticator of requests. Valid tokens are cached until they expire."""
 
     def __init__(
         self, store: Store, signer: TokenSigner, now: Callable[[], datetime], static: Mapping[str, User] | None = None
@@ -30,11 +30,11 @@ class Authenticator:
         self._claims: dict[str, Claims] = {}
 
     def add_token(self, token: str, user: User) -> None:
-        """Accept a static token."""
+        """Accepts a static token."""
         self._static[token] = with_authenticated(user)
 
     def identify(self, request: Request, certificate: User | None) -> User:
-        """The user; raises ApiError 401 for credentials that do not hold, or for none where some are needed."""
+        """Returns the user of a request. Raises ApiError 401 for invalid or missing credentials."""
         header = request.header("authorization")
         scheme, _, token = header.partition(" ")
         if scheme.lower() == "bearer" and token.strip():
@@ -54,7 +54,7 @@ class Authenticator:
         return user
 
     def review(self, token: str, audiences: tuple[str, ...]) -> User | None:
-        """The user of a ServiceAccount (or static) token, None when it does not hold."""
+        """Returns the user of a ServiceAccount (or static) token, or None if the token is not valid."""
         if user := self._static.get(token):
             return user
         try:
@@ -66,13 +66,14 @@ class Authenticator:
             return None
         if not self._still_there(claims):
             return None
+        # Bounds the memory; the tokens are verified again.
         if len(self._claims) > 10_000:
             self._claims.clear()
         self._claims[token] = claims
         return _account_user(claims)
 
     def _still_there(self, claims: Claims) -> bool:
-        # A token dies with its account, and with the pod that it is bound to.
+        # A token is invalid once its account, or the object that it is bound to, is deleted.
         bound = [("serviceaccounts", claims.account, claims.account_uid)]
         if claims.bound_kind in {"Pod", "Secret"}:
             bound.append((f"{claims.bound_kind.lower()}s", claims.bound_name, claims.bound_uid))
@@ -104,7 +105,7 @@ def _account_user(claims: Claims) -> User:
 
 
 def certificate_user(peer: Mapping[str, Any] | None) -> User | None:
-    """The user of a verified client certificate, as `ssl.SSLObject.getpeercert` shows it."""
+    """Returns the user of a verified client certificate, in the form of `ssl.SSLObject.getpeercert`, or None."""
     if not peer:
         return None
     pairs = [pair for group in peer.get("subject", ()) for pair in group]
@@ -114,7 +115,7 @@ def certificate_user(peer: Mapping[str, Any] | None) -> User | None:
 
 
 def with_authenticated(user: User) -> User:
-    """`user` as a member of system:authenticated."""
+    """Returns `user` as a member of system:authenticated, unless anonymous."""
     if _AUTHENTICATED in user.groups or user.name == ANONYMOUS.name:
         return user
     return User(user.name, user.uid, (*user.groups, _AUTHENTICATED), user.extra)

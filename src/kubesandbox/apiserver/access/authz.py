@@ -1,7 +1,7 @@
-"""May they: role-based access control over the Roles and bindings that are stored.
+"""Role-based access control by the stored Roles and bindings.
 
-In: a user and what they want (`Attributes`). Out: allowed or not. `system:masters` may do everything. Rules are read
-from the store when first needed after a change, then kept by user.
+In: a user and the attributes of their request (`Attributes`). Out: allowed or not. `system:masters` may do everything.
+Rules are read from the store on first use after a change, then cached by user.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RESOURCES = tuple(f"{plural}{_RBAC}" for plural in ("roles", "clusterroles", "r
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What somebody wants to do. For a path that is no resource, `path` is set and `resource` is empty."""
+    """The attributes of an access request. For a non-resource request `path` is set and `resource` is ""."""
 
     verb: str
     group: str = ""
@@ -35,20 +35,20 @@ class Attributes:
 
     @classmethod
     def of(cls, target: Target) -> Attributes:
-        """What a request wants."""
+        """Returns the attributes of a request."""
         if not target.is_resource:
             return cls(target.verb, path=target.path)
         return cls(target.verb, target.group, target.resource, target.subresource, target.namespace, target.name)
 
     @property
     def full_resource(self) -> str:
-        """`pods/log`, or `pods`."""
+        """The resource with its subresource, such as `pods/log`, or `pods`."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One PolicyRule."""
+    """A PolicyRule."""
 
     verbs: frozenset[str]
     groups: frozenset[str] = frozenset()
@@ -57,7 +57,7 @@ class Rule:
     paths: tuple[str, ...] = ()
 
     def allows(self, wanted: Attributes) -> bool:
-        """Whether this rule allows it (where the rule holds is the caller's to know)."""
+        """Returns whether this rule allows the request; the caller checks the namespace in which the rule holds."""
         if "*" not in self.verbs and wanted.verb not in self.verbs:
             return False
         if not wanted.resource:
@@ -66,6 +66,7 @@ class Rule:
             return False
         if not self._names_resource(wanted):
             return False
+        # A rule with resourceNames allows no create, and a list only with a field selector for the name.
         return not self.names or wanted.name in self.names
 
     def _names_resource(self, wanted: Attributes) -> bool:
@@ -75,12 +76,12 @@ class Rule:
 
 
 def covers_path(pattern: str, path: str) -> bool:
-    """Whether `/healthz*` and the like cover a path."""
+    """Returns whether a pattern such as `/healthz*` covers a path."""
     return pattern == "*" or pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
 
 
 def read_rule(raw: JSON) -> Rule:
-    """A PolicyRule as it is written in a Role."""
+    """Reads a PolicyRule as it is written in a Role."""
     return Rule(
         frozenset(raw.get("verbs") or ()),
         frozenset(raw.get("apiGroups") or ()),
@@ -99,11 +100,11 @@ class _Binding:
     subjects: tuple[tuple[str, str, str], ...]  # kind, namespace, name
 
     def subject_of(self, user: User) -> tuple[str, str, str] | None:
-        """As what the user is bound, if at all."""
+        """Returns the subject by which the user is bound, or None."""
         return next((subject for subject in self.subjects if _is_subject(user, subject, self.namespace)), None)
 
     def why(self, user: User) -> str:
-        """How the binding is told to be the reason of a right."""
+        """Returns the description of the binding as the reason for an allowed request."""
         kind, name, role = "ClusterRoleBinding", self.name, f'{self.role_kind} "{self.role_name}"'
         if self.namespace:
             kind, name = "RoleBinding", f"{self.name}/{self.namespace}"
@@ -119,6 +120,7 @@ def _is_subject(user: User, subject: tuple[str, str, str], namespace: str) -> bo
         return name == user.name
     if kind == "Group":
         return name in user.groups
+    # A subject without a namespace is in that of its RoleBinding.
     return user.name == f"system:serviceaccount:{where or namespace}:{name}"
 
 
@@ -137,11 +139,11 @@ class Authorizer:
         self._by_user.clear()
 
     def allowed(self, user: User, wanted: Attributes) -> bool:
-        """Whether the user may do it."""
+        """Returns whether the user is allowed to make the request."""
         return "system:masters" in user.groups or self._granted(user, wanted) is not None
 
     def reason(self, user: User, wanted: Attributes) -> str:
-        """Why they may, or what kept the server from knowing; empty where there is nothing to say."""
+        """Returns why the request is allowed, or what prevented an evaluation; "" if there is nothing to report."""
         if "system:masters" in user.groups:
             return ""
         if (binding := self._granted(user, wanted)) is not None:
@@ -152,16 +154,16 @@ class Authorizer:
         return f"RBAC: {missing[0]}" if len(missing) == 1 else f"RBAC: [{', '.join(missing)}]"
 
     def require(self, user: User, wanted: Attributes) -> None:
-        """Raise ApiError 403, worded as the real server words it, unless the user may."""
+        """Raises ApiError 403, worded as the real server words it, unless the user is allowed to make the request."""
         if not self.allowed(user, wanted):
             raise refusal(user, wanted, self.reason(user, wanted))
 
     def rules(self, user: User, namespace: str) -> list[JSON]:
-        """The rules, as written, that hold for a user in a namespace (SelfSubjectRulesReview)."""
+        """Returns the rules, as written, that apply to a user in a namespace (SelfSubjectRulesReview)."""
         return [raw for binding, _, raw in self._rules(user) if binding.namespace in {"", namespace}]
 
     def has_role(self, kind: str, name: str, namespace: str) -> bool:
-        """Whether there is such a Role or ClusterRole."""
+        """Returns whether a Role or ClusterRole exists."""
         where = ("roles", namespace) if kind == "Role" else ("clusterroles", "")
         return self._store.get(f"{where[0]}{_RBAC}", where[1], name) is not None
 
@@ -184,20 +186,20 @@ class Authorizer:
         return [binding for binding in self._bindings if binding.subject_of(user) is not None]
 
     def _rules(self, user: User) -> list[tuple[_Binding, Rule, JSON]]:
-        found = self._by_user.get(user)
-        if found is None:
-            found = [
+        bound_rules = self._by_user.get(user)
+        if bound_rules is None:
+            bound_rules = [
                 (binding, read_rule(raw), raw)
                 for binding in self._bindings_of(user)
                 for raw in self.role_rules(binding.role_kind, binding.role_name, binding.namespace)
             ]
             if len(self._by_user) > 1_000:
                 self._by_user.clear()
-            self._by_user[user] = found
-        return found
+            self._by_user[user] = bound_rules
+        return bound_rules
 
     def role_rules(self, kind: str, name: str, namespace: str) -> Iterable[JSON]:
-        """The rules of a Role or ClusterRole, aggregated ones included; none when it does not exist."""
+        """Returns the rules of a Role or ClusterRole, aggregated ones included; none if it does not exist."""
         if kind == "Role":
             entry = self._store.get(f"roles{_RBAC}", namespace, name)
             return (entry.load().get("rules") or ()) if entry else ()
@@ -228,7 +230,7 @@ class Authorizer:
 
 
 def refusal(user: User, wanted: Attributes, reason: str = "") -> ApiError:
-    """The 403 for somebody who may not; `reason` is what kept the server from knowing better."""
+    """Returns the 403 for a user who is not allowed; `reason` names what prevented an evaluation."""
     more = f": {reason}" if reason else ""
     if not wanted.resource:
         return forbidden("", "", "", f'User "{user.name}" cannot {wanted.verb} path "{wanted.path}"{more}')

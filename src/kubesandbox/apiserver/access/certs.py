@@ -1,6 +1,6 @@
-"""The server's own certificate authority, the certificates it issues, and the kubeconfig that holds them.
+"""The server's certificate authority, the certificates that it issues, and the kubeconfig that embeds them.
 
-Everything is kept in the data folder, so that a kubeconfig written yesterday still works today.
+All of them are kept in the data folder, so that a kubeconfig stays valid across restarts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class KeyPair:
 
 
 def load_or_create(folder: Path, now: datetime) -> tuple[KeyPair, KeyPair]:
-    """The authority and the server's pair of `folder`, made on first use."""
+    """Returns the certificate authority and the server's certificate of `folder`, created on first use."""
     folder.mkdir(parents=True, exist_ok=True)
     ca = _stored(folder, "ca") or _keep(folder, "ca", new_ca(now))
     server = _stored(folder, "server") or _keep(folder, "server", issue_server(ca, now))
@@ -51,16 +51,17 @@ def _keep(folder: Path, name: str, pair: KeyPair) -> KeyPair:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
+    """Writes a file that only its owner may read, atomically."""
     temporary = path.with_name(path.name + ".new")
     temporary.touch(mode=0o600)
+    # touch leaves the mode of an existing file.
     temporary.chmod(0o600)
     temporary.write_bytes(data)
     temporary.replace(path)
 
 
 def new_ca(now: datetime) -> KeyPair:
-    """A new self-signed authority."""
+    """Returns a new self-signed certificate authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name("kubesandbox-ca")
     usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
@@ -75,7 +76,7 @@ def new_ca(now: datetime) -> KeyPair:
 
 
 def issue_server(ca: KeyPair, now: datetime, services: Sequence[str] = ()) -> KeyPair:
-    """A serving certificate for loopback and the names of `services`, by default those that pods use for the server."""
+    """Issues a serving certificate for loopback and the names of `services`, by default the API server's."""
     loopback = (x509.IPAddress(ipaddress.ip_address(each)) for each in ("127.0.0.1", "::1"))
     names = [x509.DNSName(each) for each in ("localhost", *(services or _SERVER_NAMES))]
     alternative = x509.SubjectAlternativeName([*names, *loopback])
@@ -84,7 +85,7 @@ def issue_server(ca: KeyPair, now: datetime, services: Sequence[str] = ()) -> Ke
 
 
 def issue_client(ca: KeyPair, user: str, groups: Sequence[str], now: datetime) -> KeyPair:
-    """A client certificate: the common name is the user, each organization a group."""
+    """Issues a client certificate: the common name is the user, each organization a group."""
     return _issue(ca, _name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, now, None)
 
 
@@ -125,7 +126,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
-        # A clock a little behind ours must not reject the certificate.
+        # An hour in the past, so that clients whose clock is behind accept the certificate.
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + _YEARS_10)
     )
@@ -138,7 +139,7 @@ def _pair(cert: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
 
 
 def kubeconfig(url: str, ca: KeyPair, user: str, credentials: dict[str, Any], namespace: str = "default") -> bytes:
-    """A kubeconfig (JSON, which is YAML) with everything embedded; `credentials` is the user's entry."""
+    """Returns a kubeconfig (JSON, which is YAML) with everything embedded; `credentials` is the user's entry."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -151,7 +152,7 @@ def kubeconfig(url: str, ca: KeyPair, user: str, credentials: dict[str, Any], na
 
 
 def client_credentials(pair: KeyPair) -> dict[str, Any]:
-    """The user's entry of a kubeconfig for a client certificate."""
+    """Returns the user's entry of a kubeconfig for a client certificate."""
     return {"client-certificate-data": _b64(pair.cert), "client-key-data": _b64(pair.key)}
 
 

@@ -1,9 +1,9 @@
-"""What the server holds only a part of: lists of it say so, or are refused, instead of looking whole.
+"""Incompletely recorded kinds: lists of them carry a warning or are refused, so that they do not look complete.
 
-Of a cluster that was made from somebody's records a kind without objects may have been empty, or not recorded. Two
-ConfigMaps in kube-system say which kinds that is true of, by their resource (`poddisruptionbudgets.policy`) with the
-reason: `not-collected` (none is known) and `partly-collected` (some are). Without them nothing here does anything.
-A warning that a list is not whole begins as clients expect it to (kubekit.kube.warnings).
+In a cluster that was restored from a dump, a kind without objects may have been empty, or not recorded. Two ConfigMaps
+in kube-system list such kinds by their resource (`poddisruptionbudgets.policy`), with the reason: `not-collected` (no
+object is known) and `partly-collected` (some are). Without these ConfigMaps this module has no effect. The warning
+about an incomplete list has the prefix that clients look for (kubekit.kube.warnings).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAPS = "configmaps"
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What the ConfigMaps say."""
+    """The contents of the ConfigMaps."""
 
     absent: Mapping[str, str]
     partly: Mapping[str, str]
@@ -42,7 +42,7 @@ class _Told:
 
 
 class Collected:
-    """Looks at lists and watches before they are answered."""
+    """The check of lists and watches before they are answered."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -54,20 +54,21 @@ class Collected:
             self._told = None
 
     def require(self, request: Request, target: Target, kind: Kind) -> None:
-        """Raise ApiError 403 for a list of what is not known; warn of one that is known in part.
+        """Raises ApiError 403 for a list of a kind that was not collected; adds a warning for one collected in part.
 
-        An administrator gets what there is all the same, if there is anything, with the warning.
+        An administrator gets the objects that are there, if any, with the warning.
         """
         if target.verb not in _VERBS or request.user is None or request.user.name == CONTROLLERS:
             return
-        told = self._read()
-        if target.namespace in told.own:
+        gaps = self._read()
+        # These namespaces are not from the records, so they are known in full.
+        if target.namespace in gaps.own:
             return
-        if why := told.partly.get(kind.resource):
+        if why := gaps.partly.get(kind.resource):
             request.warnings.append(INCOMPLETE + why)
-        if kind.resource in told.anyway.get(request.user.name, ()):
+        if kind.resource in gaps.anyway.get(request.user.name, ()):
             return
-        if why := told.absent.get(kind.resource):
+        if why := gaps.absent.get(kind.resource):
             if "system:masters" not in request.user.groups or not self._store.count(kind.storage):
                 raise errors.forbidden(kind.plural, kind.group, "", why)
             request.warnings.append(INCOMPLETE + why)

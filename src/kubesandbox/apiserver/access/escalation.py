@@ -1,7 +1,7 @@
-"""Nobody gives rights that they do not have: the check before a Role or a binding is stored.
+"""The check against privilege escalation, before a Role or a binding is stored: nobody grants rights that they lack.
 
-In: who writes, what is written. Raises ApiError 403 naming the missing rights, unless the writer may `escalate` the
-role, or `bind` it. Follows k8s.io/kubernetes/pkg/registry/rbac.
+In: the writer and the object. Raises ApiError 403 naming the missing rights, unless the writer may `escalate` the role,
+or `bind` it. Follows k8s.io/kubernetes/pkg/registry/rbac.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ JSON = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"
 _ROLES = frozenset({"Role", "ClusterRole"})
 _BINDINGS = frozenset({"RoleBinding", "ClusterRoleBinding"})
-# What the garbage collector changes: it needs no rights of the role's.
+# The metadata that the garbage collector changes, for which it needs none of the role's rights.
 _COLLECTED = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
 
 
 class Escalation:
-    """The check, for every writer."""
+    """The privilege escalation check for every writer."""
 
     def __init__(self, authz: Authorizer) -> None:
         self._authz = authz
 
     def check(self, user: User | None, kind: Kind, namespace: str, obj: JSON, old: JSON | None) -> None:
-        """Refuse what would give `user` more than they have; the server itself (no user) may all."""
+        """Raises ApiError 403 if a write grants more than `user` has; the server itself (no user) may grant all."""
         if user is None or kind.group != _GROUP or "system:masters" in user.groups:
             return
         if old is not None and _essence(obj) == _essence(old):
@@ -49,7 +49,7 @@ class Escalation:
             raise errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
 
     def _given(self, user: User, kind: Kind, namespace: str, obj: JSON, old: JSON | None) -> list[JSON]:
-        """The rules that the writer must hold."""
+        """Returns the rules that the writer must hold."""
         if kind.kind in _ROLES:
             name = meta(obj).get("name", "") if old is not None else ""
             allowed = self._authz.allowed(user, Attributes("escalate", _GROUP, kind.plural, "", namespace, name))
@@ -61,7 +61,7 @@ class Escalation:
         if self._authz.allowed(user, Attributes("bind", _GROUP, f"{role.lower()}s", "", namespace, name)):
             return []
         if not self._authz.has_role(role, name, namespace):
-            # Worded so: what is written is told, not what is missed.
+            # Like the real server, the error names the resource that is written, not the missing role.
             raise errors.not_found(kind.plural, _GROUP, name)
         return list(self._authz.role_rules(role, name, namespace))
 
@@ -72,7 +72,7 @@ def _essence(obj: JSON) -> JSON:
 
 
 def _parts(rule: JSON) -> Iterator[JSON]:
-    """The rule as rules of one verb on one thing each."""
+    """Yields the rule as rules of one verb on one resource or URL each."""
     for verb in rule.get("verbs") or ():
         for group in rule.get("apiGroups") or ():
             for resource in rule.get("resources") or ():
@@ -113,13 +113,13 @@ def _covers_resource(rule: JSON, resource: str) -> bool:
 
 
 def _compact(parts: list[JSON]) -> list[JSON]:
-    """Rules that differ in their verb alone as one."""
-    found: dict[str, JSON] = {}
+    """Merges rules that differ only in their verb."""
+    rules: dict[str, JSON] = {}
     for part in parts:
         key = json.dumps({name: value for name, value in part.items() if name != "verbs"})
-        known = found.setdefault(key, {**part, "verbs": []})
+        known = rules.setdefault(key, {**part, "verbs": []})
         known["verbs"] = [*known["verbs"], *(verb for verb in part["verbs"] if verb not in known["verbs"])]
-    return list(found.values())
+    return list(rules.values())
 
 
 _SHOWN = {

@@ -1,4 +1,4 @@
-"""Reviews: who am I, may I, what may I, is this token good. Asked by POST, answered at once, never stored."""
+"""Reviews of access, rules, the own user, and tokens: created by POST, answered at once, never stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Handler = Callable[[Request, Target], Awaitable[Response]]
 
 
 class Reviews:
-    """One handler for each kind of review."""
+    """The handlers of the kinds of reviews."""
 
     def __init__(self, authn: Authenticator, authz: Authorizer) -> None:
         self._authn = authn
@@ -36,7 +36,7 @@ class Reviews:
         }
 
     def handler(self, kind: Kind) -> Handler | None:
-        """The handler of a kind of review, None for a kind that is stored."""
+        """Returns the handler of a kind of review, or None for a kind that is stored."""
         return (
             self._handlers.get(kind.kind)
             if kind.group.endswith(("authorization.k8s.io", "authentication.k8s.io"))
@@ -117,7 +117,7 @@ class Reviews:
 
 def _check(faults: list[FieldError]) -> None:
     if faults:
-        # The real server does not say the kind either.
+        # The real server omits the kind here, too.
         raise invalid("", "authorization.k8s.io", "", faults)
 
 

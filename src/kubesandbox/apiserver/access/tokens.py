@@ -1,4 +1,4 @@
-"""ServiceAccount tokens: JSON web tokens signed by the server's own key (ES256), bound to an account, maybe a pod."""
+"""ServiceAccount tokens: JSON Web Tokens signed by the server's key (ES256), for an account and optionally a pod."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SIDE = 32  # bytes of each half of a P-256 signature
 
 
 class InvalidToken(Exception):
-    """The token is malformed, not ours, or over."""
+    """A token that is malformed, or that this server did not sign."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token says."""
+    """The claims of a token."""
 
     namespace: str
     account: str
@@ -44,7 +44,7 @@ class Claims:
 
 
 class TokenSigner:
-    """Signs and reads tokens; times are seconds since the epoch."""
+    """The signer and reader of tokens; times are seconds since the epoch."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
         self._key = key
@@ -54,7 +54,7 @@ class TokenSigner:
 
     @classmethod
     def load_or_create(cls, path: Path) -> TokenSigner:
-        """The signer whose key lies in `path`, made on first use."""
+        """Returns the signer whose key is in `path`, created on first use. Raises TypeError if it is not an EC key."""
         if path.exists():
             key = serialization.load_pem_private_key(path.read_bytes(), None)
             if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -68,7 +68,7 @@ class TokenSigner:
         return cls(key)
 
     def sign(self, claims: Claims, now_s: int) -> str:
-        """The token for `claims`."""
+        """Returns the token for `claims`."""
         bound: JSON = {
             "namespace": claims.namespace,
             "serviceaccount": {"name": claims.account, "uid": claims.account_uid},
@@ -88,10 +88,11 @@ class TokenSigner:
         header = {"alg": "ES256", "kid": self._key_id}
         signed = f"{_b64(orjson.dumps(header))}.{_b64(orjson.dumps(payload))}"
         r, s = decode_dss_signature(self._key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
+        # JWTs carry the two numbers of the signature, not its DER form (RFC 7518, 3.4).
         return f"{signed}.{_b64(r.to_bytes(_SIDE, 'big') + s.to_bytes(_SIDE, 'big'))}"
 
     def read(self, token: str) -> Claims:
-        """The claims of a token that this server signed; raises InvalidToken. Expiry is the caller's to judge."""
+        """Returns the claims of a token that this server signed. Raises InvalidToken. The caller checks the expiry."""
         try:
             signed, _, signature = token.rpartition(".")
             raw = _unb64(signature)

@@ -1,0 +1,1 @@
+"""Custom resources: the kinds of CustomResourceDefinitions, and conversion webhooks."""

@@ -1,6 +1,6 @@
-"""Where a Service of the cluster is answered, for the API server itself: which of its pods, at which port.
+"""Routing from a Service of the cluster to one of its ready pods, for the API server's own calls.
 
-There is no network of services in the sandbox: pods listen on the machine's own addresses, which their status has.
+The sandbox has no network of Services: pods listen on the machine's own addresses, which their status has.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ JSON = dict[str, Any]
 
 
 class Unreachable(Exception):
-    """Nobody answers for the Service; the message says why, as a real server's would."""
+    """A Service without a ready pod; the message gives the reason, as a real server's would."""
 
 
 def backend(store: Store, namespace: str, name: str, port: int) -> tuple[str, int]:
-    """Host and port of a ready pod behind a Service's port; raises Unreachable."""
+    """Returns host and port of a ready pod behind a Service's port. Raises Unreachable."""
     entry = store.get("services", namespace, name)
     if entry is None:
         raise Unreachable(f'service "{name}" not found')
@@ -27,9 +27,9 @@ def backend(store: Store, namespace: str, name: str, port: int) -> tuple[str, in
     if chosen is None:
         raise Unreachable(f'no service port {port} found for service "{name}"')
     selector = spec.get("selector") or {}
-    for found in store.items("pods", namespace):
-        if selector and selector.items() <= found.labels.items():
-            pod = found.load()
+    for candidate in store.items("pods", namespace):
+        if selector and selector.items() <= candidate.labels.items():
+            pod = candidate.load()
             at = _port(pod, chosen.get("targetPort") or port)
             if at and _is_ready(pod):
                 return pod["status"]["podIP"], at

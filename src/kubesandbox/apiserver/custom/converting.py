@@ -1,6 +1,6 @@
-"""Asks the conversion webhook of a definition: the question, who is asked and trusted, and what an answer must be.
+"""The client of conversion webhooks: the review sent, the address and trust, and the checks of the answer.
 
-In: objects, and the version that is wanted. Out: the objects in it, each with its own metadata but for labels and
+In: objects, and the desired version. Out: the objects in that version, each with its own metadata except labels and
 annotations. Words and checks follow apiextensions-apiserver (conversion/webhook_converter.go). A Service of the cluster
 is reached through the pods that it selects, on this machine: the sandbox has no network of its own.
 """
@@ -32,7 +32,7 @@ _FOLDERS = ("labels", "annotations")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Where the question goes: `shown` is the address in errors, `host` another name that the certificate is for."""
+    """The address of a webhook: `shown` is the URL in errors, `host` the certificate's name if not the URL's."""
 
     url: str
     shown: str
@@ -41,30 +41,30 @@ class Call:
 
 
 class _Failed(Exception):
-    """Why the webhook did not convert."""
+    """The reason why the webhook did not convert."""
 
 
 class Converting:
-    """Asks; one for the whole server."""
+    """The client of conversion webhooks; one instance for the whole server."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def ask(self, kind: Kind, objects: Sequence[JSON], version: str) -> list[JSON]:
-        """`objects` in `version`; raises ApiError 500 with the words of a real server."""
+        """Returns `objects` in `version`. Raises ApiError 500 with the words of a real server."""
         first = objects[0]
         group_kind = f"conversion webhook for {first['apiVersion']}, Kind={first['kind']}"
         webhook = kind.crd["spec"]["conversion"]["webhook"] if kind.crd else {}
         question = _question(webhook.get("conversionReviewVersions") or (), objects, version)
         try:
             answer = await _post(self._call(webhook.get("clientConfig") or {}), question)
-            made = _objects_of(question, answer)
+            converted = _objects_of(question, answer)
         except _Failed as error:
             raise ApiError(500, "", f"{group_kind} failed: {error}") from None
-        if len(made) != len(objects):
-            raise ApiError(500, "", f"{group_kind} returned {len(made)} objects, expected {len(objects)}")
+        if len(converted) != len(objects):
+            raise ApiError(500, "", f"{group_kind} returned {len(converted)} objects, expected {len(objects)}")
         try:
-            return [_checked(*pair, version) for pair in zip(objects, made, strict=True)]
+            return [_checked(*pair, version) for pair in zip(objects, converted, strict=True)]
         except _Failed as error:
             raise ApiError(500, "", f"{group_kind} returned {error}") from None
 
@@ -85,6 +85,7 @@ class Converting:
 
 
 def _question(versions: Sequence[str], objects: Sequence[JSON], desired: str) -> JSON:
+    # The first version in the webhook's order of preference that the server knows.
     version = next((each for each in versions if each in ("v1", "v1beta1")), "v1")
     request = {"uid": str(uuid.uuid4()), "desiredAPIVersion": desired, "objects": list(objects)}
     return {"kind": "ConversionReview", "apiVersion": f"{GROUP}/{version}", "request": request}
@@ -139,7 +140,7 @@ def _go_words(error: aiohttp.ClientConnectorCertificateError) -> str:
 
 
 def _objects_of(question: JSON, answer: Any) -> list[Any]:
-    """What was converted; raises _Failed."""
+    """Returns the converted objects of an answer. Raises _Failed."""
     asked_in = question["apiVersion"]
     if not isinstance(answer, dict) or answer.get("kind") != "ConversionReview":
         kind = answer.get("kind") if isinstance(answer, dict) else answer
@@ -151,6 +152,7 @@ def _objects_of(question: JSON, answer: Any) -> list[Any]:
     if not isinstance(response, dict):
         raise _Failed("no response provided")
     expected, uid = question["request"]["uid"], response.get("uid", "")
+    # v1beta1 leaves the uid of a response unchecked.
     if asked_in.endswith("/v1") and uid != expected:
         raise _Failed(f'expected response.uid="{expected}", got "{uid}"')
     result = response.get("result") or {}
@@ -162,7 +164,7 @@ def _objects_of(question: JSON, answer: Any) -> list[Any]:
 
 
 def _checked(given: JSON, made: Any, version: str) -> JSON:
-    """The converted object with the metadata that it may not change put right; raises _Failed."""
+    """Returns the converted object with the metadata that a webhook may not change restored. Raises _Failed."""
     made = made if isinstance(made, dict) else {}
     where = "invalid object at index 0: "
     if made.get("apiVersion") != version:
@@ -176,6 +178,7 @@ def _checked(given: JSON, made: Any, version: str) -> JSON:
             raise _Failed(f"invalid object: must have the same {shown}: {before.get(key, '')} != {has}")
     if not isinstance(after, dict):
         raise _Failed("invalid metadata: missing metadata in converted object")
+    # Of metadata a webhook may change only labels and annotations; the rest is restored silently.
     kept = {key: value for key, value in before.items() if key not in _FOLDERS}
     return {**made, "metadata": kept | {key: _texts(key, after[key]) for key in _FOLDERS if after.get(key)}}
 

@@ -1,4 +1,4 @@
-"""Custom resources come and go with their definitions: watches CustomResourceDefinitions and keeps the kinds served."""
+"""The lifecycle of custom resources: watches CustomResourceDefinitions and updates the served kinds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class Definitions:
-    """Keeps `KindTable` in step with the stored definitions, and empties those that are being deleted."""
+    """The controller that updates `KindTable` from the stored definitions, and empties those that are being deleted."""
 
     def __init__(self, store: Store, kinds: KindTable, schemas: Schemas, rest: Rest, clock: Clock) -> None:
         self._store, self._kinds, self._schemas, self._rest, self._clock = store, kinds, schemas, rest, clock
@@ -34,7 +34,7 @@ class Definitions:
         store.subscribe(CRDS, self._changed)
 
     async def stop(self) -> None:
-        """End the clean-ups that are going on; they go on at the next start."""
+        """Cancels the running clean-ups; they resume at the next start."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -57,7 +57,7 @@ class Definitions:
             self._tasks[name] = asyncio.get_running_loop().create_task(self._clean(name))
 
     def _end_watches(self, name: str, spec: JSON) -> None:
-        # A real server makes a new storage whenever the spec changes (crdHandler.updateCustomResourceDefinition).
+        # A real server replaces the storage whenever the spec changes (crdHandler.updateCustomResourceDefinition).
         for kind in self._kinds.custom().get(name, ())[:1]:
             if kind.crd is not None and kind.crd["spec"] != spec:
                 self._rest.reading.end_watches(kind.storage)
@@ -67,10 +67,10 @@ class Definitions:
             self._schemas.forget(kind)
 
     async def _clean(self, name: str) -> None:
-        # Objects with finalizers of their own go when somebody removes those; until then the definition stays.
+        # Objects with finalizers stay until those are removed, and the definition stays as long.
         try:
             kinds = self._kinds.custom().get(name, ())
-            # In the version in which they lie: no webhook has to be there for their end.
+            # In the storage version, so that deleting them needs no conversion webhook.
             stored = [kind for kind in kinds if kind.api_version == kind.stored_version] or kinds
             if stored:
                 await self._delete_all(stored[0])
@@ -85,7 +85,7 @@ class Definitions:
             while entries := self._store.items(kind.storage):
                 changed.clear()
                 for entry in entries:
-                    # Somebody else was faster. Anything else is a bug, and ends the task for all to see.
+                    # Another client deleted it first. Any other exception is a bug, and ends the task visibly.
                     with contextlib.suppress(ApiError):
                         await self._rest.deleting.delete_one(kind, entry.namespace, entry.name, DeleteOptions())
                 if self._store.count(kind.storage):
@@ -108,9 +108,10 @@ class Definitions:
         await self._rest.change(kind, target, without_finalizer, options)
 
     def conflict(self, crd: JSON) -> str:
-        """Why the names of a definition cannot be had, empty when they can."""
+        """Returns why the names of a definition are not available, or ""."""
         spec = crd["spec"]
         for kind in self._kinds:
+            # Names must be unique within a group; a definition does not conflict with itself.
             if kind.group != spec["group"] or (kind.crd and meta(kind.crd)["name"] == meta(crd)["name"]):
                 continue
             if kind.plural == spec["names"]["plural"]:
@@ -120,5 +121,5 @@ class Definitions:
         return ""
 
     def complete(self, crd: JSON) -> None:
-        """Fill what the server fills in a definition."""
+        """Fills in the fields of a definition that the server sets."""
         crds.complete(crd, self._clock.now(), self.conflict(crd))

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: from a definition to the kinds that it makes."""
+"""The kinds that a CustomResourceDefinition defines, and the fields that the server sets in it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ JSON = dict[str, Any]
 
 
 def kinds_of(crd: JSON) -> tuple[Kind, ...]:
-    """The kinds served for a definition, one a served version; none before it is established."""
+    """Returns the kinds served for a definition, one a served version; none before it is established."""
     spec = crd["spec"]
+    # A server serves a definition only once it is Established.
     if not _is_established(crd):
         return ()
     return tuple(_kind(crd, spec, version) for version in spec["versions"] if version.get("served"))
@@ -51,7 +52,7 @@ def _kind(crd: JSON, spec: JSON, version: JSON) -> Kind:
 
 
 def _deprecation(spec: JSON, version: JSON) -> str:
-    """The warning of a deprecated version: its own, or one that names a newer version that is not deprecated."""
+    """Returns the warning of a deprecated version: its own, or one that names a newer supported version."""
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning") is not None:
@@ -66,9 +67,9 @@ def _deprecation(spec: JSON, version: JSON) -> str:
 
 
 def complete(crd: JSON, now: datetime, taken: str = "") -> None:
-    """Fill what the server fills: names, conversion, stored versions, and the two conditions.
+    """Sets names, conversion, stored versions, and the two conditions of a definition.
 
-    `taken` says why the names cannot be had; the definition is then stored but not established.
+    `taken` is the reason why the names are not available; the definition is then stored but not established.
     """
     spec = crd["spec"]
     names = spec["names"]

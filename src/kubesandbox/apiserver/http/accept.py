@@ -1,4 +1,4 @@
-"""Which form of an answer a client accepts: the object itself, a table for printing, or metadata alone."""
+"""Content negotiation: the representation that a client accepts (the object, a table, or metadata only)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubesandbox.apiserver.errors import not_acceptable, only_media_types
 
 
 class Form(Enum):
-    """What stands in the body."""
+    """The representation in a response's body."""
 
     OBJECT = "object"
     TABLE = "Table"
@@ -20,7 +20,7 @@ class Form(Enum):
 
 
 class Accepted(NamedTuple):
-    """The form of the answer; `version` is that of `meta.k8s.io` where the form is one of its kinds."""
+    """The negotiated representation; `version` is that of `meta.k8s.io` for its kinds."""
 
     form: Form = Form.OBJECT
     as_yaml: bool = False
@@ -40,7 +40,7 @@ _FORMS = {
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str) -> Accepted:
-    """The first form of an Accept header that the server has; raises ApiError 406."""
+    """Returns the first representation of an Accept header that the server supports. Raises ApiError 406."""
     if not accept:
         return Accepted()
     refusal = not_acceptable
@@ -51,6 +51,7 @@ def negotiate(accept: str) -> Accepted:
         refusal = only_media_types
         options = dict(part.split("=", 1) for part in parameters if "=" in part)
         as_yaml = media == "application/yaml"
+        # Without as= the client accepts the object itself.
         if not options.get("as"):
             return Accepted(as_yaml=as_yaml)
         form, group, versions = _FORMS.get(options["as"], (Form.OBJECT, "", ()))

@@ -32,12 +32,12 @@ PATCH_TYPES = (
 
 
 def media_type(request: Request) -> str:
-    """The content type without parameters."""
+    """Returns the content type without parameters."""
     return request.header("content-type").split(";")[0].strip()
 
 
 def read_object(request: Request, expected: str = "") -> JSON:
-    """The object in the body, meant to be of the kind `expected`; raises ApiError 400, 413 or 415."""
+    """Returns the object in the body, expected to be of kind `expected`. Raises ApiError 400, 413 or 415."""
     kind = media_type(request) or "application/json"
     if kind not in _OBJECT_TYPES:
         raise unsupported_media_type(_OBJECT_TYPES)
@@ -60,14 +60,14 @@ def _load_json(data: bytes) -> Any:
 
 
 def load_yaml(data: bytes) -> Any:
-    """YAML (or JSON, which is YAML); raises ValueError with what go-yaml says."""
+    """Parses YAML (or JSON, which is YAML). Raises ValueError with go-yaml's message."""
     if data.lstrip()[:1] == b"{":
         try:
             return orjson.loads(data)
         except orjson.JSONDecodeError:
             pass
     try:
-        # Times stay text, as in JSON.
+        # Timestamps stay strings, as in JSON.
         return yaml.load(data, Loader=_Loader)  # noqa: S506 - a safe loader with fewer types
     except yaml.YAMLError as error:
         raise ValueError(yaml_error(error)) from None
@@ -85,19 +85,19 @@ def _object(value: Any) -> JSON:
             why = f"cannot unmarshal {go_type(value[odd])} into Go struct field .{odd} of type string"
     if why:
         raise ValueError(f"couldn't get version/kind; json parse error: json: {why}")
-    found: JSON = value
-    return found
+    obj: JSON = value
+    return obj
 
 
 def _unrecognized(expected: str, why: str, data: bytes) -> ApiError:
-    """What k8s.io/apiserver says of a body that has no kind (handlers/rest.go, transformDecodeError)."""
+    """Returns the error of k8s.io/apiserver for a body without a kind (handlers/rest.go, transformDecodeError)."""
     if not expected:
         return bad_request(why)
     return bad_request(f"the object provided is unrecognized (must be of type {expected}): {why} ({summary(data)})")
 
 
 def summary(data: bytes) -> str:
-    """The beginning of a body as errors quote it (summarizeData)."""
+    """Returns the beginning of a body as errors quote it (summarizeData)."""
     if not data:
         return "<empty>"
     cut = data[:_SUMMARY_BYTES]
@@ -106,13 +106,13 @@ def summary(data: bytes) -> str:
 
 
 def go_type(value: Any) -> str:
-    """How encoding/json calls a value in its errors."""
+    """Returns the name of a value's type in encoding/json's errors."""
     names = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null"}
     return names.get(type(value), "number")
 
 
 def decode_json(data: bytes) -> Any:
-    """JSON, or 400 with the place of the fault."""
+    """Parses JSON. Raises ApiError 413, or 400 with the place of the fault."""
     if len(data) > MAX_BYTES:
         raise too_large(MAX_BYTES)
     try:
@@ -122,7 +122,7 @@ def decode_json(data: bytes) -> Any:
 
 
 def decode_protobuf(data: bytes) -> JSON:
-    """An object in protobuf, or 400 or 413."""
+    """Decodes an object in protobuf. Raises ApiError 400 or 413."""
     if len(data) > MAX_BYTES:
         raise too_large(MAX_BYTES)
     try:
@@ -132,7 +132,7 @@ def decode_protobuf(data: bytes) -> JSON:
 
 
 def decode_yaml(data: bytes) -> Any:
-    """YAML (or JSON, which is YAML), or 400."""
+    """Parses YAML (or JSON, which is YAML). Raises ApiError 400 or 413."""
     if len(data) > MAX_BYTES:
         raise too_large(MAX_BYTES)
     try:
@@ -142,7 +142,7 @@ def decode_yaml(data: bytes) -> Any:
 
 
 def decode_applied(data: bytes) -> JSON:
-    """The configuration of an apply, or 400."""
+    """Parses the configuration of an apply. Raises ApiError 400 or 413."""
     if len(data) > MAX_BYTES:
         raise too_large(MAX_BYTES)
     try:
@@ -156,7 +156,7 @@ def decode_applied(data: bytes) -> JSON:
 
 
 class _Loader(yaml.CSafeLoader):
-    """PyYAML's safe loader without timestamps and sexagesimal numbers, which Kubernetes does not know."""
+    """PyYAML's safe loader without timestamps, which go-yaml reads as strings here."""
 
 
 def _without_timestamps() -> None:
@@ -169,7 +169,7 @@ _without_timestamps()
 
 
 def yaml_duplicates(data: bytes) -> str:
-    """What go-yaml says of keys that a mapping has twice, empty when there are none."""
+    """Returns go-yaml's message about keys that a mapping has twice, or ""."""
     try:
         root = yaml.compose(data, Loader=_Loader)
     except yaml.YAMLError:
@@ -182,11 +182,11 @@ def yaml_duplicates(data: bytes) -> str:
 
 def _twice(node: yaml.Node | None) -> Iterator[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, value in node.value:
-            if key.value in seen:
+            if key.value in keys:
                 yield key
-            seen.add(key.value)
+            keys.add(key.value)
             yield from _twice(value)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
@@ -195,7 +195,7 @@ def _twice(node: yaml.Node | None) -> Iterator[yaml.Node]:
 
 @dataclass(slots=True)
 class Members:
-    """The members of a JSON text by their paths: when each was first met, and which came again, and when."""
+    """The members of a JSON text by their paths: the ordinals of the first occurrence and of the first duplicate."""
 
     first: dict[str, int] = field(default_factory=dict)
     again: dict[str, int] = field(default_factory=dict)
@@ -203,16 +203,16 @@ class Members:
 
 
 def members(data: bytes) -> Members:
-    """What strict field validation must know of the text; nothing of one that is unreadable."""
-    found = Members()
+    """Returns the members of a JSON text for strict field validation; none if it cannot be parsed."""
+    result = Members()
     if data.lstrip()[:1] not in {b"{", b"["}:
-        return found
+        return result
     try:
         tree = json.loads(data, object_pairs_hook=_Pairs)
     except ValueError:
-        return found
-    _walk(tree, "", found)
-    return found
+        return result
+    _walk(tree, "", result)
+    return result
 
 
 class _Pairs:
@@ -222,14 +222,14 @@ class _Pairs:
 
 def _walk(value: Any, path: str, found: Members) -> None:
     if isinstance(value, _Pairs):
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, child in value.pairs:
             here = f"{path}.{key}" if path else key
             found.count += 1
-            if key in seen:
+            if key in keys:
                 found.again.setdefault(here, found.count)
             found.first.setdefault(here, found.count)
-            seen.add(key)
+            keys.add(key)
             _walk(child, here, found)
     elif isinstance(value, list):
         for index, child in enumerate(value):

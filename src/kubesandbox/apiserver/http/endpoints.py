@@ -1,8 +1,8 @@
-"""Which paths there are, and with which methods: what go-restful answers before any handler is asked.
+"""The served paths and their methods: the errors that go-restful returns before a handler is called.
 
-In: a method, what its path means, and the kind served there (or None). Out: nothing, or the failure: 404 for a path of
-a built-in group that leads nowhere, 405 for one that has no such method. What is below a group of custom resources or
-nowhere at all is left to those who answer `404 page not found`.
+In: a method, its parsed path, and the kind served there (or None). Out: None, or the error: 404 for an unknown path of
+a built-in group, 405 for a method that a path does not have. Paths below a group of custom resources, or outside of all
+groups, are left to the handlers that answer `404 page not found`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ITEM = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 
 
 def in_builtin_group(path: str) -> bool:
-    """Whether a path is below `/api/` or below a built-in group's version."""
+    """Returns whether a path is below `/api/` or below a built-in group's version."""
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["api"]:
         return len(parts) > 1
@@ -26,22 +26,22 @@ def in_builtin_group(path: str) -> bool:
 
 
 def refusal(method: str, target: Target, kind: Kind) -> ApiError | None:
-    """Why a request cannot be for `kind`, None when it can."""
+    """Returns the error of a request that is not valid for `kind`, or None."""
     if kind.custom:
         return None
     if not _is_place(target, kind):
         return not_there()
     if target.subresource:
-        return None  # judged where subresources are known
+        return None  # checked by the handler of subresources
     methods = _ITEM if target.name else _COLLECTION
     if method not in methods or (kind.namespaced and not target.namespace and not target.name and method != "GET"):
-        # Reviews are posted wherever they are.
+        # Reviews accept POST on any path, also on one with a namespace or name.
         return None if target.verb == "create" and kind.verbs == ("create",) else errors.method_not_allowed("", "")
     return None if target.verb in kind.verbs else errors.method_not_allowed("", "")
 
 
 def is_custom_place(target: Target, kind: Kind) -> bool:
-    """Whether a path is where objects of a custom kind are; always for built-in kinds, which `refusal` judges."""
+    """Returns whether a path can hold objects of a custom kind; True for built-in kinds, which `refusal` checks."""
     if not kind.custom:
         return True
     if kind.namespaced:
@@ -50,7 +50,7 @@ def is_custom_place(target: Target, kind: Kind) -> bool:
 
 
 def resource_of(path: str) -> tuple[str, str, str]:
-    """Group, version and resource of a resource path, whatever the method."""
+    """Returns group, version and resource of a resource path, whatever the method."""
     target = parse("GET", path, {})
     return target.group, target.version, target.resource
 
@@ -64,5 +64,5 @@ def _is_place(target: Target, kind: Kind) -> bool:
 
 
 def not_there() -> ApiError:
-    """404 of a path in a built-in group."""
+    """Returns the 404 of a path in a built-in group."""
     return ApiError(404, "NotFound", "the server could not find the requested resource", details={})

@@ -1,8 +1,8 @@
-"""What Go's decoders say about text that is no JSON, no YAML or no duration.
+"""The error messages of Go's decoders for text that is not JSON, YAML or a duration.
 
-In: what could not be read. Out: the message of encoding/json's scanner, of go-yaml or of time.ParseDuration. But for
-durations, called only once something else has found the text to be wrong. The mistake prevented: a person searching for
-a message that only we have.
+In: the text that could not be parsed. Out: the message of encoding/json's scanner, of go-yaml or of time.ParseDuration.
+Except for durations, called only after another parser has rejected the text. Users search for these messages, so the
+sandbox has none of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _SyntaxError(Exception):
 
 
 def duration_fault(text: str) -> str:
-    """Why `text` is no duration, as time.ParseDuration words it; empty when it is one."""
+    """Returns time.ParseDuration's error about `text`, or "" if it is a duration."""
     shown, rest = json.dumps(text, ensure_ascii=False), text[text[:1] in {"+", "-"} :]
     if rest == "0":
         return ""
@@ -51,7 +51,7 @@ def duration_fault(text: str) -> str:
 
 
 def json_error(data: bytes) -> str:
-    """Why `data` is no JSON, as encoding/json words it; empty when it is."""
+    """Returns encoding/json's error about `data`, or "" if it is JSON."""
     scanner = _Scanner(data)
     try:
         scanner.value("looking for beginning of value")
@@ -64,7 +64,7 @@ def json_error(data: bytes) -> str:
 
 
 def yaml_error(error: yaml.YAMLError) -> str:
-    """What go-yaml says where PyYAML (both are libyaml's) raised `error`."""
+    """Returns go-yaml's message for PyYAML's `error` (both derive from libyaml)."""
     problem = getattr(error, "problem", None)
     if not problem:
         return f"yaml: {error}"
@@ -82,11 +82,11 @@ class _Scanner:
     def refuse(self, context: str) -> NoReturn:
         if self.at < len(self.data):
             raise _SyntaxError(f"invalid character {_quoted(self.data[self.at])} {context}")
-        # At the end Go's scanner is given a blank, which means nothing between values and in strings.
+        # At the end of input Go's scanner reads one blank, which is only an error inside literals, numbers and escapes.
         raise _SyntaxError(f"invalid character ' ' {context}" if context.startswith(_WITHIN) else _END)
 
     def peek(self) -> int:
-        """The next character, 0 (which is allowed nowhere) at the end."""
+        """Returns the next byte, or 0 (which is never valid) at the end."""
         return self.data[self.at] if self.at < len(self.data) else 0
 
     def space(self) -> int:
@@ -95,12 +95,12 @@ class _Scanner:
         return self.peek()
 
     def expect(self, allowed: bytes, context: str) -> int:
-        """The next character after blanks, which must be one of `allowed`."""
-        found = self.space()
-        if found not in allowed:
+        """Returns the next byte after blanks. Raises _SyntaxError unless it is one of `allowed`."""
+        character = self.space()
+        if character not in allowed:
             self.refuse(context)
         self.at += 1
-        return found
+        return character
 
     def value(self, context: str) -> None:
         first = self.space()
@@ -142,25 +142,25 @@ class _Scanner:
 
     def _string(self) -> None:
         while True:
-            found = self.peek()
-            if found == ord('"'):
+            character = self.peek()
+            if character == ord('"'):
                 self.at += 1
                 return
-            if found < 0x20:
+            if character < 0x20:
                 self.refuse("in string literal")
             self.at += 1
-            if found == ord("\\"):
+            if character == ord("\\"):
                 self._escape()
 
     def _escape(self) -> None:
-        found = self.peek()
-        if found == ord("u"):
+        character = self.peek()
+        if character == ord("u"):
             self.at += 1
             for _ in range(4):
                 if self.peek() not in _HEX:
                     self.refuse("in \\u hexadecimal character escape")
                 self.at += 1
-        elif found not in _ESCAPES:
+        elif character not in _ESCAPES:
             self.refuse("in string escape code")
         else:
             self.at += 1

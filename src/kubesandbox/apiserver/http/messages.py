@@ -1,4 +1,4 @@
-"""A request and its answer, free of any web framework, so that handlers are plain functions of values."""
+"""A request and its response, independent of any web framework, so that handlers are plain functions of values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JSON_TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks."""
+    """The authenticated user of a request."""
 
     name: str
     uid: str = ""
@@ -22,7 +22,7 @@ class User:
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def to_dict(self) -> JSON:
-        """As `authentication.k8s.io/v1` UserInfo writes it."""
+        """Returns the user as `authentication.k8s.io/v1` UserInfo."""
         info: JSON = {"username": self.name}
         if self.uid:
             info["uid"] = self.uid
@@ -35,7 +35,7 @@ class User:
 
 @dataclass(slots=True)
 class Request:
-    """One request. `headers` has lower-case names; `query` holds the last value of each parameter."""
+    """A request. `headers` has lower-case names; `query` holds the last value of each parameter."""
 
     method: str
     path: str
@@ -47,13 +47,13 @@ class Request:
     warnings: list[str] = field(default_factory=list)
 
     def header(self, name: str) -> str:
-        """A header's value, or the empty string."""
+        """Returns a header's value, or ""."""
         return self.headers.get(name, "")
 
 
 @dataclass(slots=True)
 class Response:
-    """An answer with its whole body, or, when `stream` is set, one that goes on."""
+    """A response with its whole body, or a streaming one if `stream` is set."""
 
     status: int = 200
     body: bytes = b""
@@ -63,15 +63,15 @@ class Response:
 
 
 def json_response(obj: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-    """`obj` as JSON."""
+    """Returns a response with `obj` as JSON."""
     return Response(status, orjson.dumps(obj), headers=headers)
 
 
 def text_response(text: str, status: int = 200) -> Response:
-    """Plain text, as the health endpoints and unknown paths answer."""
+    """Returns a response with plain text, for health endpoints and unknown paths."""
     return Response(status, text.encode(), "text/plain; charset=utf-8")
 
 
 def is_true(value: str) -> bool:
-    """A query flag as apimachinery reads it: anything but `0` and `false` sets it."""
+    """Returns whether a query flag is set, as apimachinery reads it: any value but "", `0` and `false`."""
     return value.lower() not in {"", "0", "false"}

@@ -1,4 +1,4 @@
-"""The query parameters of reads and writes, checked as the real server checks them."""
+"""The query parameters of reads and writes, validated as the real server does."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MANAGER_BYTES = 128
 
 
 def not_supported(name: str, value: Any, supported: Iterable[str]) -> Cause:
-    """A value that is none of those that the field takes; a text, or a list of texts."""
+    """Returns the cause for a value (a string, or a list of strings) that the field does not support."""
     words = ", ".join(f'"{word}"' for word in supported)
     text = f"Unsupported value: {json.dumps(value, separators=(',', ':'))}: supported values: {words}"
     return Cause("FieldValueNotSupported", text, name)
 
 
 def dry_run_faults(values: Sequence[str]) -> list[Cause]:
-    """`All` is the only dry run that there is."""
+    """Returns the faults of `dryRun`, whose only valid value is `All`."""
     return [] if set(values) <= {"All"} else [not_supported("dryRun", list(values), ("All",))]
 
 
@@ -43,7 +43,7 @@ def _forbidden(name: str, why: str) -> Cause:
 
 
 def invalid_options(kind: str, causes: list[Cause]) -> ApiError:
-    """422: the options of a request are not what they should be."""
+    """Returns the 422 for invalid options of a request."""
     texts = [str(cause) for cause in causes]
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = {"group": "meta.k8s.io", "kind": kind}
@@ -53,7 +53,7 @@ def invalid_options(kind: str, causes: list[Cause]) -> ApiError:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a write is to be done."""
+    """The options of a write."""
 
     dry_run: bool = False
     manager: str = "unknown"
@@ -64,12 +64,12 @@ class WriteOptions:
 
     @property
     def strict(self) -> bool:
-        """Whether unknown and duplicate fields refuse the write."""
+        """Reports whether unknown and duplicate fields fail the write."""
         return self.validation == "Strict"
 
 
 def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
-    """The options of a create, update or patch; `kind` names them in errors (`PatchOptions`). Raises ApiError 422."""
+    """Returns the options of a create, update or patch; `kind` is for errors (`PatchOptions`). Raises ApiError 422."""
     query, causes = request.query, []
     force = query.get("force", "")
     if force and kind == "PatchOptions" and not apply:
@@ -91,12 +91,13 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
 
 def _agent(request: Request) -> str:
     agent = request.header("user-agent").split("/")[0]
+    # The default field manager is the user agent's first part, as in k8s.io/apiserver (managerOrUserAgent).
     return "".join(char for char in agent if char.isprintable())[:128] or "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """What a list or watch asks for. `resource_version` is None when the client named none."""
+    """The options of a list or watch. `resource_version` is None when the client set none."""
 
     label_selector: str = ""
     field_selector: str = ""
@@ -110,7 +111,7 @@ class ListOptions:
 
 
 def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
-    """The options of a list, watch or deletecollection; raises ApiError 400 or 422."""
+    """Returns the options of a list, watch or deletecollection. Raises ApiError 400 or 422."""
     version = query.get("resourceVersion", "")
     limit, timeout_s = _number(query, "limit") or 0, _number(query, "timeoutSeconds")
     if causes := _watch_faults(query) if watch else _list_faults(query):
@@ -130,14 +131,14 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     )
 
 
-# Subresources whose requests last as long as their clients like.
+# Subresources with long-running requests, which have no deadline.
 _LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 
 def check_timeout(target: Target, query: Mapping[str, str]) -> None:
-    """Refuse a `timeout` that is no duration, whatever is asked for; raises ApiError 400.
+    """Raises ApiError 400 if `timeout` is not a duration, for any resource.
 
-    Watches and the like have one of their own (k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go).
+    Watches and other long-running requests ignore it (k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go).
     """
     text = query.get("timeout", "")
     if not text or target.verb in {"watch", "proxy"} or target.subresource in _LONG_RUNNING:
@@ -188,7 +189,7 @@ def _watch_faults(query: Mapping[str, str]) -> list[Cause]:
         faults.append(_forbidden(name, f"{name} is forbidden for watch unless sendInitialEvents is provided"))
     if match and match != "NotOlderThan":
         faults.append(not_supported(name, match, ("NotOlderThan",)))
-    # A watch from nothing is one with initial events, which has a match (SetListOptionsDefaults).
+    # A watch without a revision sends initial events, and gets a match by default (SetListOptionsDefaults).
     from_nothing = not sends and query.get("resourceVersion", "") in {"", "0"}
     if query.get("continue") and (match or from_nothing):
         faults.append(_forbidden(name, f"{name} is forbidden when continue is provided"))

@@ -1,7 +1,7 @@
-"""Request bodies in Kubernetes' protobuf encoding: bytes in, the dict that the same object is in JSON out.
+"""Request bodies in Kubernetes' protobuf encoding: bytes in, the dict of the same object in JSON out.
 
-Newer clients in Go send built-in kinds this way whatever the server prefers (`kubectl create`, `kubectl auth can-i`).
-Answers need no protobuf: every client takes JSON. Field numbers are in `protobuf_fields.json`, which
+Newer Go clients send built-in kinds this way whatever the server prefers (`kubectl create`, `kubectl auth can-i`).
+Responses need no protobuf: every client accepts JSON. Field numbers are in `protobuf_fields.json`, which
 `tools/generate_protobuf_fields.py` makes from the struct tags of Kubernetes' own modules.
 """
 
@@ -28,11 +28,11 @@ _OPTIONS = {"DeleteOptions": "meta/v1.DeleteOptions"}
 
 
 class ProtobufError(ValueError):
-    """The body is no protobuf object of a kind that the table has."""
+    """A body that is not a protobuf object of a kind in the table."""
 
 
 def decode(body: bytes) -> JSON:
-    """The object in `body`; raises ProtobufError."""
+    """Decodes the object in `body`. Raises ProtobufError."""
     if not body.startswith(MAGIC):
         raise ProtobufError("the body does not begin with the protobuf prefix of Kubernetes")
     try:
@@ -67,7 +67,7 @@ def _object(value: Any) -> JSON:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Field numbers and raw values: an int for a varint, bytes for the rest."""
+    """Yields field numbers and raw values: an int for a varint, bytes for the other wire types."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)

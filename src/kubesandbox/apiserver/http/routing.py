@@ -1,6 +1,7 @@
-"""What a path means: the verb and the resource that authorization, audit and handlers speak of.
+"""Parsing of request paths: the verb and the resource for authorization, audit and handlers.
 
-Follows k8s.io/apiserver's RequestInfo: `/api/v1/...` and `/apis/GROUP/VERSION/...` are resource requests, others not.
+Follows k8s.io/apiserver's RequestInfo: `/api/v1/...` and `/apis/GROUP/VERSION/...` are resource requests, others are
+not.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request is about. For anything but a resource, `resource` is empty and `verb` the method in lower case."""
+    """The target of a request. For a non-resource request `resource` is "" and `verb` the method in lower case."""
 
     verb: str
     path: str
@@ -31,12 +32,12 @@ class Target:
 
     @property
     def is_resource(self) -> bool:
-        """Whether the path names a resource."""
+        """Reports whether the path names a resource."""
         return bool(self.resource)
 
 
 def parse(method: str, path: str, query: Mapping[str, str]) -> Target:
-    """Read a path; never fails: what is no resource path is a non-resource target."""
+    """Parses a path. Never fails: a path of another form is a non-resource target."""
     parts = [part for part in path.split("/") if part]
     plain = Target(method.lower(), path)
     if len(parts) >= 3 and parts[0] == "api":
@@ -48,6 +49,7 @@ def parse(method: str, path: str, query: Mapping[str, str]) -> Target:
     verb = _VERBS.get(method)
     if verb is None:
         return plain
+    # The deprecated form /api/v1/watch/..., which is still served.
     if parts[0] == "watch" and len(parts) > 1:
         verb, parts = "watch", parts[1:]
     namespace = ""
@@ -64,13 +66,13 @@ def parse(method: str, path: str, query: Mapping[str, str]) -> Target:
 
 
 def _only_name(selector: str) -> str:
-    """The one name that a field selector admits: rights to that object are rights to such a list."""
+    """Returns the one name that a field selector admits, or "": rights to that object are rights to such a list."""
     terms = (part.strip().partition("=") for part in selector.split(",") if "!=" not in part)
     return next((value.removeprefix("=") for path, _, value in terms if path.strip() == "metadata.name"), "")
 
 
 def _refine(verb: str, name: str, query: Mapping[str, str]) -> str:
-    # An object has no watch of its own: that is a list with a field selector.
+    # A single object cannot be watched by its path; clients watch the list with a field selector.
     if verb == "get" and not name:
         return "watch" if is_true(query.get("watch", "")) else "list"
     return "deletecollection" if verb == "delete" and not name else verb

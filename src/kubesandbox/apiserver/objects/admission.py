@@ -1,4 +1,4 @@
-"""What the server adds to and refuses in built-in kinds: names, namespaces, and the rules that its registries hold."""
+"""Admission of built-in kinds: namespace lifecycle, priorities, and the checks of the registries."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from kubesandbox.apiserver.store import Store
 
 JSON = dict[str, Any]
 
-# Objects of these namespaces' lifecycle may not be deleted (NamespaceLifecycle's immortal ones).
+# Namespaces that may not be deleted (immortalNamespaces of the NamespaceLifecycle plugin).
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 
 class DefinitionRules(Protocol):
-    """What admission must know of CustomResourceDefinitions."""
+    """The part of CustomResourceDefinitions' handling that admission needs."""
 
     def complete(self, crd: JSON) -> None:
-        """Fill what the server fills in a definition."""
+        """Fills in the fields of a definition that the server sets."""
 
 
 class Admission:
-    """Called on every write, before validation."""
+    """The admission step, called on every write before validation."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -35,7 +35,7 @@ class Admission:
         self.definitions: DefinitionRules | None = None
 
     def before_create(self, kind: Kind, obj: JSON, now: datetime) -> None:
-        """Complete a new object; raises ApiError 403 or 404 when its namespace does not take it."""
+        """Completes a new object. Raises ApiError 403 or 404 if its namespace does not accept it."""
         if kind.namespaced:
             self._check_namespace(kind, obj)
         if not kind.custom:
@@ -45,20 +45,20 @@ class Admission:
         self._complete(kind, obj)
 
     def _prioritize(self, pod: JSON) -> None:
-        """Give a pod the priority of its class (the Priority plugin), 0 without one; 403 where there is no such."""
+        """Sets a pod's priority by its class (the Priority plugin), else 0. Raises ApiError 403 if it is unknown."""
         spec, metadata = pod["spec"], meta(pod)
         name = spec.get("priorityClassName") or ""
         entry = self._store.get("priorityclasses.scheduling.k8s.io", "", name) if name else None
         if name and entry is None:
-            # The plugin is asked before a name is made up.
+            # The plugin runs before a name is generated.
             about = metadata.get("generateName") or metadata["name"]
             raise errors.forbidden("pods", "", about, f"no PriorityClass with name {name} was found")
-        found = entry.load() if entry else {}
-        spec["priority"] = found.get("value", 0)
-        spec.setdefault("preemptionPolicy", found.get("preemptionPolicy") or "PreemptLowerPriority")
+        priority_class = entry.load() if entry else {}
+        spec["priority"] = priority_class.get("value", 0)
+        spec.setdefault("preemptionPolicy", priority_class.get("preemptionPolicy") or "PreemptLowerPriority")
 
     def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
-        """Complete a changed object."""
+        """Completes a changed object."""
         if not kind.custom:
             defaults.of_changed(kind.resource, new, old)
         self._complete(kind, new)
@@ -72,13 +72,13 @@ class Admission:
             self.definitions.complete(obj)
 
     def before_delete(self, kind: Kind, obj: JSON) -> None:
-        """Refuse deletions that the server never does; raises ApiError 403."""
+        """Refuses deletions that the server never allows. Raises ApiError 403."""
         if kind.resource == "namespaces" and meta(obj)["name"] in IMMORTAL:
             name = meta(obj)["name"]
             raise errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
 
     def grace_period(self, kind: Kind, obj: JSON, asked: int | None) -> int:
-        """Seconds that an object stays after a delete: pods on a node only."""
+        """Returns the seconds that an object stays after a delete: 0 except for pods on a node."""
         if kind.resource != "pods":
             return 0
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
@@ -88,7 +88,7 @@ class Admission:
         return asked if asked is not None else 30 if default is None else int(default)
 
     def faults(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
-        """What breaks the rules of every kind and of this one."""
+        """Returns the faults of an object by the rules of all kinds and of its own."""
         return list(validation.faults(kind, obj, old))
 
     def _check_namespace(self, kind: Kind, obj: JSON) -> None:

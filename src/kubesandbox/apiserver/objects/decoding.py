@@ -1,8 +1,8 @@
-"""From a request's body to an object of the kind that its path names.
+"""Decoding of a request's body into an object of the kind that its path names.
 
-In: what was read out of the body. Out: the object without fields that its type does not know. Raises ApiError in the
-words of a real server: for creates and updates, for patches and for applies they differ. Field validation (Ignore,
-Warn, Strict) is decided here and nowhere else.
+In: the parsed body. Out: the object without fields that its type does not know. Raises ApiError in the words of a real
+server, which differ for creates and updates, for patches and for applies. Field validation (Ignore, Warn, Strict) is
+decided only here.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ JSON = dict[str, Any]
 
 
 class Decoding:
-    """Decodes for every kind; one for the whole server."""
+    """The decoder for all kinds; one instance for the whole server."""
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
 
     def body(self, request: Request, kind: Kind, options: WriteOptions) -> JSON:
-        """The object in the body of a create or an update; raises ApiError 400."""
+        """Returns the object in the body of a create or an update. Raises ApiError 400."""
         obj = read_object(request, kind.kind)
         _check_kind_given(kind, obj, request.body)
         version = (obj.get("apiVersion") or kind.api_version).rpartition("/")[2]
         why = f'{obj.get("kind") or kind.kind} in version "{version}" cannot be handled as a {kind.kind}'
         pruned, unknown = self._typed(kind, obj, lambda text: errors.bad_request(f"{why}: {text}"))
-        seen = _duplicates(request, options)
-        faults = _after_decoding(unknown, seen) if kind.custom else _as_met(unknown, seen)
+        duplicates = _duplicates(request, options)
+        faults = _after_decoding(unknown, duplicates) if kind.custom else _as_met(unknown, duplicates)
         if options.validation != "Ignore" and media_type(request).endswith("yaml"):
             faults += filter(None, [yaml_duplicates(request.body)])
         _report(request, faults, options, lambda text: errors.bad_request(f"{why}: {text}"))
@@ -57,14 +57,14 @@ class Decoding:
     def patched(
         self, request: Request, kind: Kind, new: JSON, options: WriteOptions, shown: str, duplicates: list[str]
     ) -> JSON:
-        """What a patch made of an object; raises ApiError 400, or 422 quoting `shown`."""
+        """Returns the decoded result of a patch. Raises ApiError 400, or 422 that quotes `shown`."""
         pruned, unknown = self._typed(kind, new, lambda text: _invalid_patch(shown, text))
         faults = [*duplicates, *(f'unknown field "{path}"' for path in unknown)]
         _report(request, faults, options, lambda text: _invalid_patch(shown, text))
         return pruned
 
     def applied(self, request: Request, kind: Kind, target: Target, options: WriteOptions) -> JSON:
-        """An applied configuration. A field that its type does not know can have no owner: it is always refused."""
+        """Returns an applied configuration. Unknown fields are always refused, since they can have no owner."""
         config = decode_applied(request.body)
         if options.validation != "Ignore" and (text := yaml_duplicates(request.body)):
             why = f"error strict decoding YAML: error converting YAML to JSON: {text}"
@@ -77,7 +77,7 @@ class Decoding:
         return config
 
     def stored_form(self, kind: Kind, obj: JSON) -> JSON:
-        """What an apply made of an object (checked before), as it is stored."""
+        """Returns the result of an apply (validated before) in its stored form. Raises ApiError 400."""
         if kind.custom:
             return obj
         try:
@@ -96,7 +96,7 @@ class Decoding:
 
 
 def check_named(obj: JSON, name: str) -> None:
-    """Refuse an object that has lost its name; raises ApiError 400."""
+    """Raises ApiError 400 if an object has lost its name."""
     if not meta(obj).get("name"):
         raise errors.bad_request(
             f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
@@ -104,7 +104,7 @@ def check_named(obj: JSON, name: str) -> None:
 
 
 def check_place(kind: Kind, namespace: str, name: str, obj: JSON) -> None:
-    """Give an object the namespace and name of its path; raises ApiError 400 when it names others."""
+    """Sets an object's namespace and name from its path. Raises ApiError 400 if it has others."""
     metadata = meta(obj)
     given = metadata.get("namespace") or ""
     if kind.namespaced:
@@ -124,7 +124,7 @@ def check_place(kind: Kind, namespace: str, name: str, obj: JSON) -> None:
 
 
 def _check_applied(kind: Kind, config: JSON, name: str) -> None:
-    """Refuse a configuration that cannot be applied to the object of that name; raises ApiError 400."""
+    """Raises ApiError 400 if a configuration cannot be applied to the object of that name."""
     version = config.get("apiVersion") or ""
     if (version, config.get("kind")) != (kind.api_version, kind.kind):
         group = version if "/" in version else f"/{version}"
@@ -138,7 +138,7 @@ def _check_applied(kind: Kind, config: JSON, name: str) -> None:
 
 
 def _check_kind_given(kind: Kind, obj: JSON, body: bytes) -> None:
-    """Unstructured objects must say what they are; built-in ones are what their path says."""
+    """Raises ApiError 400 for a custom resource without a kind. Built-in objects take theirs from the path."""
     if kind.custom and not obj.get("kind"):
         why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
         raise errors.bad_request(
@@ -175,12 +175,12 @@ def _duplicates(request: Request, options: WriteOptions) -> Members:
 
 
 def _after_decoding(unknown: list[str], seen: Members) -> list[str]:
-    """Duplicate fields, which a decoder finds, then the unknown ones of a custom resource, which pruning finds."""
+    """Returns duplicate fields, found by decoding, then the unknown ones of a custom resource, found by pruning."""
     return [*(f'duplicate field "{path}"' for path in seen.again), *(f'unknown field "{path}"' for path in unknown)]
 
 
 def _as_met(unknown: list[str], seen: Members) -> list[str]:
-    """Unknown and duplicate fields as Go's decoder meets them."""
+    """Returns unknown and duplicate fields in the order in which Go's decoder meets them."""
     faults = [(seen.first.get(path, 0), f'unknown field "{path}"') for path in unknown]
     faults += [(place, f'duplicate field "{path}"') for path, place in seen.again.items()]
     return [text for _, text in sorted(faults, key=itemgetter(0))]

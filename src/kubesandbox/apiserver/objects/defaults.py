@@ -1,7 +1,7 @@
-"""What registries and admission plugins add to built-in objects: addresses, protections, selectors, first statuses.
+"""The fields that registries and admission plugins set on built-in objects: addresses, finalizers, selectors, statuses.
 
 In: a resource and an object with the defaults of its types (`schema/go_defaults.py`). Out: the same object, completed
-in place. Called after the owners of its fields are written down: nobody owns what is set here, as with a real server.
+in place. Called after field ownership is recorded, so that nobody owns these fields, as in a real server.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def of_new(resource: str, obj: JSON, now: datetime) -> None:
-    """Complete a new object of the built-in `resource` (`deployments.apps`)."""
+    """Completes a new object of the built-in `resource` (`deployments.apps`)."""
     if fill := _NEW.get(resource):
         fill(obj, now)
 
 
 def of_changed(resource: str, new: JSON, old: JSON) -> None:
-    """Complete a changed object."""
+    """Completes a changed object."""
     if fill := _CHANGED.get(resource):
         fill(new, old)
 
 
 def from_text(resource: str, obj: JSON) -> JSON:
-    """A Secret with its `stringData` in `data`, before anything else sees it; other objects as they are."""
+    """Returns a Secret with `stringData` merged into `data`, the first step of defaulting; other objects unchanged."""
     if resource != "secrets" or not obj.get("stringData"):
         return obj
     encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in obj["stringData"].items()}
@@ -59,7 +59,7 @@ def _pod(obj: JSON, _now: datetime) -> None:
 
 
 def _missing_tolerations(spec: JSON) -> Iterator[JSON]:
-    """What the DefaultTolerationSeconds plugin adds: a pod stays five minutes on a node that is not ready."""
+    """Yields the tolerations that the DefaultTolerationSeconds plugin adds: five minutes on an unready node."""
     tolerations = spec.get("tolerations") or ()
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(_tolerates(each, key) for each in tolerations):
@@ -71,7 +71,7 @@ def _tolerates(toleration: JSON, key: str) -> bool:
 
 
 def qos(spec: JSON) -> str:
-    """A pod's quality of service class."""
+    """Returns a pod's quality of service class."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     resources = [container.get("resources") or {} for container in containers]
     pairs = [(one.get("requests") or {}, one.get("limits") or {}) for one in resources]
@@ -85,7 +85,7 @@ def _is_even(requests: JSON, limits: JSON) -> bool:
 
 
 def _job(obj: JSON, _now: datetime) -> None:
-    """The selector and labels by which a new Job knows its pods (the job strategy's generateSelector)."""
+    """Sets the selector and labels by which a new Job finds its pods (the job strategy's generateSelector)."""
     spec, name, uid = obj["spec"], meta(obj)["name"], meta(obj)["uid"]
     if spec.get("manualSelector"):
         return
@@ -97,7 +97,7 @@ def _job(obj: JSON, _now: datetime) -> None:
     selector = spec.get("selector") or {}
     wanted = {"batch.kubernetes.io/controller-uid": uid}
     spec["selector"] = {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **wanted}}
-    # The default of its type, once more, as when it is read from the store.
+    # The type's default again, as the decoder applies it on reading from the store.
     if not meta(obj).get("labels"):
         meta(obj)["labels"] = dict(labels)
 
@@ -115,7 +115,7 @@ def _service(obj: JSON, _now: datetime) -> None:
 
 
 def _address(obj: JSON) -> str:
-    # Nothing listens there; the same name has the same address so that a dry run shows what a run does.
+    # Nothing listens there. The address derives from the name, so that a dry run shows the address of a real run.
     key = f"{meta(obj).get('namespace')}/{meta(obj).get('name')}"
     digest = hashlib.sha256(key.encode()).digest()
     return f"10.96.{digest[0]}.{digest[1] % 254 + 1}"
@@ -148,14 +148,14 @@ def _daemon_set(new: JSON, old: JSON) -> None:
 
 
 def _changed_pod(new: JSON, old: JSON) -> None:
-    """An update that leaves out the priority keeps it (the Priority plugin)."""
+    """Keeps a pod's priority in an update that leaves it out (the Priority plugin)."""
     for key in ("priority", "preemptionPolicy"):
         if new["spec"].get(key) is None and (old.get("spec") or {}).get(key) is not None:
             new["spec"][key] = old["spec"][key]
 
 
 def _changed_service(new: JSON, old: JSON) -> None:
-    """An update that leaves out what was allocated keeps it."""
+    """Keeps a Service's allocated fields in an update that leaves them out."""
     before, after = old.get("spec") or {}, new["spec"]
     if before.get("type") == "ExternalName" or after.get("type") == "ExternalName":
         return

@@ -1,4 +1,4 @@
-"""delete and deletecollection: at once, or marked until finalizers and grace period are over.
+"""The verbs delete and deletecollection: objects go at once, or are marked until finalizers and grace period are over.
 
 In: a request, or a kind, a name and DeleteOptions. Out: whether the object is gone, and its last (or new) state.
 """
@@ -29,13 +29,13 @@ from kubesandbox.apiserver.store import Conflict, Entry, Store
 JSON = dict[str, Any]
 
 _POLICIES = ("Foreground", "Background", "Orphan")
-# What a policy asks the garbage collector for.
+# The finalizer by which a propagation policy requests the garbage collector's work.
 _FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How a deletion is to be done."""
+    """The options of a deletion."""
 
     policy: str = ""
     grace_s: int | None = None
@@ -45,14 +45,14 @@ class DeleteOptions:
 
 
 class Deleting:
-    """The deleting verbs; one for the whole server."""
+    """The deleting verbs; one instance for the whole server."""
 
     def __init__(self, store: Store, admission: Admission, reading: Reading, writing: Writing, clock: Clock) -> None:
         self._store, self._admission = store, admission
         self._reading, self._writing, self._clock = reading, writing, clock
 
     async def delete(self, request: Request, target: Target, kind: Kind) -> Response:
-        """DELETE of one object."""
+        """Handles DELETE of one object."""
         options = read_options(request)
         gone, entry = await self.delete_one(kind, target.namespace, target.name, options)
         if not gone or kind.resource in strategies.RETURN_DELETED:
@@ -63,7 +63,7 @@ class Deleting:
         return json_response({**status, "details": {key: value for key, value in details.items() if value}})
 
     async def delete_collection(self, request: Request, target: Target, kind: Kind) -> Response:
-        """DELETE of everything that a selector matches."""
+        """Handles DELETE of all objects that a selector matches."""
         listing = list_options(request.query, watch=False)
         selector = parse_selector(kind, listing.label_selector, listing.field_selector)
         options = read_options(request)
@@ -79,7 +79,7 @@ class Deleting:
         return self._reading.answer_many(request, kind, deleted, {"resourceVersion": str(self._store.rv)})
 
     async def delete_one(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> tuple[bool, Entry]:
-        """Delete or mark one object; returns whether it is gone, and its last (or new) state. Raises ApiError."""
+        """Deletes or marks one object, and returns whether it is gone and its last (or new) state. Raises ApiError."""
         for _ in range(RETRIES):
             entry = await self._reading.known(lambda: self._reading.entry(kind, namespace, name))
             obj = entry.load()
@@ -99,7 +99,7 @@ class Deleting:
         raise errors.conflict(kind.plural, kind.group, name)
 
     def _marked(self, kind: Kind, obj: JSON, options: DeleteOptions) -> JSON | None:
-        """The object marked for deletion, None when it can go at once."""
+        """Returns the object marked for deletion, or None if it can be removed at once."""
         finalizers = _with_policy(obj, options.policy)
         grace_s = self._admission.grace_period(kind, obj, options.grace_s)
         content = kind.resource == "namespaces" and (obj.get("spec") or {}).get("finalizers")
@@ -113,6 +113,7 @@ class Deleting:
     def _mark(self, metadata: JSON, grace_s: int) -> None:
         if "deletionTimestamp" in metadata and grace_s >= int(metadata.get("deletionGracePeriodSeconds") or 0):
             return
+        # Marking for deletion counts as a change of the desired state (BeforeDelete in registry/rest/delete.go).
         if "deletionTimestamp" not in metadata and "generation" in metadata:
             metadata["generation"] += 1
         metadata["deletionTimestamp"] = rfc3339(self._clock.now() + timedelta(seconds=grace_s))
@@ -120,7 +121,7 @@ class Deleting:
 
 
 def _with_policy(obj: JSON, policy: str) -> list[str]:
-    """The object's finalizers once it has the one of its propagation policy and not another's."""
+    """Sets the finalizer of a propagation policy, removes those of others, and returns the object's finalizers."""
     metadata = meta(obj)
     finalizers = list(metadata.get("finalizers") or ())
     if policy:
@@ -134,7 +135,7 @@ def _with_policy(obj: JSON, policy: str) -> list[str]:
 
 
 def read_options(request: Request) -> DeleteOptions:
-    """The options in a request's body, or else in its query; raises ApiError 400 or 422."""
+    """Returns the options in a request's body, or else in its query. Raises ApiError 400 or 422."""
     body: JSON = {}
     if request.body:
         value = _READERS.get(media_type(request), decode_json)(request.body)
@@ -146,7 +147,7 @@ _READERS = {"application/yaml": decode_yaml, PROTOBUF: decode_protobuf}
 
 
 def options_of(body: JSON, query: Mapping[str, str] | None = None) -> DeleteOptions:
-    """DeleteOptions as the API writes them; raises ApiError 422."""
+    """Returns DeleteOptions from their API form. Raises ApiError 422."""
     query = query or {}
     policy = body.get("propagationPolicy") or query.get("propagationPolicy", "")
     orphans, dry_run = body.get("orphanDependents"), body.get("dryRun") or [*filter(None, [query.get("dryRun")])]
@@ -158,7 +159,7 @@ def options_of(body: JSON, query: Mapping[str, str] | None = None) -> DeleteOpti
     preconditions = body.get("preconditions") or {}
     return DeleteOptions(
         policy,
-        # A negative grace is the least that there is (registry/rest/delete.go).
+        # A negative grace period becomes 1 s, the minimum (registry/rest/delete.go).
         1 if grace_s is not None and grace_s < 0 else grace_s,
         preconditions.get("uid") or "",
         preconditions.get("resourceVersion") or "",
@@ -183,7 +184,7 @@ def _check_preconditions(kind: Kind, name: str, obj: JSON, options: DeleteOption
     elif options.resource_version and options.resource_version != version:
         why = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
         why += f"ResourceVersion in record ({version}). The object might have been modified"
-    if why:  # named by its kind, as nowhere else
+    if why:  # the real server names the kind here, not the resource
         raise errors.conflict(kind.kind, kind.group, name, why)
 
 

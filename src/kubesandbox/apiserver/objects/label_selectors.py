@@ -1,7 +1,7 @@
 """Label selectors as text: `a=b,c in (d,e),!f`, read by the grammar of k8s.io/apimachinery/pkg/labels.
 
-In: the text. Out: requirements; raises ApiError 400 in that parser's words. The mistake prevented: a selector that a
-real server refuses being read as one that selects everything.
+In: the text. Out: requirements; raises ApiError 400 in that parser's words. This prevents a selector that a real server
+refuses from selecting everything.
 """
 
 from __future__ import annotations
@@ -20,31 +20,33 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One part of a label selector. `operator` is =, !=, in, notin, exists, !, gt or lt."""
+    """A requirement of a label selector. `operator` is =, !=, in, notin, exists, !, gt or lt."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
     def matches(self, labels: dict[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
+        """Returns whether an object with these labels is selected."""
         value = labels.get(self.key)
         match self.operator:
             case "=" | "in":
                 return value is not None and value in self.values
             case "!=" | "notin":
+                # Kubernetes: != and notin also select objects without the label.
                 return value is None or value not in self.values
             case "exists":
                 return value is not None
             case "!":
                 return value is None
+        # gt and lt never match a label that is not an integer.
         if value is None or not _INTEGER.fullmatch(value):
             return False
         return int(value) > int(self.values[0]) if self.operator == "gt" else int(value) < int(self.values[0])
 
 
 class _Unparsable(Exception):
-    """A requirement that is none; the message says what was found instead."""
+    """A requirement that cannot be parsed; the message names the unexpected token."""
 
 
 class _Tokens:
@@ -62,13 +64,13 @@ class _Tokens:
 
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:
-    """The requirements of a selector; raises ApiError 400."""
-    tokens, found = _Tokens(text), []
+    """Returns the requirements of a selector. Raises ApiError 400."""
+    tokens, requirements = _Tokens(text), []
     while (word := tokens.peek()) != "":
         if word in _SYMBOLS and word != "!":
             raise bad_request(f"found '{word}', expected: !, identifier, or 'end of string'")
         try:
-            found.append(_requirement(tokens))
+            requirements.append(_requirement(tokens))
         except _Unparsable as error:
             raise bad_request(f"unable to parse requirement: {error}") from None
         after = tokens.next()
@@ -77,7 +79,7 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
                 raise bad_request(f"found '{tokens.peek()}', expected: identifier after ','")
         elif after:
             raise bad_request(f"found '{after}', expected: ',' or 'end of string'")
-    return tuple(found)
+    return tuple(requirements)
 
 
 def _requirement(tokens: _Tokens) -> Requirement:
@@ -117,24 +119,24 @@ def _listed(tokens: _Tokens) -> tuple[str, ...]:
         return ("",)
     if tokens.peek() in _SYMBOLS and tokens.peek() != ",":
         raise _Unparsable(f"found '{tokens.peek()}', expected: ',', ')' or identifier")
-    found: set[str] = set()
+    values: set[str] = set()
     while True:
         word = tokens.next()
         if word == ",":
-            _comma(tokens, found)
+            _comma(tokens, values)
         elif word not in _SYMBOLS:
-            found.add(word)
+            values.add(word)
             if tokens.peek() not in {",", ")"}:
                 raise _Unparsable(f"found '{tokens.peek()}', expected: ',' or ')'")
         else:
             raise _Unparsable(f"found '{word}', expected: ',', or identifier")
         if tokens.peek() == ")":
             tokens.next()
-            return tuple(sorted(found))
+            return tuple(sorted(values))
 
 
 def _comma(tokens: _Tokens, found: set[str]) -> None:
-    """A comma with nothing before or behind it stands for an empty value too."""
+    """Adds the empty value that a comma with nothing before or after it stands for."""
     if not found or tokens.peek() == ")":
         found.add("")
     elif tokens.peek() == ",":

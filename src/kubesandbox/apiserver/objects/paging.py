@@ -1,4 +1,4 @@
-"""Continue tokens: where a list goes on, and at which revision. Opaque to clients, checked like any input."""
+"""Continue tokens: the position and revision at which a list goes on. Opaque to clients, validated like any input."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _BASE64 = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def token(rv: int, key: str) -> str:
-    """The token of the page after `key`, in a list at revision `rv`."""
+    """Returns the token of the page after `key`, in a list at revision `rv`."""
     text = orjson.dumps({"v": _VERSION, "rv": rv, "start": f"{key}\u0000"})
     return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
 
 
 def read_token(given: str) -> tuple[int, str]:
-    """Revision and last key of a token; raises ApiError 400."""
+    """Returns revision and last key of a token. Raises ApiError 400."""
     try:
+        # Go's tokens are base64url without padding.
         text = base64.b64decode(given + "=" * (-len(given) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         at = len(given) - len(_BASE64.sub("", given, count=1))

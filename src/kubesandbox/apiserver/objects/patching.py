@@ -1,7 +1,7 @@
-"""PATCH in any of the four ways: JSON patch, merge patch, strategic merge patch, server-side apply.
+"""The patch verb in its four forms: JSON patch, merge patch, strategic merge patch, server-side apply.
 
-In: a request. Out: the changed object. Each way says how the new object is computed from the old one; storing it is
-`Writing.change`'s, which computes again when another writer was quicker.
+In: a request. Out: the changed object. Each form computes the new object from the old one; `Writing.change` stores it,
+and computes again after a conflict with another writer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _JSON_PATCH, _MERGE, _STRATEGIC, _APPLY = PATCH_TYPES
 
 
 class Patching:
-    """The patch verb; one for the whole server."""
+    """The patch verb; one instance for the whole server."""
 
     def __init__(self, schemas: Schemas, decoding: Decoding, reading: Reading, writing: Writing, clock: Clock) -> None:
         self._schemas, self._decoding = schemas, decoding
@@ -46,7 +46,7 @@ class Patching:
         self.authorize: Callable[[Request, Target], None] | None = None
 
     async def patch(self, request: Request, target: Target, kind: Kind) -> Response:
-        """PATCH by its content type; raises ApiError."""
+        """Handles PATCH by its content type. Raises ApiError."""
         type_ = media_type(request)
         accepted = [t for t in PATCH_TYPES if t != _STRATEGIC or not kind.custom]
         if type_ not in PATCH_TYPES:
@@ -77,7 +77,7 @@ class Patching:
         return compute
 
     def _patched(self, kind: Kind, old: JSON, type_: str, patch: Any) -> Any:
-        # What a client sees has no revision of its own to insist on unless the patch says so.
+        # The revision is a precondition only if the patch itself sets it.
         before = meta(old).pop("resourceVersion", "")
         if type_ == _MERGE:
             return merge(old, patch)
@@ -135,7 +135,7 @@ class Patching:
 
 
 def _check_new(kind: Kind, target: Target, config: JSON, *, named: bool) -> None:
-    """Refuse to create by apply what is not meant to be new; raises ApiError."""
+    """Refuses to create by apply an object without a name or with a uid. Raises ApiError."""
     check_named(config if named else {}, target.name)
     if uid := meta(config).get("uid"):
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -155,6 +155,6 @@ def _read_patch(request: Request, type_: str) -> Any:
 
 
 def _duplicates(request: Request, type_: str) -> list[str]:
-    """The duplicate fields of a patch's text, as errors and warnings name them."""
+    """Returns the duplicate fields of a patch's text, as errors and warnings name them."""
     prefix = "json patch " if type_ == _JSON_PATCH else ""
     return [f'{prefix}duplicate field "{path}"' for path in members(request.body).again]

@@ -1,7 +1,7 @@
-"""get, list, watch: stored objects in the form that a client accepts.
+"""The verbs get, list and watch: stored objects in the representation that a client accepts.
 
-In: a `Request`, what its path means, and the `Kind`. Out: a `Response`; for a watch one that goes on. Objects are sent
-as the bytes that are stored wherever they can be.
+In: a `Request`, its parsed path, and the `Kind`. Out: a `Response`; for a watch, a streaming one. Objects are sent as
+their stored bytes where possible.
 """
 
 from __future__ import annotations
@@ -33,48 +33,48 @@ T = TypeVar("T")
 
 
 class Reading:
-    """The reading verbs; one for the whole server."""
+    """The reading verbs; one instance for the whole server."""
 
     def __init__(self, store: Store, schemas: Schemas, renderer: Renderer, clock: Clock) -> None:
         self._store, self._schemas, self._renderer, self._clock = store, schemas, renderer, clock
         self._watchers: set[Watcher] = set()
 
     def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
-        """The stored object; raises ApiError 404."""
-        found = self._store.get(kind.storage, namespace, name)
-        if found is None:
+        """Returns the stored object. Raises ApiError 404."""
+        stored = self._store.get(kind.storage, namespace, name)
+        if stored is None:
             raise errors.not_found(kind.plural, kind.group, name)
-        return self._schemas.seen(kind, found)
+        return self._schemas.seen(kind, stored)
 
     def entries(self, kind: Kind, namespace: str) -> list[Entry]:
-        """All stored objects of a namespace, or of all."""
+        """Returns all stored objects of a namespace, or of all namespaces."""
         return self._schemas.all_seen(kind, self._store.items(kind.storage, namespace))
 
     async def known(self, attempt: Callable[[], T | Awaitable[T]]) -> T:
-        """What reads give, once a webhook has converted what they need; raises ApiError."""
+        """Returns the result of `attempt`, after a webhook has converted the objects that it needs. Raises ApiError."""
         return await self._schemas.conversions.known(attempt)
 
     # -- one object ------------------------------------------------------------------------------------------------
 
     def get(self, request: Request, target: Target, kind: Kind) -> Response:
-        """One object."""
+        """Handles GET of one object."""
         return self.answer(request, kind, self.entry(kind, target.namespace, target.name))
 
     def answer(self, request: Request, kind: Kind, entry: Entry, status: int = 200) -> Response:
-        """One stored object in the form that the client accepts."""
+        """Returns the response with one stored object, in the representation that the client accepts."""
         accepted = negotiate(request.header("accept"))
         raw = self._renderer.one(kind, entry, accepted, request.query.get("includeObject", ""))
         return _body(raw, status, as_yaml=accepted.as_yaml)
 
     def answer_dict(self, request: Request, kind: Kind, obj: JSON, status: int = 200) -> Response:
-        """An object that is not (or no longer) stored, in the form that the client accepts."""
+        """Returns the response with an object that is not (or no longer) stored, as the client accepts it."""
         raw = encoder(kind)(to_stored(kind, obj))
         return self.answer(request, kind, Entry(kind.storage, key_of(obj), 0, raw), status)
 
     # -- lists -----------------------------------------------------------------------------------------------------
 
     def list_(self, request: Request, target: Target, kind: Kind) -> Response:
-        """A list or a page of it."""
+        """Handles GET of a list, or of one page of it."""
         options = list_options(request.query, watch=False)
         selector = parse_selector(kind, options.label_selector, options.field_selector)
         rv, candidates = self._candidates(kind, target.namespace, options)
@@ -86,17 +86,17 @@ class Reading:
             entries = [entry for entry in entries if selector.matches(entry)]
             rest = max(len(entries) - options.limit, 0) if options.limit else 0
             entries = entries[: options.limit or None]
-        # Lists of custom resources name both members always, as Go's unstructured lists do.
+        # Lists of custom resources always have both members, as Go's unstructured lists do.
         metadata: JSON = {"continue": "", "resourceVersion": str(rv)} if kind.custom else {"resourceVersion": str(rv)}
         if rest:
             metadata["continue"] = paging.token(rv, entries[-1].key)
-            # With a selector the real server does not know how many remain.
+            # With a selector the real server leaves out the count, since it does not know it.
             if not selector:
                 metadata["remainingItemCount"] = rest
         return self.answer_many(request, kind, entries, metadata)
 
     def answer_many(self, request: Request, kind: Kind, entries: list[Entry], metadata: JSON) -> Response:
-        """A list of stored objects in the form that the client accepts."""
+        """Returns the response with a list of stored objects, in the representation that the client accepts."""
         accepted = negotiate(request.header("accept"))
         raw = self._renderer.many(kind, entries, metadata, accepted, request.query.get("includeObject", ""))
         return _body(raw, 200, as_yaml=accepted.as_yaml)
@@ -122,7 +122,7 @@ class Reading:
     # -- watches ---------------------------------------------------------------------------------------------------
 
     def watch(self, request: Request, target: Target, kind: Kind) -> Response:
-        """A watch: a response that goes on."""
+        """Handles a watch with a streaming response."""
         accepted = negotiate(request.header("accept"))
         options = list_options(request.query, watch=True)
         fields = options.field_selector
@@ -145,7 +145,7 @@ class Reading:
         return Response(stream=self._stream(Watcher(self._store, watch, self._clock.monotonic)))
 
     def _since(self, request: Request, options: ListOptions) -> int | None:
-        """The revision that a watch begins after, None to begin with what is there."""
+        """Returns the revision that a watch begins after, or None to begin with the existing objects."""
         since = options.resource_version or None
         if "sendInitialEvents" not in request.query:
             return since
@@ -160,13 +160,13 @@ class Reading:
             self._watchers.discard(watcher)
 
     def end_watches(self, storage: str) -> None:
-        """End the watches of a kind after what they have to tell: it is no longer served as it was."""
+        """Ends the watches of a kind after their pending events, because it is no longer served as it was."""
         for watcher in tuple(self._watchers):
             if watcher.storage == storage:
                 watcher.stop()
 
     def stop_watches(self) -> None:
-        """End every watch, so that a shutdown waits for nobody."""
+        """Ends all watches, so that a shutdown does not wait for them."""
         for watcher in tuple(self._watchers):
             watcher.stop()
 

@@ -1,4 +1,4 @@
-"""Stored objects in the form that a client accepts: as they are, as table rows, or metadata alone."""
+"""Representations of stored objects: the object itself, table rows, or metadata only."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ JSON = dict[str, Any]
 
 
 class Renderer:
-    """Turns entries into bodies. Everything that costs is remembered on the entry."""
+    """The renderer of response bodies. Expensive results are cached on the entry."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._tables = Tables()
 
     def one(self, kind: Kind, entry: Entry, accepted: Accepted, include: str) -> bytes:
-        """The body for one object."""
+        """Returns the body for one object."""
         if accepted.form is Form.TABLE:
             return self._table(kind, [entry], _list_meta(entry), accepted.version, include)
         if accepted.form is Form.PARTIAL:
@@ -35,7 +35,7 @@ class Renderer:
         return self.raw(kind, entry)
 
     def many(self, kind: Kind, entries: list[Entry], metadata: JSON, accepted: Accepted, include: str) -> bytes:
-        """The body for a list."""
+        """Returns the body for a list."""
         version = accepted.version
         if accepted.form is Form.TABLE:
             return self._table(kind, entries, metadata, version, include)
@@ -48,11 +48,11 @@ class Renderer:
         return list_bytes(kind, metadata, [self.raw(kind, entry) for entry in entries])
 
     def for_watch(self, kind: Kind, accepted: Accepted, include: str) -> Callable[[Entry], bytes]:
-        """How a watch of this form writes one object."""
+        """Returns the function that renders one object for a watch."""
         return lambda entry: self.one(kind, entry, accepted, include)
 
     def raw(self, kind: Kind, entry: Entry) -> bytes:
-        """The object as `kind` serves it: the stored bytes, unless it is seen through another version."""
+        """Returns the object as `kind` serves it: the stored bytes, unless it is read through another version."""
         if entry.resource == kind.resource and not kind.custom:
             return entry.raw
         marker = b'"apiVersion":"%b"' % kind.api_version.encode()
@@ -73,6 +73,7 @@ class Renderer:
         for entry in entries:
             obj = from_stored(kind, entry.load())
             shown = {"None": None, "Object": obj}.get(include, _partial(obj, version))
+            # By default a row carries metadata only (includeObject=Metadata).
             rows.append({"cells": self._tables.cells(kind, obj, now), "object": shown})
         head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
         return orjson.dumps({**head, "columnDefinitions": self._tables.columns(kind), "rows": rows})

@@ -1,6 +1,6 @@
-"""The verbs on stored resources, put together: reading, writing, patching, deleting.
+"""The verbs on stored resources: reading, writing, patching and deleting, assembled.
 
-In: the store and what is known of kinds. Out: one object through which subresources and the server reach the verbs.
+In: the store, kinds and schemas. Out: one object through which subresources and the server call the verbs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
 
 
 class Rest:
-    """The generic handlers; one for the whole server."""
+    """The generic handlers; one instance for the whole server."""
 
     def __init__(
         self, store: Store, kinds: KindTable, schemas: Schemas, admission: Admission, renderer: Renderer, clock: Clock
@@ -43,7 +43,7 @@ class Rest:
 
     @property
     def verbs(self) -> Mapping[str, Handler]:
-        """Verb -> its handler."""
+        """The handlers by verb."""
         return {
             "get": self.reading.get,
             "list": self.reading.list_,
@@ -56,9 +56,9 @@ class Rest:
         }
 
     def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
-        """The stored object; raises ApiError 404."""
+        """Returns the stored object. Raises ApiError 404."""
         return self.reading.entry(kind, namespace, name)
 
     async def change(self, kind: Kind, target: Target, compute: Change, options: WriteOptions) -> Entry:
-        """Read, compute, compare, store; raises ApiError."""
+        """Reads an object, computes its new state, compares and stores it. Raises ApiError."""
         return await self.writing.change(kind, target, compute, options)

@@ -1,7 +1,7 @@
-"""Objects out of somebody's records, which are stored as they were: with their status, their times, owners and uid.
+"""Restoring of recorded objects, which are stored unchanged: with their status, times, owners and uid.
 
-Told by a label, from an administrator only. Such an object is not judged: another server held it, and what is wrong
-with it is what is to be seen.
+A label requests it, from an administrator only. Such an object is not validated: it comes from another server, and its
+faults are what the reader of a dump wants to see.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ IMPORTED = "sandbox.runup.dev/imported"
 
 
 def is_restored(obj: JSON, user: User | None) -> bool:
-    """Whether `obj`, which is to be created, is to be stored as it is."""
+    """Returns whether `obj`, which is to be created, must be stored unchanged."""
     labels = meta(obj).get("labels")
     named = isinstance(labels, dict) and IMPORTED in labels and bool(meta(obj).get("name"))
+    # Only administrators: a restored object can have any owner, uid and status.
     return named and user is not None and "system:masters" in user.groups
 
 
 def stamp(kind: Kind, obj: JSON, now: datetime) -> None:
-    """Give it what every object has and it does not bring."""
+    """Sets the uid, creation time and generation that a restored object lacks."""
     metadata = meta(obj)
     metadata.setdefault("uid", str(uuid.uuid4()))
     metadata.setdefault("creationTimestamp", rfc3339(now))

@@ -1,6 +1,6 @@
-"""Where the handlers meet the schema engine: the schema of a kind, found once and kept.
+"""The schemas of kinds for the handlers, compiled once and cached.
 
-A kind without a schema (a custom one whose definition has none) is taken as it comes.
+A kind without a schema (a custom one whose definition has none) accepts any object.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kubesandbox.apiserver.store import Entry
 from kubesandbox.apiserver.validation import custom_scale
 
 JSON = dict[str, Any]
-# In an entry's cache: it is not what is stored, so that even a write that changes nothing is one.
+# Key in an entry's cache: defaults were added on reading, so that even an update without changes must be stored.
 COMPLETED = "completed"
 
 
 class Schemas:
-    """Schemas by kind."""
+    """The schemas by kind."""
 
     def __init__(self) -> None:
         self._known: dict[Kind, Schema | None] = {}
@@ -30,24 +30,24 @@ class Schemas:
         self.conversions = Conversions(self._stored_default)
 
     def of(self, kind: Kind) -> Schema | None:
-        """The compiled schema of a custom kind, None when it has none."""
+        """Returns the compiled schema of a custom kind, or None if it has none."""
         if kind not in self._known:
             self._known[kind] = _compile(kind.crd, kind.version) if kind.crd else None
         return self._known[kind]
 
     def forget(self, kind: Kind) -> None:
-        """Drop a kind that is no longer served."""
+        """Drops the schemas of a kind that is no longer served."""
         self._known.pop(kind, None)
         for other in [key for key in self._others if key[0] is kind]:
             del self._others[other]
 
     def tree(self, kind: Kind) -> Structural | None:
-        """What server-side apply and strategic merge know of the kind's lists and maps."""
+        """Returns the merge tree of the kind's lists and maps for server-side apply and strategic merge, or None."""
         schema = self.of(kind) if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
         return schema.root if schema else None
 
     def decode(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
-        """`obj` without the fields that its type does not know, and their paths; may raise DecodeError."""
+        """Returns `obj` without unknown fields, and their paths. Raises DecodeError."""
         if kind.custom:
             return self._decode_custom(kind, obj)
         schema = builtin_schema(kind.group, kind.version, kind.kind)
@@ -62,7 +62,7 @@ class Schemas:
         return schema.drop_nulls(pruned), [*unknown, *dropped]
 
     def default(self, kind: Kind, obj: JSON) -> JSON:
-        """`obj` with its schema's defaults, or with what the server fills into objects of its built-in kind."""
+        """Returns `obj` with the defaults of its custom schema or of its built-in type."""
         if kind.custom:
             schema = self.of(kind)
             completed = schema.default(obj) if schema else obj
@@ -73,9 +73,9 @@ class Schemas:
         return known.complete(obj) if known else obj
 
     def seen(self, kind: Kind, entry: Entry) -> Entry:
-        """A stored object as it is read: with the defaults that its definition has got since it was stored.
+        """Returns a stored object as it is read: with defaults that its definition got after it was stored.
 
-        Raises Unconverted where a webhook must be asked first.
+        Raises Unconverted if a webhook must convert it first.
         """
         if kind.converts and (other := self.conversions.seen(kind, [entry])[0]) is not entry:
             return other
@@ -84,11 +84,11 @@ class Schemas:
             return entry
         if schema not in entry.cache:
             entry.cache[schema] = _with_defaults(kind, schema, entry)
-        found: Entry = entry.cache[schema]
-        return found
+        completed: Entry = entry.cache[schema]
+        return completed
 
     def all_seen(self, kind: Kind, entries: list[Entry]) -> list[Entry]:
-        """`seen` of each; what a webhook must be asked for is asked for at once."""
+        """Returns `seen` of each entry; all entries that a webhook must convert are in one Unconverted."""
         if kind.converts:
             self.conversions.seen(kind, entries)
         if not kind.custom:
@@ -104,12 +104,12 @@ class Schemas:
         return schema.default(obj) if schema else obj
 
     def empty(self, kind: Kind) -> JSON:
-        """The object in which nothing is set: what a new one is compared with to find out who owns what."""
+        """Returns the object in which nothing is set, the base for computing the owners of a new object's fields."""
         schema = None if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
         return schema.empty() if schema else {"metadata": {}}
 
     def validate(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
-        """What a custom resource's schema finds wrong, transition rules included when there is an old object."""
+        """Returns the faults of a custom resource by its schema, with transition rules if there is an old object."""
         schema = self.of(kind) if kind.custom else None
         return [*schema.validate(obj, old), *custom_scale.faults(kind, obj)] if schema else []
 
@@ -119,9 +119,9 @@ def _with_defaults(kind: Kind, schema: Schema, entry: Entry) -> Entry:
     completed = schema.default(stored)
     if completed == stored:
         return entry
-    seen = Entry(entry.resource, entry.key, entry.rv, encoder(kind)(completed))
-    seen.cache[COMPLETED] = True
-    return seen
+    completed_entry = Entry(entry.resource, entry.key, entry.rv, encoder(kind)(completed))
+    completed_entry.cache[COMPLETED] = True
+    return completed_entry
 
 
 def _compile(crd: JSON, name: str) -> Schema | None:

@@ -1,4 +1,4 @@
-"""Label and field selectors: text in, a test on stored entries out; a wrong selector is a 400 in the server's words."""
+"""Label and field selectors: text in, a test on stored entries out; a bad selector is a 400 in the server's words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FieldTerm:
-    """One part of a field selector."""
+    """A term of a field selector."""
 
     path: str
     value: str
@@ -35,26 +35,26 @@ class Selector:
         return bool(self.labels or self.fields)
 
     def matches(self, entry: Entry) -> bool:
-        """Whether the object, as it is in `entry`, is selected."""
+        """Returns whether the object in `entry` is selected."""
         if self.labels and not all(requirement.matches(entry.labels) for requirement in self.labels):
             return False
         return all((field_value(entry, term.path) == term.value) is term.equal for term in self.fields)
 
     @property
     def single_name(self) -> str:
-        """The one name that can match, when the selector says `metadata.name=x`."""
+        """The one name that can match, if the selector has `metadata.name=x`, else ""."""
         return next((term.value for term in self.fields if term.path == "metadata.name" and term.equal), "")
 
 
 def parse_selector(kind: Kind, label_text: str, field_text: str) -> Selector:
-    """Both selectors of a request; raises ApiError 400."""
+    """Returns both selectors of a request. Raises ApiError 400."""
     return Selector(parse_labels(label_text), parse_fields(kind, field_text))
 
 
 # -- fields ------------------------------------------------------------------------------------------------------------
 
 _ALWAYS = ("metadata.name", "metadata.namespace")
-# What a field selector compares with when the field is left out, where that is not the empty string.
+# The value that a field selector compares with when the field is absent, where that is not the empty string.
 _ABSENT = {
     "spec.unschedulable": "false",
     "spec.hostNetwork": "false",
@@ -64,7 +64,7 @@ _ABSENT = {
 
 
 def parse_fields(kind: Kind, text: str) -> tuple[FieldTerm, ...]:
-    """`metadata.name=x,status.phase!=Running`; raises ApiError 400, also for a field that cannot be selected on."""
+    """Parses `metadata.name=x,status.phase!=Running`. Raises ApiError 400, also for an unsupported field."""
     terms = []
     for part in filter(None, _split_unescaped(text)):
         operator = next((op for op in ("!=", "==", "=") if op in part), "")
@@ -79,13 +79,14 @@ def parse_fields(kind: Kind, text: str) -> tuple[FieldTerm, ...]:
 
 
 def _unsupported(kind: Kind, path: str) -> str:
-    # Kinds with a conversion function of their own say one thing, the rest what the default one says.
+    # The real server's message depends on whether the kind has a field label conversion function of its own.
     if kind.custom or kind.fields:
         return f"field label not supported: {path}"
     return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 def _split_unescaped(text: str) -> list[str]:
+    # A backslash escapes commas in field selectors (k8s.io/apimachinery/pkg/fields).
     return re.split(r"(?<!\\),", text)
 
 
@@ -94,7 +95,7 @@ def _unescaped(text: str) -> str:
 
 
 def field_value(entry: Entry, path: str) -> str:
-    """What a field selector compares `path` with; read from the object once and remembered."""
+    """Returns the value that a field selector compares `path` with; read from the object once and cached."""
     if path == "metadata.name":
         return entry.name
     if path == "metadata.namespace":
@@ -120,7 +121,7 @@ def _read(obj: JSON, path: str) -> str:
         value = special(obj)
     else:
         value = obj
-        # Events lie in core's form whichever group asks.
+        # Events are stored in the form of core/v1, whichever group they are requested from.
         for part in path.replace("regarding.", "involvedObject.").split("."):
             value = value.get(part) if isinstance(value, dict) else None
     if value is None:

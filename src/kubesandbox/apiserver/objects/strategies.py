@@ -1,7 +1,7 @@
-"""What the registries of kube-apiserver do differently from kind to kind, as tables (their `strategy.go` files).
+"""The differences between kinds in kube-apiserver's registries, as tables (their `strategy.go` files).
 
-In: a kind and objects. Out: what a write through a part of the object may change, and which kinds answer, create and
-reset as they do. The mistake prevented: a name of a kind in the middle of a handler.
+In: a kind and objects. Out: the fields that a write through a subresource may change, and the kinds that answer, create
+and reset differently. This keeps names of kinds out of the handlers.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _KEYS = {
 
 
 def registry_key(kind: Kind, key: str) -> str:
-    """The key of an object in etcd, as errors of the storage show it."""
+    """Returns the key of an object in etcd, as errors of the storage show it."""
     folder = f"{kind.group}/{kind.plural}" if kind.custom else _KEYS.get(kind.plural, kind.plural)
     return f"/registry/{folder}/{key}"
 
 
-# Built-in kinds that warn whoever uses them, with Kubernetes' words (their APILifecycleDeprecated).
+# Deprecated built-in kinds with Kubernetes' warning (their APILifecycleDeprecated).
 _DEPRECATED = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
@@ -51,18 +51,18 @@ _DEPRECATED = {
 
 
 def deprecation(kind: Kind) -> str:
-    """What every answer about a deprecated kind or version warns of, empty for the others."""
+    """Returns the deprecation warning of a kind or version, or ""."""
     return kind.deprecation if kind.custom else _DEPRECATED.get(kind.resource, "")
 
 
 def for_create(kind: Kind, obj: JSON) -> None:
-    """Clear what a client may not set in a new object."""
+    """Clears the fields that a client may not set in a new object."""
     if kind.has_status and (kind.custom or kind.plural not in _STATUS_ON_CREATE):
         obj.pop("status", None)
 
 
 def only(kind: Kind, part: str, new: JSON, old: JSON) -> JSON:
-    """What a write through `part` may change: the status alone, or everything but the status."""
+    """Returns `new` limited to what a write through `part` may change: the status only, or all but the status."""
     if not kind.has_status:
         return new
     if part == "status":

@@ -1,6 +1,6 @@
-"""The same stored object seen through different kinds: other versions of a custom resource, and events.k8s.io's Events.
+"""Views of one stored object through different kinds: other versions of a custom resource, and events.k8s.io's Events.
 
-Custom resources convert by changing apiVersion alone (`conversion.strategy: None`). Events lie in core's form.
+Custom resources convert by changing apiVersion only (`conversion.strategy: None`). Events are stored as core/v1.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _EVENT_FIELDS_BACK = {new: old for old, new in _EVENT_FIELDS.items()}
 
 
 def is_view(kind: Kind, obj: JSON) -> bool:
-    """Whether a stored object must be changed before `kind` may serve it."""
+    """Returns whether a stored object must be changed before `kind` may serve it."""
     return obj.get("apiVersion") != kind.api_version
 
 
 def from_stored(kind: Kind, obj: JSON) -> JSON:
-    """A stored object as `kind` serves it."""
+    """Returns a stored object as `kind` serves it."""
     if not is_view(kind, obj):
         return obj
     if kind.group == "events.k8s.io":
@@ -39,7 +39,7 @@ def from_stored(kind: Kind, obj: JSON) -> JSON:
 
 
 def to_stored(kind: Kind, obj: JSON) -> JSON:
-    """An object of `kind` as it is stored."""
+    """Returns an object of `kind` as it is stored."""
     if kind.group == "events.k8s.io":
         obj = {_EVENT_FIELDS_BACK.get(key, key): value for key, value in obj.items()}
         return {**obj, "apiVersion": "v1"}

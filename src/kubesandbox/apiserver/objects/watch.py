@@ -1,8 +1,8 @@
-"""Watches: from stored changes to the lines that a client reads.
+"""Watches: the stream of stored changes as lines that a client reads.
 
-In: a kind, a selector, where to begin. Out: an async iterator of JSON lines. Each change is encoded once for each form
-and shared by all watchers. A watcher that does not read is cut off when its backlog is full: it comes back with the
-last revision that it saw, and nobody else waits for it.
+In: a kind, a selector, a starting revision. Out: an async iterator of JSON lines. Each change is encoded once for each
+representation and shared by all watchers. A watcher that does not read is ended when its backlog is full: it resumes at
+the last revision that it read, and does not delay the others.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from kubesandbox.apiserver.objects.conversions import Unconverted
 from kubesandbox.apiserver.objects.selectors import Selector
 from kubesandbox.apiserver.store import Entry, Event, Expired, Store
 
-# How many changes may wait for one slow reader.
+# Limit of pending changes for one slow reader.
 BACKLOG = 10_000
 BOOKMARK_PERIOD_S = 30.0
 # Without timeoutSeconds a real server ends a watch after 30 to 60 minutes.
 DEFAULT_TIMEOUT_S = 1800.0
 
 T = TypeVar("T")
-# What goes between the braces of a watch event: the object in the form asked for.
+# Renders the `object` of a watch event in the requested representation.
 Render = Callable[[Entry], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What one client watches. `since` is None for "everything there is, then what comes"."""
+    """The parameters of one client's watch. `since` is None for "all existing objects, then changes"."""
 
     kind: Kind
     namespace: str
@@ -52,7 +52,7 @@ class Watch:
 
 
 def error_line(error: ApiError) -> bytes:
-    """An ERROR event; the stream ends after it."""
+    """Returns an ERROR event; the stream ends after it."""
     return b'{"type":"ERROR","object":%b}\n' % orjson.dumps(error.status())
 
 
@@ -75,9 +75,9 @@ def _line(type_: str, event: Event, entry: Entry, watch: Watch) -> bytes:
 
 
 def line_for(event: Event, watch: Watch) -> bytes | None:
-    """The line that this watcher gets for a change, None when it is not concerned.
+    """Returns the line that this watcher gets for a change, or None if the change is not in its scope.
 
-    An object that begins or ceases to be selected is ADDED or DELETED for this watcher, whatever happened to it.
+    An object that begins or ceases to be selected is ADDED or DELETED for this watcher, whatever its change was.
     """
     entry = watch.seen(event.entry)
     if watch.namespace and entry.namespace != watch.namespace:
@@ -94,7 +94,7 @@ def line_for(event: Event, watch: Watch) -> bytes | None:
 
 
 def _gone(event: Event, watch: Watch) -> bytes:
-    """What went, as it was before that, at the revision of its going: so a real server has it from etcd."""
+    """Returns the DELETED event: the last state at the revision of the deletion, as a real server has it from etcd."""
     if event.prev is None:
         return _line("DELETED", event, watch.seen(event.entry), watch)
     before = watch.seen(event.prev)
@@ -105,7 +105,7 @@ def _gone(event: Event, watch: Watch) -> bytes:
 
 
 class Watcher:
-    """One running watch: `async for chunk in watcher.run()`."""
+    """A running watch: `async for chunk in watcher.run()`."""
 
     def __init__(self, store: Store, watch: Watch, monotonic: Callable[[], float]) -> None:
         self._store = store
@@ -125,19 +125,19 @@ class Watcher:
 
     @property
     def storage(self) -> str:
-        """Where what it watches lies."""
+        """The storage resource of the watched kind."""
         return self._watch.kind.storage
 
     def stop(self) -> None:
-        """End the stream after what is pending, as at shutdown or when the kind is gone."""
+        """Ends the stream after the pending events, at shutdown or when the kind is gone."""
         self._closed = True
         self._wake.set()
 
     async def run(self) -> AsyncIterator[bytes]:
-        """Chunks of whole lines, until the timeout, `stop`, or the reader being too slow."""
+        """Yields chunks of whole lines until the timeout, `stop`, or an overrun of the backlog."""
         deadline = self._monotonic() + self._watch.timeout_s
-        # No await between reading the state and subscribing: no change can fall between. Where a webhook must be asked
-        # first, the state is read again.
+        # No await between reading the state and subscribing, so that no change is missed. After a webhook's conversion
+        # the state is read again.
         try:
             first = await self._known(lambda: b"".join(self._first()))
         except Expired as error:

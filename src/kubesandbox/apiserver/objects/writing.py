@@ -1,8 +1,8 @@
-"""create and update: how an object gets into the store.
+"""The verbs create and update: how an object is stored.
 
-In: a request, or an object and options. Out: the stored entry. One rule runs through all writes: read the object with
-its revision, compute the new one, store it only if that revision is still current, else begin again. What is special
-about a kind is in its `Kind` row, in `Admission`, in `strategies` and in its schema.
+In: a request, or an object and options. Out: the stored entry. All writes follow one rule: read the object with its
+revision, compute the new one, store it only if that revision is still current, otherwise start over. The particulars of
+a kind are in its `Kind` row, in `Admission`, in `strategies` and in its schema.
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ from kubesandbox.apiserver.validation import warnings
 JSON = dict[str, Any]
 # Computes the new state of an object from a copy of the old one.
 Change = Callable[[JSON], JSON]
-# Refuses, by an ApiError, what a user may not write: the user, the kind, its namespace, the new object and the old.
+# Raises ApiError if a user may not write an object: the user, the kind, its namespace, the new object and the old.
 Guard = Callable[[User | None, Kind, str, JSON, JSON | None], None]
 
-# As often as k8s.io/apiserver retries a patch that met another writer.
+# Attempts after a conflict, as many as k8s.io/apiserver makes for a patch.
 RETRIES = 5
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_PREFIX = 58
 
 
 class Writing:
-    """The writing verbs' common part; one for the whole server."""
+    """The common part of the writing verbs; one instance for the whole server."""
 
     def __init__(
         self, store: Store, schemas: Schemas, admission: Admission, decoding: Decoding, reading: Reading, clock: Clock
     ) -> None:
         self._store, self._schemas, self._admission = store, schemas, admission
         self._decoding, self._reading, self._clock = decoding, reading, clock
-        # Who may not give rights away; set once the server is put together.
+        # The check against privilege escalation; set once the server is assembled.
         self.guard: Guard | None = None
 
     # -- create ----------------------------------------------------------------------------------------------------
 
     async def create(self, request: Request, target: Target, kind: Kind) -> Response:
-        """POST of a new object."""
+        """Handles POST of a new object."""
         options = write_options(request, "CreateOptions")
         obj = self._decoding.body(request, kind, options)
         entry = await self.create_object(kind, target.namespace, obj, options)
         return self._reading.answer(request, kind, entry, 201)
 
     async def create_object(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
-        """Store a new object (already decoded); raises ApiError."""
+        """Stores a new object (already decoded). Raises ApiError."""
         check_place(kind, namespace, "", obj)
         self._guard(kind, namespace, obj, None, options)
         if meta(obj).get("resourceVersion"):
@@ -81,7 +81,7 @@ class Writing:
         return await self._store_new(kind, namespace, obj, options)
 
     async def create_applied(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
-        """Store what an apply made out of nothing, with the owners that it named; raises ApiError."""
+        """Stores an object that an apply creates, with the owners that the apply recorded. Raises ApiError."""
         self._guard(kind, namespace, obj, None, options)
         fields = meta(obj).get("managedFields")
         obj = self._prepared(kind, obj)
@@ -90,7 +90,7 @@ class Writing:
         return await self._store_new(kind, namespace, obj, options)
 
     async def _restore(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
-        """Store an object as it was elsewhere; raises ApiError."""
+        """Stores an object that another server held, unchanged. Raises ApiError."""
         restoring.stamp(kind, obj, self._clock.now())
         obj = self._schemas.default(kind, obj)
         name = meta(obj)["name"]
@@ -113,7 +113,7 @@ class Writing:
         return self._schemas.default(kind, obj)
 
     async def _store_new(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
-        # After the owners are written down: nobody owns what registries and admission plugins add.
+        # After field ownership is recorded: nobody owns the fields that registries and admission plugins add.
         self._admission.before_create(kind, obj, self._clock.now())
         self._validate(kind, obj, None)
         options.warnings.extend(warnings.of(kind, obj, None))
@@ -136,7 +136,7 @@ class Writing:
     # -- update ----------------------------------------------------------------------------------------------------
 
     async def update(self, request: Request, target: Target, kind: Kind) -> Response:
-        """PUT of a whole object, or of its status."""
+        """Handles PUT of a whole object or of its status."""
         options = write_options(request, "UpdateOptions")
         body = self._decoding.body(request, kind, options)
         check_named(body, target.name)
@@ -155,7 +155,7 @@ class Writing:
         return await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
 
     def exists(self, kind: Kind, target: Target) -> bool:
-        """Whether the object of the path is there."""
+        """Returns whether the object that the path names exists."""
         return self._store.get(kind.storage, target.namespace, target.name) is not None
 
     async def change(
@@ -170,9 +170,9 @@ class Writing:
         putting: bool = False,
         subresource: str | None = None,
     ) -> Entry:
-        """Read, compute, compare, store; again when another writer was quicker. Raises ApiError.
+        """Reads an object, computes its new state and stores it; starts over after a conflict. Raises ApiError.
 
-        `asked` is the revision that the client insists on. `compute` gets the object as the client sees it.
+        `asked` is the revision that the client requires. `compute` gets the object as the client sees it.
         """
         part = target.subresource if subresource is None else subresource
         for attempt in range(RETRIES):
@@ -226,9 +226,9 @@ class Writing:
     # -- the store -------------------------------------------------------------------------------------------------
 
     async def put(self, kind: Kind, namespace: str, name: str, obj: JSON, expected: int) -> Entry:
-        """Store an object over revision `expected` (0: none); raises Conflict, or ApiError 500.
+        """Stores an object over revision `expected` (0: none). Raises Conflict, or ApiError 500.
 
-        The entry is the new one as `kind` sees it.
+        Returns the new entry as `kind` sees it.
         """
         obj = await self._schemas.conversions.stored(kind, obj)
         try:
@@ -238,7 +238,7 @@ class Writing:
         return await self._seen(kind, entry)
 
     async def _as_stored(self, kind: Kind, obj: JSON, rv: int) -> Entry:
-        """An object of a dry run, as if it had been stored."""
+        """Returns the entry that a dry run would have stored."""
         stored = await self._schemas.conversions.stored(kind, obj)
         return await self._seen(kind, Entry(kind.storage, key_of(obj), rv, encoder(kind)(stored)))
 
@@ -248,7 +248,7 @@ class Writing:
         return await self._reading.known(lambda: self._schemas.conversions.seen(kind, [entry])[0])
 
     async def remove(self, kind: Kind, entry: Entry, obj: JSON) -> Entry:
-        """Remove an object whose last state is `obj`; raises Conflict, or ApiError 500."""
+        """Removes an object whose last state is `obj`. Raises Conflict, or ApiError 500."""
         obj = await self._schemas.conversions.stored(kind, obj)
         try:
             gone = await self._store.delete(
@@ -263,7 +263,7 @@ _WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "mu
 
 
 def revision(value: Any) -> int:
-    """A resourceVersion as a number, 0 for none; raises ApiError 500 for what is none."""
+    """Returns a resourceVersion as a number, 0 for none. Raises ApiError 500 if it is not a number."""
     text = str(value or "0")
     if not text.isdigit():
         raise ApiError(500, "", f'strconv.ParseUint: parsing "{text}": invalid syntax')
@@ -278,23 +278,23 @@ def _already_there(kind: Kind, name: str, there: Entry) -> ApiError:
 
 
 def _check_revision(kind: Kind, name: str, entry: Entry, new: JSON, asked: int) -> None:
-    """Refuse a change of another revision; raises ApiError 409."""
+    """Raises ApiError 409 if a change is for another revision."""
     asked = asked or revision(meta(new).get("resourceVersion"))
     if asked and asked != entry.rv:
         raise errors.conflict(kind.plural, kind.group, name)
 
 
 def _check_uid(kind: Kind, name: str, old: JSON, new: JSON) -> None:
-    """Refuse a change of another object of the same name; raises ApiError 422."""
+    """Raises ApiError 422 if a change is for another object of the same name."""
     uid = meta(new).get("uid")
     if uid and uid != meta(old).get("uid"):
-        # Twice, as the registry and the kind's own rules both look at it.
+        # Reported twice, as the registry and the kind's own rules both check it.
         fault = FieldError(Fault.INVALID, "metadata.uid", uid, "field is immutable")
         raise errors.invalid(kind.kind, kind.group, name, [fault, fault])
 
 
 def _check_put_uid(kind: Kind, entry: Entry, old: JSON, new: JSON) -> None:
-    """A PUT's uid is a precondition of the storage; raises ApiError 409."""
+    """Raises ApiError 409 if the uid of a PUT, which is a precondition of the storage, is another object's."""
     uid, is_uid = meta(new).get("uid"), meta(old).get("uid")
     if uid and uid != is_uid:
         why = (

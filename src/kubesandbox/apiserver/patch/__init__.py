@@ -1,1 +1,1 @@
-"""The four kinds of patches: json, merge, strategic and apply. Each takes and returns plain dicts."""
+"""The four patch types: json, merge, strategic and apply. Each takes and returns plain dicts."""

@@ -1,8 +1,8 @@
-"""Server-side apply: the configuration is laid over the live object, what it no longer names goes, owners are asked.
+"""Server-side apply: merges the configuration into the live object, removes fields it no longer sets, finds conflicts.
 
-In: the live object (None when there is none), the applied configuration, who applies. Out: the new object with its
-managedFields. Raises ApiError 409 naming every owner that would be overruled, unless `force`.
-Follows structured-merge-diff's merge/update.go.
+In: the live object (None if there is none), the applied configuration, the applier. Out: the new object with its
+managedFields. Raises ApiError 409 naming every owner with a conflicting field, unless `force`. Follows
+structured-merge-diff's merge/update.go.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def apply_patch(
     empty: JSON | None = None,
     default: Callable[[JSON], JSON] = lambda obj: obj,
 ) -> JSON:
-    """The object after `manager` applied `config`; `live` is not changed."""
+    """Returns the object after `manager` applied `config`; `live` is not changed. Raises ApiError 409 on conflicts."""
     root = typed_root(tree)
     config = copy.deepcopy(config)
     for name in ("managedFields", "resourceVersion", "uid"):
@@ -79,11 +79,11 @@ def _time(
     default: Callable[[JSON], JSON],
     now: datetime,
 ) -> str:
-    # An apply that changes nothing must not be a write, so it keeps its time.
+    # An apply without changes must not be a write, so it keeps its time.
     if before is not None and before.paths == mine and live is not None:
-        left = {key: value for key, value in default(copy.deepcopy(new)).items() if key != "metadata"}
-        right = {key: value for key, value in live.items() if key != "metadata"}
-        if left == right and _plain(new) == _plain(live):
+        applied = {key: value for key, value in default(copy.deepcopy(new)).items() if key != "metadata"}
+        current = {key: value for key, value in live.items() if key != "metadata"}
+        if applied == current and _plain(new) == _plain(live):
             return before.time
     return rfc3339(now)
 
@@ -93,9 +93,9 @@ def _plain(obj: JSON) -> JSON:
 
 
 def _pruned(root: Structural, new: JSON, before: FieldSet, mine: FieldSet, others: Managers) -> JSON:
-    """`new` without what this applier owned and no longer names, unless somebody else owns it or something in it.
+    """Returns `new` without fields that this applier no longer sets, unless others own them or their children.
 
-    A struct of which nothing is named any more goes as a whole, with what nobody owns in it.
+    A struct without any field set is removed as a whole, with the fields in it that nobody owns.
     """
     owned: set[Path] = set(mine)
     for ownership in others.values():
@@ -109,8 +109,8 @@ def _pruned(root: Structural, new: JSON, before: FieldSet, mine: FieldSet, other
 
 
 def _conflicts(managers: Managers, changed: set[Path]) -> list[tuple[Manager, list[Path]]]:
-    found = [(manager, in_order(owned.paths & changed)) for manager, owned in managers.items()]
-    return [(manager, paths) for manager, paths in found if paths]
+    overlaps = [(manager, in_order(owned.paths & changed)) for manager, owned in managers.items()]
+    return [(manager, paths) for manager, paths in overlaps if paths]
 
 
 def _refusal(conflicts: list[tuple[Manager, list[Path]]]) -> ApiError:

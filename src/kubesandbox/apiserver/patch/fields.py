@@ -1,9 +1,9 @@
-"""Field sets: which fields of an object there are, which changed, and how `fieldsV1` writes them down.
+"""Field sets: the fields of an object, the differences between two states, merging and removal by paths.
 
 A path is a tuple of elements as fieldsV1 spells them: `f:name` a member, `k:{"type":"Ready"}` an item of a list-map,
 `v:"x"` a member of a set. A `FieldSet` is a set of such paths. The rules are those of structured-merge-diff
-(sigs.k8s.io/structured-merge-diff, typed/{tofieldset,compare,merge,remove}.go): lists are atomic unless the schema says
-otherwise, maps are granular unless it says otherwise.
+(sigs.k8s.io/structured-merge-diff, typed/{tofieldset,compare,merge,remove}.go): without a declaration in the schema
+lists are atomic and maps are granular.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JSON = dict[str, Any]
 
 @cache
 def metadata_node() -> Structural:
-    """ObjectMeta, which no custom resource's schema describes."""
+    """Returns the schema of ObjectMeta, which no custom resource's schema describes."""
     text = Structural(type="string")
     texts = Structural(type="object", additional=text)
     owner = Structural(
@@ -49,7 +49,7 @@ def metadata_node() -> Structural:
 
 
 def typed_root(tree: Structural | None) -> Structural:
-    """The schema's root with ObjectMeta in its place; without a schema, a root whose other fields are untyped."""
+    """Returns the schema's root with ObjectMeta in it; without a schema, a root whose other fields are untyped."""
     properties = dict(tree.properties) if tree else {}
     text = Structural(type="string")
     properties |= {"apiVersion": text, "kind": text, "metadata": metadata_node()}
@@ -59,22 +59,22 @@ def typed_root(tree: Structural | None) -> Structural:
 
 
 def child(node: Structural | None, name: str) -> Structural | None:
-    """The node of a member; None where the schema knows nothing."""
+    """Returns the node of a member, or None if the schema does not describe it."""
     if node is None:
         return None
-    found = node.field(name)
-    if node.embedded and name in RESOURCE_FIELDS and not (found and found.properties):
+    declared = node.field(name)
+    if node.embedded and name in RESOURCE_FIELDS and not (declared and declared.properties):
         return metadata_node() if name == "metadata" else Structural(type="string")
-    return found
+    return declared
 
 
 def is_declared(node: Structural | None, name: str) -> bool:
-    """Whether a member is a field of a struct, rather than a key of a map."""
+    """Returns whether a member is a field of a struct, rather than a key of a map."""
     return node is not None and (name in node.properties or (node.embedded and name in RESOURCE_FIELDS))
 
 
 def is_atomic(node: Structural | None, value: Any) -> bool:
-    """Whether `value` is one indivisible field."""
+    """Returns whether `value` is one indivisible field."""
     if isinstance(value, dict):
         return node is not None and node.map_type == "atomic"
     if isinstance(value, list):
@@ -83,7 +83,7 @@ def is_atomic(node: Structural | None, value: Any) -> bool:
 
 
 def element(node: Structural, item: Any) -> str:
-    """The path element of a list item: its keys, or its value in a set."""
+    """Returns the path element of a list item: its keys, or its value in a set."""
     if node.list_type == "map" and isinstance(item, dict):
         keys = {key: item.get(key, _key_default(node, key)) for key in node.list_keys}
         return (
@@ -98,7 +98,7 @@ def _key_default(node: Structural, key: str) -> Any:
 
 
 def elements(node: Structural, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Every item with its path element."""
+    """Yields every item with its path element."""
     return ((element(node, item), item) for item in items)
 
 
@@ -106,10 +106,10 @@ def elements(node: Structural, items: Iterable[Any]) -> Iterator[tuple[str, Any]
 
 
 def field_set(root: Structural, obj: JSON) -> FieldSet:
-    """The fields that an applied configuration names."""
-    found: set[Path] = set()
-    _collect(root, obj, (), found)
-    return frozenset(found)
+    """Returns the fields that an applied configuration sets."""
+    paths: set[Path] = set()
+    _collect(root, obj, (), paths)
+    return frozenset(paths)
 
 
 def _collect(node: Structural | None, value: Any, path: Path, found: set[Path]) -> None:
@@ -140,7 +140,7 @@ class Comparison:
 
     @property
     def changed(self) -> set[Path]:
-        """Added or modified."""
+        """The paths that were added or modified."""
         return self.added | self.modified
 
 
@@ -148,7 +148,7 @@ _ABSENT: Any = object()
 
 
 def compare(root: Structural, old: JSON, new: JSON) -> Comparison:
-    """What changed from `old` to `new`."""
+    """Returns the differences from `old` to `new`."""
     result = Comparison()
     _compare(root, old, new, (), result)
     return result
@@ -174,7 +174,7 @@ def _compare(node: Structural | None, old: Any, new: Any, path: Path, result: Co
 
 
 def _nothing_like(other: Any, value: Any) -> Any:
-    """A null beside a map or list is an empty one."""
+    """Returns an empty map or list for a null that is compared with a non-empty one, else the value."""
     return type(other)() if value is None and isinstance(other, dict | list) and other else value
 
 
@@ -193,14 +193,14 @@ def _descend(node: Structural | None, old: Any, new: Any, path: Path, result: Co
 
 
 def _grouped(node: Structural, items: Any) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    groups: dict[str, list[Any]] = {}
     for key, item in () if items is _ABSENT else elements(node, items):
-        found.setdefault(key, []).append(item)
-    return found
+        groups.setdefault(key, []).append(item)
+    return groups
 
 
 def _compare_items(node: Structural, old: list[Any], new: list[Any], path: Path, result: Comparison) -> None:
-    """The items of one key. Where there are several, nothing within them can be told apart: they are one field."""
+    """Compares the items of one key. Several items with the same key are indistinguishable and count as one field."""
     if len(old) < 2 and len(new) < 2:
         pair = old[0] if old else _ABSENT, new[0] if new else _ABSENT
         _compare(node.items, *pair, path, result)
@@ -214,35 +214,35 @@ def _compare_items(node: Structural, old: list[Any], new: list[Any], path: Path,
 
 
 def merged(node: Structural | None, live: Any, config: Any) -> Any:
-    """`live` with the applied `config` laid over it."""
+    """Returns `live` with the applied `config` merged into it."""
     if isinstance(live, dict | None) and isinstance(config, dict) and not is_atomic(node, config):
         result = dict(live or {})
         for name, value in config.items():
             below = child(node, name)
             if value is None and name not in result and below is not None and below.preserve_unknown and not below.type:
-                # A field of no type at all: a null of it is nothing.
+                # In a field without a type, null means absent.
                 continue
             result[name] = merged(below, result.get(name), value)
         return result
     if isinstance(live, list) and isinstance(config, list) and node is not None and not is_atomic(node, config):
         return _merged_list(node, live, config)
-    # A null is a value like others, but beside a map or list that has something in it an empty one.
+    # Null is a value like others, except over a non-empty map or list, where it sets nothing.
     return live if config is None and live and isinstance(live, dict | list) and not is_atomic(node, live) else config
 
 
 def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[Any]:
-    """Items of both; those of the configuration in its order, those of the live list where they stood among them."""
-    left, right = list(elements(node, live)), list(elements(node, config))
-    in_left, in_right = dict(left), dict(right)
-    shared = [key for key, _ in right if key in in_left]
+    """Returns the items of both lists: the configuration's in its order, the live-only ones at their places."""
+    live_items, config_items = list(elements(node, live)), list(elements(node, config))
+    in_live, in_config = dict(live_items), dict(config_items)
+    shared = [key for key, _ in config_items if key in in_live]
     result: list[Any] = []
     done: set[str] = set()
     at_left = at_right = at_shared = 0
-    while at_left < len(left) or at_right < len(right):
-        key_left = left[at_left][0] if at_left < len(left) else None
-        key_right = right[at_right][0] if at_right < len(right) else None
-        if key_left is not None and key_left not in in_right:
-            result.append(left[at_left][1])
+    while at_left < len(live_items) or at_right < len(config_items):
+        key_left = live_items[at_left][0] if at_left < len(live_items) else None
+        key_right = config_items[at_right][0] if at_right < len(config_items) else None
+        if key_left is not None and key_left not in in_config:
+            result.append(live_items[at_left][1])
             at_left += 1
         elif (
             key_left is not None
@@ -251,10 +251,10 @@ def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[A
         ):
             at_left += 1
         elif key_right is not None:
-            value = right[at_right][1]
-            result.append(merged(node.items, in_left[key_right], value) if key_right in in_left else value)
+            value = config_items[at_right][1]
+            result.append(merged(node.items, in_live[key_right], value) if key_right in in_live else value)
             done.add(key_right)
-            at_shared += key_right in in_left
+            at_shared += key_right in in_live
             at_right += 1
             at_left += key_left == key_right
         else:
@@ -263,7 +263,7 @@ def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[A
 
 
 def without(node: Structural | None, value: Any, paths: FieldSet | set[Path]) -> Any:
-    """`value` without the fields and items that `paths` names; a map or list that becomes empty by it goes too."""
+    """Returns `value` without the fields and items of `paths`, and without maps and lists that become empty."""
     return _without(node, value, trie(paths))
 
 
@@ -282,7 +282,7 @@ def _without(node: Structural | None, value: Any, gone: JSON) -> Any:
             below = gone.get(key)
             kept = item if below is None else _ABSENT if "." in below else _without(node.items, item, below)
             if isinstance(kept, dict) and isinstance(item, dict):
-                # An item that stays needs its keys, whoever owned them.
+                # An item that stays needs its keys, whoever owns them.
                 kept = {name: item[name] for name in node.list_keys if name in item} | kept
             if kept is not _ABSENT:
                 kept_items.append(kept)

@@ -1,4 +1,4 @@
-"""How field sets are written: as `fieldsV1` in managedFields, and as paths in conflicts.
+"""The two notations of field sets: `fieldsV1` in managedFields, and paths in conflict messages.
 
 In: paths, tuples of elements as fieldsV1 spells them (see `fields`). Out: the nested form and back, and texts.
 """
@@ -16,7 +16,7 @@ FieldSet = frozenset[Path]
 
 
 def trie(paths: Iterable[Path]) -> JSON:
-    """The paths as a tree; a member `.` says that the path itself is among them."""
+    """Returns the paths as a tree; a member `.` marks that the path itself is one of them."""
     root: JSON = {}
     for path in paths:
         here = root
@@ -27,7 +27,7 @@ def trie(paths: Iterable[Path]) -> JSON:
 
 
 def to_fields_v1(paths: Iterable[Path]) -> JSON:
-    """The nested form that managedFields carries."""
+    """Returns the nested form of paths for managedFields."""
     return _ordered(trie(paths))
 
 
@@ -41,10 +41,10 @@ def _ordered(trie: JSON) -> JSON:
 
 
 def from_fields_v1(fields: JSON) -> FieldSet:
-    """The paths of a `fieldsV1`."""
-    found: set[Path] = set()
-    _read(fields, (), found)
-    return frozenset(found)
+    """Returns the paths of a `fieldsV1`."""
+    paths: set[Path] = set()
+    _read(fields, (), paths)
+    return frozenset(paths)
 
 
 def _read(fields: JSON, path: Path, found: set[Path]) -> None:
@@ -58,7 +58,7 @@ def _read(fields: JSON, path: Path, found: set[Path]) -> None:
 
 
 def show(path: Path) -> str:
-    """A path as conflicts print it: `.spec.containers[name="a"].image`."""
+    """Returns a path as conflict messages print it: `.spec.containers[name="a"].image`."""
     return "".join(_show(part) for part in path)
 
 

@@ -17,7 +17,7 @@ _ADDING = frozenset({"add", "move", "copy"})
 
 
 def apply_json_patch(obj: Any, operations: Any) -> Any:
-    """`obj` after the operations, itself unchanged; raises ApiError 400, 413 or 422."""
+    """Returns `obj` after the operations; `obj` is not changed. Raises ApiError 400, 413 or 422."""
     if not isinstance(operations, list):
         kind = type_name(operations)
         raise bad_request(
@@ -36,6 +36,7 @@ def _apply_one(obj: Any, operation: Any) -> Any:
     if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
         raise _refused()
     if operation.get("op") in _NEEDS_VALUE and "value" not in operation:
+        # The server's library reads an absent value as null.
         operation = {**operation, "value": None}
     try:
         return jsonpatch.JsonPatch([_as_rfc(obj, operation)]).apply(obj, in_place=True)
@@ -44,18 +45,18 @@ def _apply_one(obj: Any, operation: Any) -> Any:
 
 
 def _as_rfc(obj: Any, operation: dict[str, Any]) -> dict[str, Any]:
-    """What the server's library understands beyond RFC 6902: indices from the end, and a replacement that adds."""
-    made = {**operation, "path": _counted(obj, operation["path"], adding=operation.get("op") in _ADDING)}
+    """Translates what the server's library accepts beyond RFC 6902: indices from the end, and a replace that adds."""
+    translated = {**operation, "path": _counted(obj, operation["path"], adding=operation.get("op") in _ADDING)}
     if isinstance(operation.get("from"), str):
-        made["from"] = _counted(obj, operation["from"], adding=False)
-    parent, _, _ = made["path"].rpartition("/")
+        translated["from"] = _counted(obj, operation["from"], adding=False)
+    parent, _, _ = translated["path"].rpartition("/")
     if operation.get("op") == "replace" and isinstance(jsonpatch.JsonPointer(parent).resolve(obj, None), dict):
-        made["op"] = "add"
-    return made
+        translated["op"] = "add"
+    return translated
 
 
 def _counted(obj: Any, path: str, *, adding: bool) -> str:
-    """`/words/-1` as `/words/2`."""
+    """Replaces indices from the end by real ones: `/words/-1` by `/words/2`."""
     parts = path.split("/")
     here = obj
     for at, part in enumerate(parts[1:], 1):
@@ -70,5 +71,5 @@ def _counted(obj: Any, path: str, *, adding: bool) -> str:
 
 
 def _refused() -> ApiError:
-    # The real server does not say which operation failed either.
+    # The real server does not name the failed operation either.
     return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", details={})

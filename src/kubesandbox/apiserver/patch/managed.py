@@ -1,8 +1,8 @@
-"""`metadata.managedFields`: who owns which field, kept by every write.
+"""Field ownership in `metadata.managedFields`, which every write updates.
 
-In: the object before and after, and who writes. Out: the entries, in Kubernetes' order. Rules of
-k8s.io/apimachinery/pkg/util/managedfields: an update takes what it changed from everybody else; what nobody set
-is owned by nobody; an object that was never tracked stays untracked until somebody applies to it.
+In: the object before and after, and the writer. Out: the entries, in Kubernetes' order. Rules of
+k8s.io/apimachinery/pkg/util/managedfields: an update takes the fields that it changed from all other managers; nobody
+owns a field that nobody set; an object without managedFields stays untracked until an apply.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubesandbox.apiserver.schema import Structural
 
 JSON = dict[str, Any]
 
-# As many updaters as are kept apart (maxUpdateManagers); the oldest are thrown together beyond that.
+# Limit of separate updaters (maxUpdateManagers); beyond it the oldest are merged into one entry.
 _MAX_UPDATERS = 10
 _ANCIENT = "ancient-changes"
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -37,7 +37,7 @@ _SERVER_FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """The identity of an entry; two writes with the same one share it."""
+    """The identity of an entry; two writes with equal identities share one entry."""
 
     name: str
     operation: str
@@ -46,13 +46,13 @@ class Manager:
 
     @property
     def applies(self) -> bool:
-        """Whether it is an applier."""
+        """Reports whether the manager uses server-side apply."""
         return self.operation == "Apply"
 
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """What one manager owns, and since when."""
+    """The fields that one manager owns, and since when."""
 
     paths: FieldSet
     time: str
@@ -62,8 +62,8 @@ Managers = dict[Manager, Ownership]
 
 
 def read(obj: JSON | None) -> Managers:
-    """The managers of an object; an applier is the same one whatever version it applies in."""
-    found: Managers = {}
+    """Returns the managers of an object and what they own. Entries without manager and operation are skipped."""
+    managers: Managers = {}
     for entry in (meta(obj).get("managedFields") or ()) if obj else ():
         if not entry.get("manager") and not entry.get("operation"):
             continue
@@ -73,12 +73,12 @@ def read(obj: JSON | None) -> Managers:
             entry.get("apiVersion", ""),
             entry.get("subresource", ""),
         )
-        found[manager] = Ownership(from_fields_v1(entry.get("fieldsV1") or {}), entry.get("time") or "")
-    return found
+        managers[manager] = Ownership(from_fields_v1(entry.get("fieldsV1") or {}), entry.get("time") or "")
+    return managers
 
 
 def write(obj: JSON, managers: Managers) -> None:
-    """Put the entries into the object's metadata."""
+    """Writes the entries to the object's metadata."""
     entries = [_entry(manager, owned) for manager, owned in managers.items() if owned.paths]
     entries.sort(
         key=lambda e: (e["operation"], e.get("time") or "", e["manager"], e["apiVersion"], e.get("subresource", ""))
@@ -100,7 +100,7 @@ def _entry(manager: Manager, owned: Ownership) -> JSON:
 
 
 def tracked(kind: Kind, paths: Iterable[Path], subresource: str) -> FieldSet:
-    """Those of `paths` that a write through `subresource` can own."""
+    """Returns those of `paths` that a write through `subresource` can own."""
     kept = (path for path in paths if path and path not in _SERVER_FIELDS)
     if not kind.has_status:
         return frozenset(kept)
@@ -124,11 +124,12 @@ def on_update(
     subresource: str,
     empty: JSON | None = None,
 ) -> None:
-    """Record a create, update or patch (not apply) in `new`.
+    """Records a create, update or patch (not apply) in `new`.
 
-    `empty` is what a new object is compared with: the structs that Go has in it anyway belong to nobody.
+    `empty` is the object that a new one is compared with: nobody owns the empty structs that Go adds in any case.
     """
     given = meta(new).get("managedFields")
+    # A list with one empty entry clears managedFields (kubernetes.io/docs/reference/using-api/server-side-apply).
     if given == [{}]:
         meta(new).pop("managedFields")
         return
@@ -148,9 +149,9 @@ def on_update(
 
 
 def released(managers: Managers, paths: set[Path]) -> Managers:
-    """`managers` without `paths`; who owns nothing any more is gone."""
-    left = {manager: replace(owned, paths=owned.paths - paths) for manager, owned in managers.items()}
-    return {manager: owned for manager, owned in left.items() if owned.paths}
+    """Returns `managers` without `paths`, and without managers that own nothing any more."""
+    remaining = {manager: replace(owned, paths=owned.paths - paths) for manager, owned in managers.items()}
+    return {manager: owned for manager, owned in remaining.items() if owned.paths}
 
 
 def _capped(managers: Managers) -> Managers:
@@ -158,6 +159,7 @@ def _capped(managers: Managers) -> Managers:
     surplus = updaters[: max(0, len(updaters) - _MAX_UPDATERS)]
     if not surplus:
         return managers
+    # One more, since the merged entry takes a place itself.
     surplus = updaters[: len(surplus) + 1]
     kept = {manager: owned for manager, owned in managers.items() if manager not in surplus}
     ancient = Manager(_ANCIENT, "Update", surplus[0].version)
@@ -169,9 +171,9 @@ def _capped(managers: Managers) -> Managers:
 def everything(
     tree: Structural | None, kind: Kind, live: JSON, empty: JSON, now: datetime, subresource: str
 ) -> Managers:
-    """The owner of an object that nobody tracked until now, when somebody applies to it: as if it were made now.
+    """Returns the owner of all fields of an untracked object, for its first apply, with the present time.
 
-    Through a subresource it is that one's fields alone that get an owner.
+    For an apply through a subresource only that subresource's fields get an owner.
     """
     paths = tracked(kind, compare(typed_root(tree), empty, live).changed, subresource)
     owner = Manager(BEFORE_FIRST_APPLY, "Update", kind.api_version, subresource)

@@ -1,4 +1,4 @@
-"""JSON merge patch (RFC 7386), as a real server applies it: no null survives, not even inside a new list."""
+"""JSON merge patch (RFC 7386), as a real server applies it: a new object keeps no null, not even inside a list."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """`target` with `patch` merged into it; null removes. Neither argument is changed."""
+    """Returns `target` with `patch` merged into it; null removes. Neither argument is changed."""
     if not isinstance(target, dict):
+        # RFC 7386: a patch over a non-object replaces it, without the patch's nulls.
         return _without_nulls(patch)
     if not isinstance(patch, dict):
         return patch
@@ -21,7 +22,7 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
-    """What is new has no fields that are null; an item of a list may be."""
+    """Returns a new value without null members at any depth; null items of lists stay."""
     if isinstance(value, dict):
         return {key: _without_nulls(each) for key, each in value.items() if each is not None}
     if isinstance(value, list):

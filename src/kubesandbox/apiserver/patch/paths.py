@@ -1,4 +1,4 @@
-"""Sets of paths: which structs lead to them, and in which order they are told.
+"""Helpers for sets of paths: the parent structs of paths, and the order in which they are listed.
 
 In: a schema's root and paths. Out: more paths, or the same in order. Follows structured-merge-diff's fieldpath.
 """
@@ -13,21 +13,21 @@ from kubesandbox.apiserver.schema import Structural
 
 
 def with_structs(root: Structural, paths: FieldSet) -> set[Path]:
-    """The paths, and those of the structs' fields that lead to them (not those of maps' keys and lists' items)."""
-    found = set(paths)
+    """Returns the paths and those of their parent structs' fields (not of map keys and list items)."""
+    result = set(paths)
     for path in paths:
         node: Structural | None = root
         for length, part in enumerate(path[:-1], 1):
             name = part.removeprefix("f:")
             if name != part and is_declared(node, name):
-                found.add(path[:length])
+                result.add(path[:length])
             below = child(node, name) if name != part else node.items if node else None
             node = below
-    return found
+    return result
 
 
 def in_order(paths: Collection[Path]) -> list[Path]:
-    """Paths as structured-merge-diff lists them: at each level first those that end there, then what is below."""
+    """Returns paths in structured-merge-diff's order: at each level those that end there, then deeper ones."""
     ends = sorted(path for path in paths if len(path) == 1)
     below: dict[str, set[Path]] = {}
     for path in paths:

@@ -1,7 +1,7 @@
-"""Strategic merge patch: a merge patch that knows which lists are keyed, for built-in kinds.
+"""Strategic merge patch: a merge patch for built-in kinds that merges keyed lists by their keys.
 
-Understands `$patch` (replace, delete, merge), `$deleteFromPrimitiveList/x`, `$setElementOrder/x` and `$retainKeys`.
-Keys and strategies come from the schema (`x-kubernetes-patch-merge-key`, `x-kubernetes-patch-strategy`).
+Supports `$patch` (replace, delete, merge), `$deleteFromPrimitiveList/x`, `$setElementOrder/x` and `$retainKeys`. Keys
+and strategies come from the schema (`x-kubernetes-patch-merge-key`, `x-kubernetes-patch-strategy`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _META_KEYS = {"ownerReferences": "uid", "finalizers": ""}
 
 
 def strategic_merge(tree: Structural | None, obj: JSON, patch: Any) -> Any:
-    """`obj` with `patch` merged into it, neither changed; raises ApiError for a patch that makes no sense."""
+    """Returns `obj` with `patch` merged into it, neither changed. Raises ApiError for an invalid patch."""
     if not isinstance(patch, dict):
         raise bad_request("cannot unmarshal array into Go value of type map[string]interface {}")
     return _map(typed_root(tree), copy.deepcopy(obj), patch)
@@ -81,7 +81,7 @@ def _member(node: Structural | None, result: JSON, key: str, value: Any, order: 
 
 
 def _merge_key(key: str, node: Structural | None) -> str | None:
-    """The key of a keyed list, empty for a list merged as a set, None for one that is replaced."""
+    """Returns the key of a keyed list, "" for a list merged as a set, None for one that is replaced."""
     if key in _META_KEYS and (node is None or not node.patch_merge_key):
         return _META_KEYS[key]
     if node is None or "merge" not in node.patch_strategy.split(","):
@@ -94,6 +94,7 @@ def _list(key: str, node: Structural | None, original: list[Any], patch: list[An
     if merge_key is None:
         return _clean_list(patch)
     if merge_key == "":
+        # A list of scalars with the merge strategy is a set.
         both = original + [item for item in patch if item not in original]
         return _ordered(list(dict.fromkeys(both)), patch, original, "")
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
@@ -126,26 +127,26 @@ def _senseless(why: str) -> ApiError:
 
 
 def _place(item: Any, merge_key: str) -> Any:
-    """What an item of a list is known by."""
+    """Returns the identity of a list item: its merge key's value, or the item itself."""
     return item.get(merge_key) if merge_key and isinstance(item, dict) else item
 
 
 def _ordered(items: list[Any], wanted: list[Any], before: list[Any], merge_key: str) -> list[Any]:
-    """The items that are wanted in the wanted order, the others where they were before them, else behind."""
+    """Returns `items`, those of `wanted` in its order; others come before those that they preceded in `before`."""
     order = [_place(item, merge_key) for item in wanted]
     known = [_place(item, merge_key) for item in before]
     mine = sorted((i for i in items if _place(i, merge_key) in order), key=lambda i: order.index(_place(i, merge_key)))
     others = [item for item in items if _place(item, merge_key) not in order]
     result: list[Any] = []
     while others and mine:
-        left, right = _place(others[0], merge_key), _place(mine[0], merge_key)
-        first = left in known and right in known and known.index(left) < known.index(right)
+        other_place, wanted_place = _place(others[0], merge_key), _place(mine[0], merge_key)
+        first = other_place in known and wanted_place in known and known.index(other_place) < known.index(wanted_place)
         result.append((others if first else mine).pop(0))
     return [*result, *others, *mine]
 
 
 def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
-    """The items of a patch stand in its own `$setElementOrder`, in that order."""
+    """Raises ApiError 500 if the items of a patch are not in its `$setElementOrder`, in that order."""
     kept = [item for item in patch if not (isinstance(item, dict) and item.get("$patch") == "delete")]
     rest = iter([_place(item, merge_key) for item in order])
     if not all(_place(item, merge_key) in rest for item in kept):

@@ -1,7 +1,7 @@
-"""What structured-merge-diff's typed parser refuses in an applied configuration, in its words.
+"""Validation of an applied configuration as by structured-merge-diff's typed parser, in its words.
 
 In: the schema's root and the configuration. Out: faults as `.path: message`, in the order met. A field that the schema
-does not declare can have no owner, and an item without its key no place: such a configuration is refused as a whole.
+does not declare can have no owner, and an item without its key no identity: such a configuration is refused as a whole.
 Follows sigs.k8s.io/structured-merge-diff, typed/{validate,helpers}.go.
 """
 
@@ -22,14 +22,14 @@ Faults = Iterator[str]
 
 
 def refusal(tree: Structural | None, kind: Kind, config: JSON) -> str:
-    """Why the configuration cannot be taken, empty when it can."""
-    found = list(_value(typed_root(tree), config, ()))
-    if not found:
+    """Returns why the configuration is invalid, or ""."""
+    faults = list(_value(typed_root(tree), config, ()))
+    if not faults:
         return ""
     metadata = config.get("metadata") or {}
     group = f"{kind.group}/{kind.version}"
     where = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {group}, Kind={kind.kind}"
-    text = found[0] if len(found) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in sorted(found))
+    text = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in sorted(faults))
     return f"failed to create typed patch object ({where}): {text}"
 
 
@@ -71,7 +71,7 @@ def _list(node: Structural, value: Any, path: Path) -> Faults:
     if not isinstance(value, list):
         yield f"{show(path)}: expected list, got &{{{go_plain(value)}}}"
         return
-    seen: set[str] = set()
+    keys: set[str] = set()
     for index, item in enumerate(value):
         key = f"i:{index}"
         if not is_atomic(node, value):
@@ -79,14 +79,14 @@ def _list(node: Structural, value: Any, path: Path) -> Faults:
                 yield f"{show(path)}: element {index}: {why}"
                 return
             key = element(node, item)
-            if key in seen:
+            if key in keys:
                 yield f"{show(path)}: duplicate entries for key {show((key,))}"
-            seen.add(key)
+            keys.add(key)
         yield from _value(node.items, item, (*path, key))
 
 
 def _unplaceable(node: Structural, item: Any) -> str:
-    """Why an item has no place of its own in a set or a list-map."""
+    """Returns why an item has no identity in a set or a list-map, or ""."""
     if node.list_type == "set":
         if isinstance(item, list):
             return "not supported: associative list with lists as elements"
@@ -99,7 +99,7 @@ def _unplaceable(node: Structural, item: Any) -> str:
         return "associative list with keys may not have a null element"
     if not isinstance(item, dict):
         return "associative list with keys may not have non-map elements"
-    # One key is enough: an item without another is another item.
+    # One key is enough: an absent key is part of the item's identity.
     if any(name in item or _has_default(node, name) for name in node.list_keys):
         return ""
     keys = " ".join(f'"{name}"' for name in node.list_keys)
@@ -115,7 +115,7 @@ def _has_default(node: Structural, name: str) -> bool:
 
 
 def go_syntax(value: Any) -> str:
-    """A value out of YAML as Go's `%#v` prints it."""
+    """Returns a value from YAML as Go's `%#v` prints it."""
     if isinstance(value, dict):
         members = ", ".join(f"{json.dumps(key)}:{go_syntax(value[key])}" for key in sorted(value))
         return f"map[string]interface {{}}{{{members}}}"
@@ -125,7 +125,7 @@ def go_syntax(value: Any) -> str:
 
 
 def go_plain(value: Any) -> str:
-    """A value as Go's `%v` prints it."""
+    """Returns a value as Go's `%v` prints it."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{key}:{go_plain(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):

@@ -1,0 +1,1 @@
+"""Documents about the served kinds: discovery, OpenAPI, and tables for `kubectl get`."""

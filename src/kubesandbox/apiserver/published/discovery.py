@@ -1,4 +1,4 @@
-"""What the server serves, as discovery documents: legacy (`/api`, `/apis`, resource lists) and aggregated."""
+"""Discovery documents of the served resources: legacy (`/api`, `/apis`, resource lists) and aggregated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 
 class Discovery:
-    """Documents about a `KindTable`, made anew only after it changed."""
+    """The documents about a `KindTable`, rebuilt only after it changed."""
 
     def __init__(self, kinds: KindTable, address: str = "") -> None:
         self._kinds = kinds
@@ -41,15 +41,16 @@ class Discovery:
         self._cache: dict[tuple[str, str, int], Response] = {}
 
     def serve(self, path: str, form: Form) -> Response | None:
-        """The document at a path, None when it is no discovery path (or names nothing)."""
+        """Returns the document at a path, or None for any other path."""
         key = (path, form.value, self._kinds.generation)
         if key not in self._cache:
+            # Drops the documents of old generations of kinds.
             if len(self._cache) > 500:
                 self._cache.clear()
-            found = self._make(path.strip("/").split("/"), form)
-            if found is None:
+            document = self._make(path.strip("/").split("/"), form)
+            if document is None:
                 return None
-            self._cache[key] = found
+            self._cache[key] = document
         return self._cache[key]
 
     def _make(self, parts: list[str], form: Form) -> Response | None:
@@ -88,8 +89,8 @@ class Discovery:
         return json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
     def _of(self, group: str, version: str) -> list[Kind]:
-        found = [kind for kind in self._kinds if (kind.group, kind.version) == (group, version)]
-        return sorted(found, key=lambda kind: kind.plural)
+        kinds = [kind for kind in self._kinds if (kind.group, kind.version) == (group, version)]
+        return sorted(kinds, key=lambda kind: kind.plural)
 
     def _resources(self, group: str, version: str) -> Response | None:
         kinds = self._of(group, version)
@@ -158,12 +159,12 @@ def _legacy_rows(kind: Kind) -> list[JSON]:
     return rows
 
 
-# apiextensions-apiserver lists them so (customresource_discovery_controller.go), Kubernetes sorts its own.
+# The order of apiextensions-apiserver (customresource_discovery_controller.go); built-in kinds have theirs sorted.
 _CUSTOM_VERBS = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
 
 
 def _storage_hash(kind: Kind) -> str:
-    """Of the version that the objects are stored in, which for a definition itself is v1beta1."""
+    """Returns the hash of the storage version, which for CustomResourceDefinitions is v1beta1."""
     version = kind.version
     if kind.crd is not None:
         version = next((v["name"] for v in kind.crd["spec"]["versions"] if v.get("storage")), version)

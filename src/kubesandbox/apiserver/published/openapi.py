@@ -1,8 +1,8 @@
-"""OpenAPI documents of the kinds that are served: what kubectl asks before it applies, explains and validates.
+"""OpenAPI documents of the served kinds, which kubectl reads for apply, explain and validation.
 
 In: kinds, custom ones with their definitions. Out: the v3 index, one v3 document a group-version, and one v2 document
-of everything, as dicts. Only what clients read is there: schemas, and the paths whose operations say which kind they
-are for and that they take fieldValidation.
+of all kinds, as dicts. They contain only what clients read: schemas, and paths whose operations name their kind and the
+fieldValidation parameter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _V3 = "#/components/schemas/"
 _V2 = "#/definitions/"
 _INFO = {"title": "Kubernetes", "version": "v1.34.0"}
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-# kubectl takes a server for one with field validation only when its PATCH names the parameter.
+# kubectl detects server-side field validation by this parameter of PATCH.
 _PARAMETERS = [
     {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
     for name in ("dryRun", "fieldManager", "fieldValidation")
@@ -32,46 +32,46 @@ _VERBS = {
 
 
 def prefix(kind: Kind) -> str:
-    """`api/v1` or `apis/group/version`: where a kind is served, and the key of its v3 document."""
+    """Returns the path below which a kind is served, the key of its v3 document: `api/v1` or `apis/group/version`."""
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
 
 def v3_address(key: str, content: str) -> str:
-    """Where the v3 document of a group-version with that hash is."""
+    """Returns the address of a group-version's v3 document with that hash."""
     return f"/openapi/v3/{key}?hash={content}"
 
 
 def v3_index(hashes: Mapping[str, str]) -> JSON:
-    """The answer of `/openapi/v3`: each document's address, with the hash of its content."""
+    """Returns the body of `/openapi/v3`: each document's address, with the hash of its content."""
     return {"paths": {key: {"serverRelativeURL": v3_address(key, content)} for key, content in hashes.items()}}
 
 
 def content_hash(body: bytes) -> str:
-    """A hash that changes when the document does: SHA-512 in upper-case hex, as kube-openapi's."""
+    """Returns a hash of the document: SHA-512 in upper-case hex, like kube-openapi's."""
     return hashlib.sha512(body).hexdigest().upper()
 
 
 def by_group(kinds: Iterable[Kind]) -> dict[str, tuple[Kind, ...]]:
-    """Group-version -> its kinds, sorted by name."""
+    """Groups kinds by group-version, sorted by name."""
     groups: dict[str, list[Kind]] = {}
     for kind in kinds:
         groups.setdefault(prefix(kind), []).append(kind)
-    return {key: tuple(found) for key, found in sorted(groups.items())}
+    return {key: tuple(members) for key, members in sorted(groups.items())}
 
 
 def build_group(kinds: Iterable[Kind]) -> JSON:
-    """The v3 document of one group-version's kinds."""
-    found = list(kinds)
-    schemas = _with_references({name: schema for kind in found for name, schema in _schemas(kind)})
-    paths = {path: item for kind in found for path, item in _paths(kind)}
+    """Returns the v3 document of one group-version's kinds."""
+    listed = list(kinds)
+    schemas = _with_references({name: schema for kind in listed for name, schema in _schemas(kind)})
+    paths = {path: item for kind in listed for path, item in _paths(kind)}
     return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": schemas}}
 
 
 def build_v2(kinds: Iterable[Kind]) -> JSON:
-    """The one v2 document."""
-    found = list(kinds)
-    schemas = _with_references({name: schema for kind in found for name, schema in _schemas(kind)})
-    paths = {path: item for kind in found for path, item in _paths(kind)}
+    """Returns the v2 document of all kinds."""
+    listed = list(kinds)
+    schemas = _with_references({name: schema for kind in listed for name, schema in _schemas(kind)})
+    paths = {path: item for kind in listed for path, item in _paths(kind)}
     return {
         "swagger": "2.0",
         "info": _INFO,
@@ -105,7 +105,7 @@ def _schemas(kind: Kind) -> Iterator[tuple[str, JSON]]:
 
 
 def schema_name(kind: Kind) -> str:
-    """The name of a kind's schema: a built-in one's as Kubernetes has it, a custom one's from its group reversed."""
+    """Returns the name of a kind's schema: a built-in one's as in Kubernetes, a custom one's from its group."""
     known = "" if kind.custom else definition_name(kind.group, kind.version, kind.kind)
     return known or ".".join([*reversed((kind.group or "core").split(".")), kind.version, kind.kind])
 
@@ -132,7 +132,7 @@ def _with_metadata(schema: JSON) -> JSON:
 
 
 def _with_references(schemas: dict[str, JSON]) -> dict[str, JSON]:
-    """`schemas` and whatever they refer to, sorted by name."""
+    """Returns `schemas` and all schemas that they refer to, sorted by name."""
     result, known = dict(schemas), definitions()
     waiting = list(schemas.values())
     while waiting:
@@ -180,7 +180,7 @@ def _operation(kind: Kind, method: str, action: str) -> JSON:
     }
 
 
-# Words that OpenAPI v2 does not know.
+# Keywords that OpenAPI v2 does not have.
 _NOT_IN_V2 = ("oneOf", "anyOf", "not", "nullable", "content")
 
 

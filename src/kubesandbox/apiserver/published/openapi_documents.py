@@ -1,8 +1,8 @@
-"""The OpenAPI documents of what is served now: built when asked for, and kept until a kind of theirs comes or goes.
+"""The OpenAPI documents of the currently served kinds, built on request and cached until one of their kinds changes.
 
 In: the served kinds and a request. Out: the document with its ETag, 304 for a client that has it, 301 to the current
-address for one that asks by an old hash (as kube-openapi's handler3). The mistake prevented: a cluster of a hundred
-definitions building every document anew at every `kubectl apply`.
+address for an outdated hash (like kube-openapi's handler3). Without the cache, a cluster with a hundred definitions
+would rebuild every document for every `kubectl apply`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from kubesandbox.apiserver.http.messages import JSON_TYPE, Request, Response
 from kubesandbox.apiserver.kinds import Kind, KindTable
 from kubesandbox.apiserver.published import openapi, openapi_protobuf
 
-# A client may keep a document that it asked for by its hash: the hash is of the content.
+# A document requested by its hash is immutable, so that clients may cache it for long.
 _KEEP = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document as it is sent."""
+    """A document as it is sent."""
 
     body: bytes
     hash: str
@@ -33,7 +33,7 @@ class Document:
 
     @property
     def etag(self) -> str:
-        """The hash as HTTP writes it."""
+        """The hash in the form of an ETag header."""
         return f'"{self.hash}"'
 
 
@@ -43,7 +43,7 @@ def _document(content: openapi.JSON) -> Document:
 
 
 class OpenApiDocuments:
-    """`/openapi/v2` and `/openapi/v3`."""
+    """The documents at `/openapi/v2` and `/openapi/v3`."""
 
     def __init__(self, kinds: KindTable, clock: Clock) -> None:
         self._kinds = kinds
@@ -53,7 +53,7 @@ class OpenApiDocuments:
         self._whole: dict[str, tuple[int, Document]] = {}
 
     def serve(self, request: Request) -> Response | None:
-        """The document at a path, or None."""
+        """Returns the response for an OpenAPI path (404 for an unknown group-version), or None for any other path."""
         path = request.path
         if path == "/openapi/v2" and openapi_protobuf.is_wanted(request.header("accept")):
             return _answer(request, self._v2_protobuf())

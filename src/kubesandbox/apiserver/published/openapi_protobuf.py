@@ -1,8 +1,8 @@
-"""The OpenAPI v2 document in protobuf, which is the only form that kubectl and other clients in Go ask for.
+"""The OpenAPI v2 document in protobuf, the only form that kubectl and other Go clients request.
 
 In: the document as a dict. Out: its bytes as `openapi.v2.Document`. Field numbers are those of
-github.com/google/gnostic-models, openapiv2/OpenAPIv2.proto; only what our document has is here. The mistake prevented:
-kubectl that cannot read the document fails at a kind that it does not know before it can say so.
+github.com/google/gnostic-models, openapiv2/OpenAPIv2.proto; only the fields that our document uses are here. Without
+it, kubectl fails on a kind that it does not know before it can report the kind.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import yaml
 
 JSON = dict[str, Any]
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-# What clients ask for by its older name, which is no media type by RFC 2045.
+# The second is the older name that clients send, which is not a valid media type by RFC 2045.
 _ASKED = (MEDIA_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
 def encode(document: JSON) -> bytes:
-    """The document; raises nothing for what `openapi.build_v2` makes."""
+    """Encodes the document."""
     return b"".join(
         (
             _text(1, document["swagger"]),
@@ -34,18 +34,19 @@ def encode(document: JSON) -> bytes:
 
 
 def is_wanted(accept: str) -> bool:
-    """Whether an Accept header asks for this form."""
+    """Returns whether an Accept header asks for this form."""
     return any(clause.split(";")[0].strip() in _ASKED for clause in accept.split(","))
 
 
 def _varint(value: int) -> bytes:
+    # Negative numbers are encoded in two's complement of 64 bits (protobuf.dev/programming-guides/encoding).
     value &= (1 << 64) - 1
-    found = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _bytes(number: int, value: bytes) -> bytes:
@@ -69,7 +70,7 @@ def _double(number: int, value: float) -> bytes:
 
 
 def _any(number: int, value: Any) -> bytes:
-    """Any value is carried as its YAML; what is no plain value is written as JSON, which is YAML."""
+    """Encodes any value as its YAML; values other than strings are written as JSON, which is YAML."""
     plain = isinstance(value, str)
     return _bytes(number, _text(2, yaml.safe_dump(value) if plain else json.dumps(value)))
 

@@ -1,4 +1,4 @@
-"""Schemas as the API server uses them, of custom resources and of built-in kinds.
+"""The schemas of custom resources and built-in kinds: decoding, pruning, defaulting and validation.
 
     schema = compile_schema(openapi_v3_schema)           # once per CRD version; raises SchemaError
     obj, unknown = schema.prune(obj)                     # unknown: ("spec.desiredUpdate.mode", ...)
@@ -11,8 +11,8 @@
     obj, unknown = builtin.decode(obj)                   # raises DecodeError in Go's words
     obj = builtin.complete(obj)                          # with every zero that Go writes
 
-`unknown` become `unknown field "spec.x"` with `strict_errors`, for fieldValidation Strict and Warn.
-Nothing is changed in place: every function returns new dicts where it had to change something.
+`strict_errors` turns `unknown` into `unknown field "spec.x"`, for fieldValidation Strict and Warn.
+No function changes its arguments: it returns new dicts where something had to change.
 """
 
 from __future__ import annotations

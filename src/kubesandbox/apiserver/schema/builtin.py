@@ -1,4 +1,4 @@
-"""The schemas of built-in kinds, made from the table of types when first asked for.
+"""The schemas of the built-in kinds, built from the table of types on first use.
 
 In: group, version and kind. Out: a `BuiltinSchema`, or None for a kind that the table does not have; and for the
 OpenAPI documents the definitions by their full names.
@@ -29,7 +29,7 @@ _WORDS: dict[str, JSON] = {
 _ZEROS: dict[str, Any] = {"s": "", "i32": 0, "i64": 0, "n": 0, "b": False}
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
-# Types that write themselves. Those without a type of their own take any JSON.
+# Types with their own marshaller in Go, which the table of structs cannot describe. An empty schema takes any JSON.
 _SPECIAL: dict[str, JSON] = {
     f"{_META}.Time": {"type": "string", "format": "date-time"},
     f"{_META}.MicroTime": {"type": "string", "format": "date-time"},
@@ -50,7 +50,7 @@ _SPECIAL: dict[str, JSON] = {
 
 
 class BuiltinSchema:
-    """One kind: `root` for apply and strategic patches, and what Go's codec does with its objects."""
+    """The schema of one built-in kind: `root` is the merge tree; the methods decode and encode as Go's codec does."""
 
     def __init__(self, name: str, shape: typed.Struct) -> None:
         self._name = name
@@ -62,35 +62,35 @@ class BuiltinSchema:
         return _compiler().node({"$ref": self._name})
 
     def decode(self, obj: JSON) -> tuple[JSON, list[str]]:
-        """`obj` as the server takes it, and the paths of its unknown fields; raises DecodeError."""
+        """Returns `obj` as the server stores it, and the paths of its unknown fields. Raises DecodeError."""
         return typed.decode(self._shape, obj)
 
     def complete(self, obj: JSON) -> JSON:
-        """`obj` with its defaults and every zero that the server writes, without those that it leaves out."""
+        """Returns `obj` with its defaults and every zero value that the server writes, without those that it omits."""
         result: JSON = self._shape.complete(obj)
         return result
 
     def empty(self) -> JSON:
-        """The object in which nothing is set."""
+        """Returns the object in which no field is set."""
         result: JSON = self._shape.complete({}, defaults=False)
         return result
 
 
 @cache
 def builtin_schema(group: str, version: str, kind: str) -> BuiltinSchema | None:
-    """The schema of a built-in kind, None when the table has none. Made once."""
+    """Returns the schema of a built-in kind, or None if the table has none. Each is built once."""
     name = builtin_table.full_name(group, version, kind)
     shape = typed.shape_of(name)
     return BuiltinSchema(name, shape) if shape else None
 
 
 def definition_name(group: str, version: str, kind: str) -> str:
-    """The name of a kind's definition in OpenAPI documents, or nothing when the table has none."""
+    """Returns the name of a kind's definition in OpenAPI documents, or "" if the table has none."""
     return builtin_table.full_name(group, version, kind)
 
 
 class Definitions(Mapping[str, JSON]):
-    """Every type by its full name as OpenAPI v3 writes it, made when first read."""
+    """All built-in types by their full names, as OpenAPI v3 schemas that are built on first use."""
 
     def __getitem__(self, name: str) -> JSON:
         return _definition(name)
@@ -103,7 +103,7 @@ class Definitions(Mapping[str, JSON]):
 
 
 def definitions() -> Mapping[str, JSON]:
-    """All of them; references are `#/components/schemas/NAME`."""
+    """Returns all definitions; their references are `#/components/schemas/NAME`."""
     return Definitions()
 
 
@@ -111,15 +111,15 @@ def definitions() -> Mapping[str, JSON]:
 def _definition(name: str) -> JSON:
     if name in _SPECIAL:
         return _SPECIAL[name]
-    found = builtin_table.find(name)
-    if found is None:
+    struct = builtin_table.find(name)
+    if struct is None:
         raise KeyError(name)
     short = name.rpartition(".")[2]
     result: JSON = {"description": DESCRIPTIONS[short]} if short in DESCRIPTIONS else {}
-    result |= {"type": "object", "properties": {field.name: _property(field) for field in found.fields}}
-    if required := [field.name for field in found.fields if field.required]:
+    result |= {"type": "object", "properties": {field.name: _property(field) for field in struct.fields}}
+    if required := [field.name for field in struct.fields if field.required]:
         result["required"] = required
-    if found.atomic:
+    if struct.atomic:
         result["x-kubernetes-map-type"] = "atomic"
     return result
 
@@ -145,7 +145,7 @@ def _property(field: Field) -> JSON:
 
 
 def _document_zero(word: str) -> Any:
-    """The default that the documents give a field which is always written: none for lists, maps and times."""
+    """Returns the default in OpenAPI documents of a field that is always written; None for lists, maps and times."""
     bare = word.partition("/")[0]
     if bare in _ZEROS:
         return _ZEROS[bare]

@@ -1,4 +1,4 @@
-"""What `kubectl explain` says first of a built-in type, in our words: type -> sentence."""
+"""The descriptions of built-in types for `kubectl explain`, in our words: type name -> sentence."""
 
 from __future__ import annotations
 

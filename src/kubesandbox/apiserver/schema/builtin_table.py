@@ -1,14 +1,14 @@
-"""The built-in types, as `builtin_types.txt` has them; tools/generate_builtin_schemas.py makes it from Kubernetes.
+"""The table of built-in types from `builtin_types.txt`, which tools/generate_builtin_schemas.py makes from Kubernetes.
 
-A `[package group]` line begins a package; each line below it is a type and its fields, in the order of the Go struct.
-`^` after the type's name: server-side apply takes it as one value. A field is
+A `[package group]` line begins a package. Each line below it is a type and its fields, in the order of the Go struct.
+`^` after the type's name: server-side apply treats it as one value. A field is
 
     name[!]:TYPE[*|*null|-][^|~|@key+key][<strategy:key>][=default]
 
-`!` required; TYPE one of s (text; s/v1.PullPolicy when Go gives the type a name), i32, i64, n, b, bytes, another type,
-or `[]` or `{}` before any of these. What Go writes for an absent field: with `*` nothing (`*null`: null), with `-`
-nothing, and a zero that was given is left out too, otherwise the zero. `^` an atomic list or map, `~` a set, `@` a
-list-map with its keys; `<>` what a strategic merge patch does. The mistake prevented: two sources for one field.
+`!`: required. TYPE: one of s (text; s/v1.PullPolicy when Go gives the type a name), i32, i64, n, b, bytes, another
+type, or `[]` or `{}` before any of these. For an absent field Go writes the zero value, except with `*` (nothing),
+`*null` (null) and `-` (nothing, and a given zero is omitted too). `^`: an atomic list or map, `~`: a set, `@`: a
+list-map with its keys. `<>`: the strategy of a strategic merge patch. Every property of a field has this one source.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIELD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field as the table has it; `type` is a word with full names of types."""
+    """A field of a type in the table; `type` is a word of the table with full type names."""
 
     name: str
     type: str
@@ -45,7 +45,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """One struct."""
+    """A struct of the table."""
 
     name: str  # in full: io.k8s.api.core.v1.Pod
     atomic: bool
@@ -53,13 +53,13 @@ class Type:
 
     @property
     def package(self) -> str:
-        """`io.k8s.api.core.v1`."""
+        """The type's package, for example `io.k8s.api.core.v1`."""
         return self.name.rpartition(".")[0]
 
 
 @cache
 def _lines() -> tuple[dict[str, str], dict[tuple[str, str], str]]:
-    """Type -> its line, and (group, version) -> package."""
+    """Returns the table's lines by full type name, and the packages by (group, version)."""
     lines: dict[str, str] = {}
     packages: dict[tuple[str, str], str] = {}
     package = ""
@@ -74,12 +74,12 @@ def _lines() -> tuple[dict[str, str], dict[tuple[str, str], str]]:
 
 
 def names() -> list[str]:
-    """Every type's full name."""
+    """Returns the full names of all types."""
     return list(_lines()[0])
 
 
 def full_name(group: str, version: str, kind: str) -> str:
-    """The full name of a kind's type, or nothing."""
+    """Returns the full name of a kind's type, or "" if the table has none."""
     lines, packages = _lines()
     name = f"{packages.get((group, version), '')}.{kind}"
     return name if name in lines else ""
@@ -87,7 +87,7 @@ def full_name(group: str, version: str, kind: str) -> str:
 
 @cache
 def find(name: str) -> Type | None:
-    """A type by its full name, None for one that is no struct (a quantity, a time, any JSON)."""
+    """Returns a type by its full name, or None for one that is not a struct (a quantity, a time, any JSON)."""
     line = _lines()[0].get(name)
     if line is None:
         return None

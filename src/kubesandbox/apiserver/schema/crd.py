@@ -1,7 +1,7 @@
-"""CustomResourceDefinitions: are they well-formed, and the schema of each version.
+"""Validation of CustomResourceDefinitions, and the compiled schema of each version.
 
-In: a CRD (apiextensions.k8s.io/v1) as a dict. Out: FieldErrors as apiextensions-apiserver words them, and one
-compiled Schema a version. The mistake prevented: a CRD that is accepted and whose objects then cannot be judged.
+In: a CRD (apiextensions.k8s.io/v1) as a dict. Out: FieldErrors as apiextensions-apiserver words them, and one compiled
+Schema a version. This prevents a CRD from being accepted whose objects then cannot be validated.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ _PRESERVE_ALL: JSON = {"type": "object", "x-kubernetes-preserve-unknown-fields":
 
 
 def compile_crd(crd: JSON) -> tuple[list[FieldError], dict[str, Schema]]:
-    """The faults of `crd`, and for each version its Schema; no schemas where there are faults."""
+    """Returns the faults of `crd`, and the Schema of each version by its name; no schemas if there are faults."""
     errors = validate_crd(crd)
     return errors, ({} if errors else schemas(crd))
 
 
 def schemas(crd: JSON) -> dict[str, Schema]:
-    """The Schema of each version, by its name. A version with none keeps everything."""
+    """Returns the Schema of each version by its name. A version without a schema preserves all fields."""
     return {version["name"]: compile_schema(version_schema(version)) for version in crd["spec"]["versions"]}
 
 
 def version_schema(version: JSON) -> JSON:
-    """The OpenAPI v3 schema of one entry of `spec.versions`."""
+    """Returns the OpenAPI v3 schema of one entry of `spec.versions`."""
     schema: JSON = (version.get("schema") or {}).get("openAPIV3Schema") or _PRESERVE_ALL
     return schema
 
 
 def validate_crd(crd: JSON) -> list[FieldError]:
-    """What is wrong with `crd`, as creating it would say."""
+    """Returns the faults of a new CustomResourceDefinition."""
     spec = crd.get("spec") or {}
     return [*_name(crd, spec), *_rest(crd, None)]
 
 
 def validate_crd_update(crd: JSON, old: JSON) -> list[FieldError]:
-    """What is wrong with changing `old` into `crd`: scope, group, plural and kind stay."""
+    """Returns the faults of updating `old` to `crd`. Scope, group, plural and kind are immutable."""
     errors = _rest(crd, old)
     spec, former = crd.get("spec") or {}, old.get("spec") or {}
     names, old_names = spec.get("names") or {}, former.get("names") or {}
@@ -72,20 +72,21 @@ def _name(crd: JSON, spec: JSON) -> Errors:
 
 
 def _approval(crd: JSON, old: JSON | None) -> Errors:
-    """Kubernetes' own groups are for reviewed definitions."""
+    """Yields a fault if a CRD in one of Kubernetes' own groups lacks the annotation of its API review."""
     group = (crd.get("spec") or {}).get("group", "")
     if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
         return
-    said = _approved(crd)
+    approval = _approved(crd)
     why = f'protected groups must have approval annotation "{_APPROVAL}"'
     where = f"metadata.annotations[{_APPROVAL}]"
-    if old is not None and _approved(old) == said:
+    # An unchanged annotation passes, so that old definitions can still be updated.
+    if old is not None and _approved(old) == approval:
         return
-    if not said:
+    if not approval:
         yield FieldError(Fault.REQUIRED, where, detail=f"{why}, see {_APPROVAL_RULES}")
-    elif not said.startswith(("unapproved", "http://", "https://")):
+    elif not approval.startswith(("unapproved", "http://", "https://")):
         detail = f'{why} with either a URL or a reason starting with "unapproved", see {_APPROVAL_RULES}'
-        yield FieldError(Fault.INVALID, where, said, detail)
+        yield FieldError(Fault.INVALID, where, approval, detail)
 
 
 def _approved(crd: JSON) -> str:
@@ -137,7 +138,7 @@ def _names(names: JSON) -> Errors:
 
 
 def _derived(names: JSON, key: str) -> str:
-    """What the server fills in by default."""
+    """Returns the value that the server fills in by default."""
     kind = str(names.get("kind") or "")
     return kind.lower() if key == "singular" else (f"{kind}List" if kind else "")
 
@@ -151,6 +152,7 @@ def _conversion(conversion: JSON) -> Errors:
         where = "spec.conversion.webhookClientConfig"
         if client is None:
             yield FieldError(Fault.REQUIRED, where, detail="required when strategy is set to Webhook")
+        # Both or neither.
         elif (client.get("url") is None) == (client.get("service") is None):
             yield FieldError(Fault.REQUIRED, where, detail="exactly one of url or service is required")
         if not reviews:
@@ -166,6 +168,7 @@ def _conversion(conversion: JSON) -> Errors:
 
 
 def _stored(crd: JSON) -> Errors:
+    # A new definition may come without status; the server sets storedVersions.
     if "status" not in crd:
         return
     path, known = "status.storedVersions", (crd.get("spec") or {}).get("versions") or ()

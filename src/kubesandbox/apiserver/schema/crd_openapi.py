@@ -1,7 +1,7 @@
-"""Does the schema of a CustomResourceDefinition keep to the part of OpenAPI v3 that Kubernetes knows.
+"""Checks that the schema of a CustomResourceDefinition uses only the part of OpenAPI v3 that Kubernetes supports.
 
-In: a schema and where it stands. Out: FieldErrors in the words of apiextensions-apiserver's
-`ValidateCustomResourceDefinitionOpenAPISchema`, without those of rules, which `crd_rules` finds.
+In: a schema and its path. Out: FieldErrors in the words of apiextensions-apiserver's
+`ValidateCustomResourceDefinitionOpenAPISchema`. The CEL rules of a node are checked by `crd_rules`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubesandbox.apiserver.schema.errors import Fault, FieldError, not_supported
 
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]
-# A node, its place, and the place of the list within which an item's old value cannot be told, if there is one.
+# A node, its path, and the path of the enclosing list whose items cannot be correlated with old ones ("" if none).
 Rules = Callable[[JSON, str, str], Errors]
 
 _FORBIDDEN = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
@@ -24,7 +24,7 @@ _KEY_NEEDED = "this property is in x-kubernetes-list-map-keys, so it must"
 
 
 def openapi(schema: JSON, path: str, rules: Rules, uncorrelated: str = "") -> Errors:
-    """The faults of `schema` and of all below it; `rules` finds those of a node's rules."""
+    """Yields the faults of `schema` and of all schemas below it; `rules` yields those of a node's CEL rules."""
     yield from _forbidden(schema, path)
     if schema.get("uniqueItems"):
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
@@ -44,14 +44,14 @@ def openapi(schema: JSON, path: str, rules: Rules, uncorrelated: str = "") -> Er
 
 
 def _uncorrelated(schema: JSON, path: str, where: str) -> str:
-    """`path` if what stands at `where` cannot be found in an older object."""
+    """Returns `path` if the value at `where` cannot be correlated with its value in the old object, else ""."""
     within_list = where == f"{path}.items" and schema.get(_LIST_TYPE) != "map"
     within_map = where.startswith(f"{path}.properties[") and schema.get(_MAP_TYPE) == "atomic"
     return path if within_list or within_map else ""
 
 
 def children(schema: JSON, path: str) -> Iterator[tuple[str, JSON]]:
-    """Every schema within a schema, with its place."""
+    """Yields every direct subschema of a schema, with its path."""
     for key in ("additionalProperties", "not", "items"):
         if isinstance(schema.get(key), dict):
             yield f"{path}.{key}", schema[key]
@@ -63,7 +63,7 @@ def children(schema: JSON, path: str) -> Iterator[tuple[str, JSON]]:
 
 
 def can_be_structural(schema: JSON) -> bool:
-    """Whether there is nothing in it that a structural schema has no place for."""
+    """Returns whether a schema uses no keyword that a structural schema forbids."""
     if any(schema.get(key) for key in _FORBIDDEN) or isinstance(schema.get("items"), list):
         return False
     return all(can_be_structural(child) for _, child in children(schema, ""))
@@ -104,9 +104,9 @@ def _list_type(schema: JSON, path: str) -> Errors:
     list_type, keys = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS)
     where = f"{path}.{_LIST_TYPE}"
     if list_type is not None:
-        found = list(_of_type(schema, path, "array", _LIST_TYPE))
-        yield from found
-        if not found and list_type == "set":
+        type_faults = list(_of_type(schema, path, "array", _LIST_TYPE))
+        yield from type_faults
+        if not type_faults and list_type == "set":
             yield from _set_items(schema.get("items"), f"{path}.items")
         if list_type not in ("atomic", "set", "map"):
             yield not_supported(where, list_type, ("atomic", "set", "map"))
@@ -116,7 +116,7 @@ def _list_type(schema: JSON, path: str) -> Errors:
 
 
 def _set_items(items: Any, path: str) -> Errors:
-    """An item of a set is compared as a whole."""
+    """Yields the faults of a set's item schema: an item must be atomic, since sets compare items as a whole."""
     if not isinstance(items, dict):
         return
     detail = "must be atomic as item of a list with x-kubernetes-list-type=set"

@@ -1,7 +1,7 @@
-"""The rules of a CustomResourceDefinition's schema: can they be compiled, and what is said beside them.
+"""Validation of the CEL rules in a CustomResourceDefinition's schema: whether they compile, and the fields beside them.
 
-In: a node of a schema and where it stands. Out: FieldErrors in the words of apiextensions-apiserver. What rules may
-cost is not estimated, and of a rule's fields is not known which there are: docs/sandbox-differences.md.
+In: a node of a schema and its path. Out: FieldErrors in the words of apiextensions-apiserver. The cost of a rule is not
+estimated, and references to unknown fields are not found: docs/sandbox-differences.md.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf", "not")
 
 
 def rules(schema: JSON, path: str, uncorrelated: str) -> Errors:
-    """The faults of the rules of one node; `uncorrelated` is the list within which its old value cannot be told."""
+    """Yields the faults of one node's rules. `uncorrelated` is the path of the list whose old items are unknown."""
     raws = schema.get("x-kubernetes-validations") or ()
-    found = [fault for index, raw in enumerate(raws) for fault in _said(schema, raw, f"{path}.{_KEY}[{index}]")]
-    yield from found
-    if not found:
+    entry_faults = [fault for index, raw in enumerate(raws) for fault in _said(schema, raw, f"{path}.{_KEY}[{index}]")]
+    yield from entry_faults
+    if not entry_faults:
         yield from _compiled(schema, path, uncorrelated)
 
 
@@ -64,7 +64,7 @@ def _field_path(schema: JSON, given: str, where: str) -> Errors:
 
 
 def _is_path(schema: JSON, given: str) -> bool:
-    """Whether `.spec.size`, `['a-b']` and the like lead to a field."""
+    """Returns whether a path such as `.spec.size` or `['a-b']` leads to a field of the schema."""
     here: Any = schema
     for name in _steps(given):
         here = (here.get("properties") or {}).get(name) or here.get("additionalProperties")
@@ -90,6 +90,7 @@ def _compiled(schema: JSON, path: str, uncorrelated: str) -> Errors:
     if not raws:
         return
     try:
+        # Junctors have no rules of their own, and their faults are reported elsewhere.
         node = compile_node({key: value for key, value in schema.items() if key not in _ALTERNATIVES})
     except SchemaError:
         return
@@ -101,6 +102,7 @@ def _compiled(schema: JSON, path: str, uncorrelated: str) -> Errors:
             yield FieldError(Fault.INVALID, f"{where}.rule", _shown(raw), f"compilation failed: {error}")
             continue
         yield from _result_types(compiled, raw, where)
+        # Items of sets and atomic lists have no identity, so oldSelf has no value for them.
         if compiled.transition and uncorrelated:
             detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
             yield FieldError(Fault.INVALID, f"{where}.rule", rule.rule, detail)
@@ -115,7 +117,7 @@ def _result_types(compiled: CompiledRule, raw: Mapping[str, Any], where: str) ->
 
 
 def _shown(raw: Mapping[str, Any]) -> Verbatim:
-    """A rule as Go prints its internal type."""
+    """Returns a rule as Go prints its internal type."""
     return Verbatim(
         text(
             {

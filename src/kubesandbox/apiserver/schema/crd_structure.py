@@ -1,7 +1,7 @@
-"""Is the schema of a CustomResourceDefinition structural: is every field's shape said once, outside of alternatives.
+"""Checks that the schema of a CustomResourceDefinition is structural: all fields have their types outside of junctors.
 
-In: an OpenAPI v3 schema and where it stands. Out: FieldErrors in the words of apiextensions-apiserver's
-`schema.ValidateStructural`. The mistake prevented: a schema whose pruning and defaulting would depend on the object.
+In: an OpenAPI v3 schema and its path. Out: FieldErrors in the words of apiextensions-apiserver's
+`schema.ValidateStructural`. This prevents a schema whose pruning and defaulting would depend on the object.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EMPTY_TYPE = {
     "item": "must not be empty for specified array items",
     "field": "must not be empty for specified object fields",
 }
-# Value validations may stand in an alternative, what shapes the object may not.
+# A junctor (allOf, anyOf, oneOf, not) may hold value validations, but no keyword that sets an object's structure.
 _NOT_NESTED = {
     "type": "must be empty",
     "additionalProperties": "must be undefined",
@@ -42,7 +42,7 @@ _INT_OR_STRING_TYPES = [{"type": "integer"}, {"type": "string"}]
 
 
 def structural(schema: JSON, path: str) -> list[FieldError]:
-    """What keeps `schema` from being structural."""
+    """Returns the faults that keep `schema` from being structural."""
     return [*_shape(schema, path, "root"), *_complete(schema, schema, path, path)]
 
 
@@ -88,7 +88,7 @@ def _type(schema: JSON, path: str, level: str) -> Errors:
 
 
 def _metadata(schema: JSON, path: str, level: str) -> Errors:
-    """What an object has in any case may be said again, and its name restricted, no more."""
+    """Yields the faults of apiVersion, kind and metadata: a schema may repeat them, and restrict metadata's name."""
     if level != "root" and not schema.get(_EMBEDDED):
         return
     properties = schema.get("properties") or {}
@@ -102,8 +102,8 @@ def _metadata(schema: JSON, path: str, level: str) -> Errors:
 
 
 def _only_names(metadata: JSON) -> bool:
-    said = {key for key, value in metadata.items() if value} - {"type", "default", "properties"}
-    return not said and set(metadata.get("properties") or ()) <= {"name", "generateName"}
+    other_keywords = {key for key, value in metadata.items() if value} - {"type", "default", "properties"}
+    return not other_keywords and set(metadata.get("properties") or ()) <= {"name", "generateName"}
 
 
 # -- alternatives ------------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def _alternatives(schema: JSON, path: str, *, nested: bool = False) -> Errors:
         for index, child in enumerate(any_of):
             yield from _nested(child, f"{path}.anyOf[{index}]")
     for index, child in enumerate(schema.get("allOf") or ()):
-        # The other way to write an int-or-string.
+        # The second accepted form of an int-or-string.
         spared = not nested and index == 0 and (child.get("anyOf") or []) == _INT_OR_STRING_TYPES
         yield from _nested({**child, "anyOf": []} if spared else child, f"{path}.allOf[{index}]")
     for index, child in enumerate(schema.get("oneOf") or ()):
@@ -159,7 +159,7 @@ def _nested(schema: JSON, path: str) -> Errors:
 
 
 def _complete(said: JSON, schema: JSON | None, path: str, where: str) -> Errors:
-    """What an alternative restricts is there outside of it too."""
+    """Yields a fault for each field that a junctor restricts and that is not also defined outside of it."""
     alternatives = [("not", said["not"])] if isinstance(said.get("not"), dict) else []
     for key in ("allOf", "anyOf", "oneOf"):
         alternatives += [(f"{key}[{index}]", child) for index, child in enumerate(said.get(key) or ())]

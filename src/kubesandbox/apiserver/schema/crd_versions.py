@@ -1,6 +1,6 @@
-"""The versions of a CustomResourceDefinition: their schemas, subresources, columns and selectable fields.
+"""Validation of a CustomResourceDefinition's versions: schemas, subresources, printer columns and selectable fields.
 
-In: the `spec` of a definition. Out: FieldErrors in the words of apiextensions-apiserver, at the places that it names.
+In: the `spec` of a definition. Out: FieldErrors in the words and with the paths of apiextensions-apiserver.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesandbox.apiserver.schema.validate import validate
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]
 
-# What all versions have alike stands, for the server, at the definition itself: so do its faults.
+# The server's internal type keeps what all versions have in common in the definition's spec; faults get that path.
 _HOISTED = {
     "schema": "spec.validation",
     "subresources": "spec.subresources",
@@ -38,7 +38,7 @@ _INTERNAL = (
 
 
 def versions(spec: JSON) -> Errors:
-    """The faults of all versions."""
+    """Yields the faults of all versions."""
     listed = spec.get("versions") or []
     names = [version.get("name", "") for version in listed]
     for index, version in enumerate(listed):
@@ -93,7 +93,7 @@ def _part(key: str, version: JSON, place: str) -> Errors:
 
 
 def _shown(versions: list[JSON]) -> Verbatim:
-    """Versions as Go prints its internal type, without the parts that stand at the definition itself."""
+    """Returns versions as Go prints its internal type, without the parts that it keeps in the definition's spec."""
     parts = ("Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")
     return Verbatim(
         text([{go: each.get(key, zero) for go, key, zero in _INTERNAL} | dict.fromkeys(parts) for each in versions])
@@ -113,13 +113,15 @@ def _deprecation(version: JSON, path: str) -> Errors:
 
 
 def schema_faults(schema: JSON, path: str) -> Errors:
-    """The faults of one schema: its shape first, then the rest; rules only where the shape is right."""
+    """Yields the faults of one schema: its structure first, then the rest; CEL rules if the structure is valid."""
     shaped = can_be_structural(schema)
-    found = [*structural(schema, path), *_defaults(schema, path)] if shaped else []
+    structure_faults = [*structural(schema, path), *_defaults(schema, path)] if shaped else []
     if schema.get("nullable"):
-        found.append(FieldError(Fault.FORBIDDEN, f"{path}.nullable", detail="nullable cannot be true at the root"))
-    yield from found
-    yield from openapi(schema, path, _no_rules if found or not shaped else rules)
+        structure_faults.append(
+            FieldError(Fault.FORBIDDEN, f"{path}.nullable", detail="nullable cannot be true at the root")
+        )
+    yield from structure_faults
+    yield from openapi(schema, path, _no_rules if structure_faults or not shaped else rules)
 
 
 def _no_rules(_schema: JSON, _path: str, _uncorrelated: str) -> Errors:
@@ -211,9 +213,9 @@ def _selectable(given: str, schema: JSON, path: str) -> Errors:
 
 
 def unrecognized_formats(crd: JSON) -> list[str]:
-    """The formats of texts that no server of this version checks."""
-    found = {name for version in crd["spec"].get("versions") or () for name in _formats(_schema(version) or {})}
-    return sorted(found)
+    """Returns the string formats of a CRD's schemas that the server does not validate, sorted."""
+    formats = {name for version in crd["spec"].get("versions") or () for name in _formats(_schema(version) or {})}
+    return sorted(formats)
 
 
 def _formats(schema: JSON) -> Iterator[str]:

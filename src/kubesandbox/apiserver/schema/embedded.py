@@ -1,7 +1,7 @@
-"""Objects within objects: `x-kubernetes-embedded-resource`.
+"""Decoding and validation of embedded resources: `x-kubernetes-embedded-resource`.
 
-In: a compiled schema and an object. Out of `coerce`: the object with the metadata of embedded ones as their type has
-it, and the paths of what it has not; raises DecodeError. Out of `faults`: what is wrong with them.
+In: a compiled schema and an object. Out of `coerce`: the object with all metadata decoded as ObjectMeta, and the paths
+of unknown fields; raises DecodeError. Out of `faults`: the faults of embedded resources.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def coerce(node: Structural, obj: JSON) -> tuple[JSON, list[str]]:
-    """The object's own metadata and those embedded in it, decoded."""
+    """Returns the object with all metadata decoded, its own and embedded, and unknown paths. Raises DecodeError."""
     unknown: list[str] = []
     result = dict(obj)
     if result.get("metadata") is not None:
@@ -44,6 +44,7 @@ def _coerced(node: Structural | None, value: Any, path: str, unknown: list[str])
         try:
             result["metadata"] = _metadata(result["metadata"], f"{path}.metadata", unknown)
         except DecodeError as error:
+            # The root's metadata fails without a path, embedded metadata with one.
             raise DecodeError(f"{path}.metadata: Invalid value: {text(result['metadata'])}: {error}") from None
     return result
 
@@ -51,13 +52,13 @@ def _coerced(node: Structural | None, value: Any, path: str, unknown: list[str])
 def _metadata(value: Any, path: str, unknown: list[str]) -> Any:
     shape = typed.shape_of(_META)
     assert shape is not None
-    decoded, found = typed.decode(shape, value)
-    unknown.extend(f"{path}.{name}" for name in found)
+    decoded, unknown_names = typed.decode(shape, value)
+    unknown.extend(f"{path}.{name}" for name in unknown_names)
     return decoded
 
 
 def faults(node: Structural, obj: JSON) -> list[FieldError]:
-    """What is wrong with the objects embedded in `obj`."""
+    """Returns the faults of the resources embedded in `obj`."""
     return [fault for name, child in node.properties.items() for fault in _walk(child, obj.get(name), name)]
 
 

@@ -1,7 +1,8 @@
-"""What is wrong with an object, field by field, worded as k8s.io/apimachinery's `field.Error` words it.
+"""Field errors, worded as k8s.io/apimachinery's `field.Error` words them.
 
-In: a path, the kind of fault, the offending value. Out: a `FieldError` whose `body` is what a Status cause carries and
-whose `str()` is what the joined message of an Invalid status carries. The wording is a contract: users search for it.
+In: a path, the kind of fault, the offending value. Out: a `FieldError` whose `body` is the message of a Status cause
+and whose `str()` is the text in the joined message of an Invalid status. The wording is a contract: users search for
+it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 
 class Fault(Enum):
-    """Kinds of faults: the reason in a Status cause, and the words that open the message."""
+    """The kinds of faults: the reason in a Status cause, and the words that open the message."""
 
     REQUIRED = ("FieldValueRequired", "Required value")
     DUPLICATE = ("FieldValueDuplicate", "Duplicate value")
@@ -34,17 +35,17 @@ class Fault(Enum):
 
     @property
     def words(self) -> str:
-        """How the message begins."""
+        """The words that open the message."""
         return self.value[1]
 
 
-# These do not show the value: it is absent, huge or secret.
+# Messages of these faults omit the value: it is absent, huge or secret.
 _WITHOUT_VALUE = frozenset({Fault.REQUIRED, Fault.FORBIDDEN, Fault.TOO_LONG, Fault.INTERNAL})
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault of one field. `path` is written as in `spec.risks[0].name`; empty for the object itself."""
+    """A fault of one field. `path` is written as in `spec.risks[0].name`; empty for the object itself."""
 
     fault: Fault
     path: str
@@ -66,7 +67,7 @@ class FieldError:
         """The message of a Status cause, without the path."""
         words = self.fault.words
         if self.fault not in _WITHOUT_VALUE:
-            # kube-openapi names the type that it found, and null's name is null.
+            # kube-openapi shows the type of the value here, and the type of null is null.
             named = self.value is None and self.fault is Fault.TYPE_INVALID
             words = f"{words}: {show('null' if named else self.value)}"
         return f"{words}: {self.detail}" if self.detail else words
@@ -82,7 +83,7 @@ class Verbatim(str):
 
 
 def show(value: Any) -> str:
-    """`value` as Go prints it in a field error: strings quoted, numbers and booleans bare, the rest as JSON."""
+    """Returns `value` as Go prints it in a field error: strings quoted, numbers and booleans bare, the rest as JSON."""
     if isinstance(value, Verbatim):
         return value
     if isinstance(value, str):
@@ -93,12 +94,12 @@ def show(value: Any) -> str:
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """The fault of a value out of a set."""
+    """Returns the fault of a value that is not one of the supported ones."""
     listed = ", ".join(f'"{each}"' for each in supported)
     return FieldError(Fault.NOT_SUPPORTED, path, value, f"supported values: {listed}")
 
 
 def aggregate(errors: list[FieldError]) -> str:
-    """The errors as one text, as an Invalid status quotes them: one alone bare, several in brackets."""
+    """Returns the errors as one text, as an Invalid status quotes them: a single one bare, several in brackets."""
     texts = list(dict.fromkeys(str(error) for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,8 +1,8 @@
-"""Which fields an object keeps, and which it gets: pruning and defaulting, as apiextensions-apiserver does both.
+"""Pruning and defaulting of custom resources, as apiextensions-apiserver does both.
 
-In: a compiled schema and an object. Out: a new object, the given one untouched; from pruning also the paths that were
-dropped, written as in `spec.risks[0].frob`. The mistake prevented: a field that the server does not know being stored
-silently, or refused where the schema says to keep it.
+In: a compiled schema and an object. Out: a new object, the given one untouched; pruning also returns the paths of the
+dropped fields, written as in `spec.risks[0].frob`. This prevents an unknown field from being stored silently, or
+dropped where the schema preserves it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 from kubesandbox.apiserver.schema.structural import Structural
 
-# What an object carries at its root, and an embedded one at its own, whatever the schema says.
+# Every resource has these at its root, an embedded resource too, whether or not its schema mentions them.
 RESOURCE_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def prune(node: Structural, value: Any, *, is_resource: bool = True) -> tuple[Any, tuple[str, ...]]:
-    """`value` without the fields that `node` does not know, and their paths, sorted."""
+    """Returns `value` without the fields that `node` does not know, and the paths of those, sorted."""
     dropped: list[str] = []
     kept = _prune(node, value, "", is_resource, dropped)
     return kept, tuple(sorted(dropped))
@@ -45,7 +45,7 @@ def _prune(node: Structural, value: Any, path: str, is_resource: bool, dropped: 
 
 
 def drop_nulls(node: Structural | None, value: Any) -> Any:
-    """`value` without members that are null, may not be, and have no default to be replaced by."""
+    """Returns `value` without members that are null although not nullable, and that have no default to replace them."""
     if node is None:
         return value
     if isinstance(value, list):
@@ -61,7 +61,7 @@ def _stray_null(node: Structural | None, value: Any) -> bool:
 
 
 def default(node: Structural, value: Any) -> Any:
-    """`value` with the schema's defaults where fields are absent, and nulls dropped where a default stands ready."""
+    """Returns `value` with the schema's defaults for absent fields and for nulls that are not nullable."""
     if isinstance(value, dict):
         return _default_object(node, value)
     if isinstance(value, list) and node.items is not None:
@@ -71,7 +71,7 @@ def default(node: Structural, value: Any) -> Any:
 
 
 def _default_for_null(node: Structural, value: Any) -> Any:
-    """A null in a list or map whose elements are not nullable and have a default becomes that default."""
+    """Returns the default for a null list item or map value that is not nullable, else the value."""
     return copy.deepcopy(node.default) if value is None and node.has_default and not node.nullable else value
 
 

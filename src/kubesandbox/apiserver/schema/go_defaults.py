@@ -1,8 +1,8 @@
 """The defaults that Kubernetes sets in code, type by type: the `SetDefaults_*` of k8s.io/kubernetes/pkg/apis at 1.34.
 
-In: one struct of an object, wherever in the object it stands. It is completed in place, before the structs within it,
-as Go's generated defaulters do. Defaults that stand in the table of types are not repeated here; what a registry or an
-admission plugin adds to a new object is in `kubesandbox.apiserver.objects.defaults`.
+In: one struct of an object, at any depth. It is completed in place, before the structs within it, as Go's generated
+defaulters do. Defaults that the table of types has are not repeated here; the fields that a registry or an admission
+plugin adds to a new object are in `kubesandbox.apiserver.objects.defaults`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _setting(set_: Callable[..., None], **values: Any) -> Default:
     return lambda obj: set_(obj, **values)
 
 
-# Type, without the common part of its package's name -> what completes it.
+# Type, without the common part of its package's name -> the function that sets its defaults.
 _DEFAULTS: dict[str, Default] = {
     "core.v1.Pod": core.pod,
     "core.v1.PodSpec": core.pod_spec,
@@ -131,5 +131,5 @@ _DEFAULTS: dict[str, Default] = {
 
 
 def default_of(name: str) -> Default | None:
-    """What completes a type, given by its full name (`io.k8s.api.core.v1.Pod`); None where nothing does."""
+    """Returns the function that sets a type's defaults, or None; `name` is full (`io.k8s.api.core.v1.Pod`)."""
     return _DEFAULTS.get(".".join(name.split(".")[-3:]))

@@ -1,6 +1,6 @@
-"""The defaults of core's types and of the workloads': their `SetDefaults_*` in k8s.io/kubernetes/pkg/apis at 1.34.
+"""The defaults of the core and workload types: their `SetDefaults_*` in k8s.io/kubernetes/pkg/apis at 1.34.
 
-In: one struct. Out: the same struct, completed in place; `go_defaults` says which function is for which type.
+In: one struct. Out: the same struct, completed in place; `go_defaults` maps types to these functions.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from kubesandbox.apiserver.schema.go_values import JSON, nil, part, zero
 
 
 def pull_policy(image: str) -> str:
-    """A container's imagePullPolicy when it says nothing: only what may change under its name is pulled always."""
+    """Returns a container's default imagePullPolicy: Always for an image without a tag or digest or tagged latest."""
     tag = image.rpartition("/")[2].partition(":")[2]
     return "Always" if image and "@" not in image and tag in {"", "latest"} else "IfNotPresent"
 
 
 def pod(obj: JSON) -> None:
-    """A Pod: requests from limits, host ports, service links."""
+    """Sets the defaults of a Pod: requests from limits, host ports, service links."""
     spec = part(obj, "spec")
     for name in ("initContainers", "containers"):
         if spec.get(name):
@@ -38,7 +38,7 @@ def _with_requests(container: JSON) -> JSON:
 
 
 def pod_spec(spec: JSON) -> None:
-    """A pod, alone or in a template."""
+    """Sets the defaults of a PodSpec, of a Pod or of a template."""
     zero(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler")
     nil(spec, securityContext={}, terminationGracePeriodSeconds=30)
     # One field under two names (pkg/apis/core/v1/conversion.go).
@@ -47,7 +47,7 @@ def pod_spec(spec: JSON) -> None:
 
 
 def container(obj: JSON) -> None:
-    """A container of any kind."""
+    """Sets the defaults of a container of any kind."""
     zero(
         obj,
         imagePullPolicy=pull_policy(str(obj.get("image") or "")),
@@ -57,18 +57,18 @@ def container(obj: JSON) -> None:
 
 
 def probe(obj: JSON) -> None:
-    """A probe."""
+    """Sets the defaults of a probe."""
     zero(obj, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
 
 
 def volume(obj: JSON) -> None:
-    """A volume: without a source it is an emptyDir."""
+    """Makes a volume without a source an emptyDir."""
     if all(value is None for key, value in obj.items() if key != "name"):
         obj["emptyDir"] = {}
 
 
 def service(obj: JSON) -> None:
-    """A Service."""
+    """Sets the defaults of a Service."""
     spec = part(obj, "spec")
     zero(spec, sessionAffinity="None", type="ClusterIP")
     if spec["sessionAffinity"] == "None":
@@ -90,7 +90,7 @@ def service(obj: JSON) -> None:
 
 
 def replication_controller(obj: JSON) -> None:
-    """A ReplicationController: selector and labels from its template."""
+    """Sets the defaults of a ReplicationController: selector and labels from its template."""
     labels = (((obj.get("spec") or {}).get("template") or {}).get("metadata") or {}).get("labels")
     if labels:
         zero(part(obj, "spec"), selector=labels)
@@ -98,14 +98,14 @@ def replication_controller(obj: JSON) -> None:
 
 
 def namespace(obj: JSON) -> None:
-    """A Namespace: its name as a label."""
+    """Sets the label of a Namespace that holds its name."""
     metadata = part(obj, "metadata")
     if metadata.get("name"):
         metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
 
 
 def persistent_volume(obj: JSON) -> None:
-    """A PersistentVolume."""
+    """Sets the defaults of a PersistentVolume."""
     zero(part(obj, "status"), phase="Pending")
     spec = part(obj, "spec")
     zero(spec, persistentVolumeReclaimPolicy="Retain")
@@ -113,7 +113,7 @@ def persistent_volume(obj: JSON) -> None:
 
 
 def limit(item: JSON) -> None:
-    """One limit of a LimitRange: defaults from the most, requests from defaults and the least."""
+    """Sets the defaults of a LimitRange's item: limits from the maximum, requests from the limits and the minimum."""
     if item.get("type") != "Container":
         return
     limits = {**(item.get("max") or {}), **(item.get("default") or {})}
@@ -122,7 +122,7 @@ def limit(item: JSON) -> None:
 
 
 def node_status(status: JSON) -> None:
-    """A Node's status: what there is may be used."""
+    """Sets a Node's allocatable to its capacity if it has none."""
     if status.get("capacity"):
         zero(status, allocatable=dict(status["capacity"]))
 
@@ -131,7 +131,7 @@ def node_status(status: JSON) -> None:
 
 
 def deployment(obj: JSON) -> None:
-    """A Deployment."""
+    """Sets the defaults of a Deployment."""
     spec = part(obj, "spec")
     nil(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
     strategy = part(spec, "strategy")
@@ -141,7 +141,7 @@ def deployment(obj: JSON) -> None:
 
 
 def daemon_set(obj: JSON) -> None:
-    """A DaemonSet."""
+    """Sets the defaults of a DaemonSet."""
     spec = part(obj, "spec")
     nil(spec, revisionHistoryLimit=10)
     strategy = part(spec, "updateStrategy")
@@ -154,7 +154,7 @@ def daemon_set(obj: JSON) -> None:
 
 
 def stateful_set(obj: JSON) -> None:
-    """A StatefulSet: a named strategy gets no partition."""
+    """Sets the defaults of a StatefulSet. An update strategy that names its type gets no partition."""
     spec = part(obj, "spec")
     nil(spec, replicas=1, revisionHistoryLimit=10)
     zero(spec, podManagementPolicy="OrderedReady")
@@ -168,7 +168,7 @@ def stateful_set(obj: JSON) -> None:
 
 
 def job(obj: JSON) -> None:
-    """A Job."""
+    """Sets the defaults of a Job."""
     spec = part(obj, "spec")
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
@@ -187,14 +187,14 @@ def job(obj: JSON) -> None:
 
 
 def cron_job(obj: JSON) -> None:
-    """A CronJob."""
+    """Sets the defaults of a CronJob."""
     spec = part(obj, "spec")
     zero(spec, concurrencyPolicy="Allow")
     nil(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
 
 
 def autoscaler(obj: JSON) -> None:
-    """A HorizontalPodAutoscaler: metrics, and rules where it has a behaviour."""
+    """Sets the defaults of a HorizontalPodAutoscaler: metrics, and scaling rules if it has a behavior."""
     spec = part(obj, "spec")
     nil(spec, minReplicas=1)
     target = {"type": "Utilization", "averageUtilization": 80}

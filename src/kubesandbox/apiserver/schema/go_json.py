@@ -1,4 +1,4 @@
-"""Values as Go prints them in errors, where the order of a struct's members is to be seen."""
+"""Values as Go prints them in error messages, with a struct's members in their order."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ JSON = dict[str, Any]
 
 
 def struct_text(value: JSON, members: Iterable[str]) -> str:
-    """JSON of a struct whose empty members are left out: `members` in their order, those that are not null."""
+    """Returns the JSON of a struct, its members in the order of `members` and without those that are null."""
     return text({name: value[name] for name in members if value.get(name) is not None})
 
 
 def text(value: Any) -> str:
-    """JSON without blanks, in the order given."""
+    """Returns JSON without blanks, with members in the given order."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""How Go's defaulters fill structs: pointers that are nil, values that are zero, structs within structs.
+"""Helpers that fill structs as Go's defaulters do: nil pointers, zero values, structs within structs.
 
-In: a struct as a dict. Out: the same dict, completed. The mistake prevented: a zero that was meant (a pointer's) being
-taken for one that was not given (a plain value's).
+In: a struct as a dict. Out: the same dict, completed. They keep a zero that was given (a pointer's) apart from a value
+that was not given (a plain field's zero).
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ JSON = dict[str, Any]
 
 
 def nil(obj: JSON, **values: Any) -> None:
-    """Set pointers that are nil."""
+    """Sets the pointers that are nil."""
     for key, value in values.items():
         if obj.get(key) is None:
             obj[key] = value
 
 
 def zero(obj: JSON, **values: Any) -> None:
-    """Set plain values that are zero."""
+    """Sets the plain fields that have their zero value."""
     for key, value in values.items():
         if not obj.get(key):
             obj[key] = value
 
 
 def part(obj: JSON, key: str) -> JSON:
-    """A struct within a struct, a copy of its own: what was given is not changed."""
+    """Returns the struct at `key` after replacing it by a copy, or by an empty one if there was none."""
     obj[key] = dict(obj.get(key) or {})
     part: JSON = obj[key]
     return part

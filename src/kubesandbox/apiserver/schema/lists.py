@@ -1,7 +1,7 @@
-"""Lists that promise to hold each entry once: `x-kubernetes-list-type` set and map.
+"""Detection of duplicates in lists of unique entries: `x-kubernetes-list-type` set and map.
 
 In: a compiled schema and an object. Out: a Duplicate fault for each entry that occurs again. Server-side apply relies
-on this: an entry's key is the entry.
+on this, since it finds an entry by its key.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubesandbox.apiserver.schema.validate import MISSING, correlated_items, key
 
 
 def duplicates(node: Structural, value: Any, old: Any = MISSING) -> list[FieldError]:
-    """The repeated entries of every set and map list of `value`, deepest last; unchanged parts of an update pass."""
+    """Returns a fault for each duplicate in a set or list-map of `value`, deepest last; unchanged parts pass."""
     return list(_walk(node, value, old, ""))
 
 
@@ -41,11 +41,11 @@ def _walk(node: Structural, value: Any, old: Any, path: str) -> Iterator[FieldEr
 def _repeated(node: Structural, value: list[Any], path: str) -> Iterator[FieldError]:
     if node.list_type == "atomic":
         return
-    seen: Counter[str] = Counter()
+    occurrences: Counter[str] = Counter()
     for index, item in enumerate(value):
         identity = key_fields(node, item) if node.list_type == "map" else item
         text = json.dumps(identity, sort_keys=True)
-        seen[text] += 1
-        # The third of a kind is no news.
-        if seen[text] == 2:
+        occurrences[text] += 1
+        # Reported once, at the second occurrence, however often the entry occurs.
+        if occurrences[text] == 2:
             yield FieldError(Fault.DUPLICATE, f"{path}[{index}]", identity)

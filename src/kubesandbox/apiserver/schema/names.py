@@ -1,4 +1,4 @@
-"""Kubernetes' rules for names, with apimachinery's explanations: each function returns what is wrong, or nothing."""
+"""Kubernetes' rules for names, with apimachinery's messages: each function returns the faults joined, or ""."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _too_long(value: str, limit: int) -> list[str]:
 
 
 def dns1035_label(value: str) -> str:
-    """Faults of a name such as `clusterversions`: a letter first, at most 63 characters."""
+    """Returns the faults of a name such as `clusterversions`: a letter first, at most 63 characters."""
     faults = _too_long(value, 63)
     if not _LABEL_1035.fullmatch(value):
         faults.append(
@@ -26,7 +26,7 @@ def dns1035_label(value: str) -> str:
 
 
 def dns1123_label(value: str) -> str:
-    """Faults of a name such as a namespace's: at most 63 characters."""
+    """Returns the faults of a name such as a namespace's: at most 63 characters."""
     faults = _too_long(value, 63)
     if not _LABEL_1123.fullmatch(value):
         faults.append(
@@ -38,7 +38,7 @@ def dns1123_label(value: str) -> str:
 
 
 def dns1123_subdomain(value: str) -> str:
-    """Faults of a name such as most objects': labels joined by dots, at most 253 characters."""
+    """Returns the faults of a name such as most objects': labels joined by dots, at most 253 characters."""
     faults = _too_long(value, 253)
     if not _SUBDOMAIN.fullmatch(value):
         faults.append(

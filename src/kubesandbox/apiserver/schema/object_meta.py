@@ -1,6 +1,6 @@
-"""The rules of metadata, for objects and for those embedded in others (k8s.io/apimachinery/pkg/api/validation).
+"""Validation of metadata, for objects and embedded resources (k8s.io/apimachinery/pkg/api/validation).
 
-In: metadata as decoded, and where it stands. Out: faults in Kubernetes' words and order.
+In: metadata as decoded, and its path. Out: faults in Kubernetes' words and order.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ STANDARD_FINALIZERS = frozenset({ORPHAN, FOREGROUND, "kubernetes"})
 
 
 def parts(metadata: JSON, path: str = "metadata") -> Faults:
-    """Labels, annotations and owners: what is checked at every write."""
+    """Yields the faults of labels, annotations and owner references, which are validated on every write."""
     yield from labels(metadata.get("labels") or {}, f"{path}.labels")
     yield from _annotations(metadata.get("annotations") or {}, f"{path}.annotations")
     yield from _owners(metadata.get("ownerReferences") or [], f"{path}.ownerReferences")
 
 
 def finalizers(values: Iterable[str], path: str = "metadata.finalizers") -> Faults:
-    """Each is a qualified name, and two of them exclude each other: checked when an object is created."""
+    """Yields the faults of a new object's finalizers: each is a qualified name, and two of them exclude each other."""
     values = list(values)
     for value in values:
         for why in qualified_name(value):
@@ -52,7 +52,7 @@ def finalizers(values: Iterable[str], path: str = "metadata.finalizers") -> Faul
 
 
 def no_new_finalizers(new: Iterable[str], old: Iterable[str]) -> Faults:
-    """An object that is being deleted takes no more of them."""
+    """Yields a fault if finalizers are added to an object that is being deleted."""
     if extra := sorted({*new} - {*old}):
         listed = ", ".join(f'"{finalizer}"' for finalizer in extra)
         why = "no new finalizers can be added if the object is being deleted, found new finalizers "
@@ -60,7 +60,7 @@ def no_new_finalizers(new: Iterable[str], old: Iterable[str]) -> Faults:
 
 
 def unqualified(values: Iterable[str]) -> Iterator[FieldError]:
-    """Finalizers of built-in objects name their domain."""
+    """Yields a fault for each finalizer of a built-in object that is neither standard nor qualified by a domain."""
     for index, value in enumerate(values):
         path = f"metadata.finalizers[{index}]"
         if "/" not in value and value not in STANDARD_FINALIZERS:
@@ -69,7 +69,7 @@ def unqualified(values: Iterable[str]) -> Iterator[FieldError]:
 
 
 def labels(values: JSON, path: str) -> Faults:
-    """Keys are qualified names, values short and plain."""
+    """Yields the faults of labels: a key is a qualified name, a value has at most 63 characters of the allowed set."""
     for key, value in values.items():
         for why in qualified_name(key):
             yield FieldError(Fault.INVALID, path, key, why)
@@ -105,7 +105,7 @@ def _owners(owners: list[JSON], path: str) -> Faults:
 
 def _owner(owner: JSON, path: str) -> Faults:
     version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
-    # A version of more than two parts is none at all.
+    # Go's parser returns an empty version for one of more than two parts.
     if not version or version.count("/") > 1:
         yield FieldError(Fault.INVALID, f"{path}.apiVersion", version, "version must not be empty")
     for key in ("kind", "name", "uid"):
@@ -117,22 +117,22 @@ def _owner(owner: JSON, path: str) -> Faults:
 
 
 def qualified_name(key: str) -> list[str]:
-    """What is wrong with `domain/name` or `name`."""
+    """Returns the faults of a qualified name, `domain/name` or `name`."""
     if key.count("/") > 1:
         return [f"a qualified name must consist of alphanumeric characters, {_QUALIFIED_RULE}"]
     prefix, slash, name = key.rpartition("/")
-    found = []
+    faults = []
     if slash:
         why = "prefix part must be non-empty" if not prefix else dns1123_subdomain(prefix)
         if why:
-            found.append(why if not prefix else f"prefix part {why}")
+            faults.append(why if not prefix else f"prefix part {why}")
     if not name:
-        found.append("name part must be non-empty")
+        faults.append("name part must be non-empty")
     elif len(name) > 63:
-        found.append("name part must be no more than 63 characters")
+        faults.append("name part must be no more than 63 characters")
     if not _NAME_PART.fullmatch(name):
-        found.append(_NAME_RULE)
-    return found
+        faults.append(_NAME_RULE)
+    return faults
 
 
 _QUALIFIED_RULE = (

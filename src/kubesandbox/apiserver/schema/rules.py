@@ -1,9 +1,9 @@
-"""`x-kubernetes-validations`: CEL rules of a schema, compiled once, checked on every write.
+"""CEL validation rules of a schema (`x-kubernetes-validations`), compiled once and evaluated on every write.
 
 In: a compiled schema, an object, and on update the object that it replaces. Out: FieldErrors in the words of
-apiextensions-apiserver. A transition rule (one that names oldSelf) runs only where the old value can be told: members
-of objects and maps, entries of list-maps; never entries of other lists. A rule on what an update leaves unchanged is
-not held against it.
+apiextensions-apiserver. A transition rule (one that uses oldSelf) runs only where the old value can be correlated:
+members of objects and maps, entries of list-maps, never entries of other lists. Rules are not evaluated on parts that
+an update leaves unchanged, except transition rules.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _MESSAGE_LIMIT = 5 * 1024  # bytes; apiserver's MaxEvaluatedMessageExpressionSiz
 
 
 class CompiledRule:
-    """A rule, its program, and the program of its message."""
+    """A rule with its compiled program, and the program of its message expression if there is one."""
 
     __slots__ = ("message", "program", "rule", "transition")
 
     def __init__(self, node: Structural, rule: Rule) -> None:
-        """Raises CelSyntaxError."""
+        """Compiles the rule. Raises CelSyntaxError."""
         variables = {"self": hint(node), "oldSelf": "optional" if rule.optional_old_self else hint(node)}
         self.rule = rule
         self.transition = _OLD_SELF.search(rule.rule) is not None
@@ -45,14 +45,14 @@ class CompiledRule:
 
 
 def hint(node: Structural) -> str:
-    """The CEL type of a value of `node`."""
+    """Returns the CEL type of a value of `node`."""
     if node.type == "string" and node.raw.get("format") in ("date-time", "datetime"):
         return "timestamp"
     return _HINTS.get(node.type, "dyn")
 
 
 class RuleSet:
-    """Every rule of a schema. `any` says whether there are some."""
+    """All rules of a schema. `any` says whether there are any."""
 
     def __init__(self, root: Structural) -> None:
         self._root = root
@@ -74,10 +74,10 @@ class RuleSet:
         return False
 
     def check(self, value: Any, old: Any = MISSING) -> list[FieldError]:
-        """The rules that `value` breaks. Over budget, the rest of the rules are not tried."""
+        """Returns the rules that `value` breaks. Once the cost budget is spent, the rest is not evaluated."""
         errors: list[FieldError] = []
         try:
-            # Not a list comprehension: what was found before the budget ran out counts.
+            # Not a list comprehension: faults found before the budget was spent are kept.
             for error in self._walk(self._root, value, old, ""):
                 errors.append(error)  # noqa: PERF402
         except _OverBudget as stop:
@@ -125,7 +125,7 @@ def _compiled(node: Structural, rule: Rule) -> CompiledRule | FieldError:
     try:
         return CompiledRule(node, rule)
     except CelError as error:
-        # Refused when the CRD is created; seen here only for a CRD that was let in unchecked.
+        # Creating a CRD with such a rule is refused; this handles a CRD that was stored without validation.
         return FieldError(Fault.INVALID, "", node.type, f"rule compile error: compilation failed: {error}")
 
 
@@ -162,7 +162,7 @@ def _failure(node: Structural, compiled: CompiledRule, variables: dict[str, Any]
 
 
 def _message(program: Program | None, variables: dict[str, Any]) -> str:
-    """What messageExpression says, or nothing where it fails or says what may not be shown: then `message` stands."""
+    """Returns the result of messageExpression, or "" if it fails or is unfit to be shown; then `message` is used."""
     if program is None:
         return ""
     try:
@@ -184,7 +184,7 @@ _SYMBOLS = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/"
 
 @lru_cache(maxsize=4096)
 def escape(name: str) -> str:
-    """A property's name as rules write it: `__namespace__`, `a__dash__b`."""
+    """Returns a property's name as rules write it: `__namespace__`, `a__dash__b`."""
     if name in _RESERVED:
         return f"__{name}__"
     for symbol, word in _SYMBOLS:
@@ -193,7 +193,7 @@ def escape(name: str) -> str:
 
 
 def _cel_value(node: Structural, value: Any) -> Any:
-    """`value` with property names escaped, numbers as doubles, and a leaf's date-time as a timestamp."""
+    """Returns `value` with property names escaped, numbers as doubles, and a top-level date-time as a timestamp."""
     if hint(node) == "timestamp" and isinstance(value, str) and is_date_time(value):
         return datetime.fromisoformat(value)
     return _nested(node, value)

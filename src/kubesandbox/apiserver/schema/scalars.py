@@ -1,7 +1,7 @@
-"""Values without members as Go's decoders read them: each checks one and returns it as Go would write it back.
+"""Scalars as Go's decoders read them: each function checks a value and returns it as Go would write it back.
 
-In: a value out of JSON and the name of the Go type that it is for. Out: the value in canonical form. Raises GoError
-with what encoding/json (or the type's own decoder) says; a null never comes here.
+In: a JSON value and the name of the Go type that it is for. Out: the value in canonical form. Raises GoError with the
+message of encoding/json (or of the type's own decoder). Nulls are handled before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubekit.lang.quantity import QuantityError, canonical
 
 
 class GoError(ValueError):
-    """What cannot be decoded: the value's kind with the type that it is for, or without a type the whole message."""
+    """A value that cannot be decoded: its kind if `go_type` is set, otherwise the whole message."""
 
     def __init__(self, message: str, go_type: str = "") -> None:
         super().__init__(message)
@@ -25,20 +25,20 @@ class GoError(ValueError):
 
 
 def kind_of(value: Any) -> str:
-    """How encoding/json calls a value in its errors."""
+    """Returns the kind of a JSON value as encoding/json names it in its errors."""
     kinds: dict[type, str] = {dict: "object", list: "array", str: "string", bool: "bool"}
     return kinds.get(type(value), "number")
 
 
 def text(value: Any, go_type: str) -> str:
-    """A string."""
+    """Reads a string."""
     if type(value) is not str:
         raise GoError(kind_of(value), go_type)
     return value
 
 
 def boolean(value: Any, go_type: str) -> bool:
-    """true or false."""
+    """Reads a boolean."""
     if type(value) is not bool:
         raise GoError(kind_of(value), go_type)
     return value
@@ -53,17 +53,17 @@ def _integer(value: Any, go_type: str, bits: int) -> int:
 
 
 def int32(value: Any, go_type: str) -> int:
-    """A whole number of 32 bits."""
+    """Reads an integer of 32 bits."""
     return _integer(value, go_type, 32)
 
 
 def int64(value: Any, go_type: str) -> int:
-    """A whole number of 64 bits."""
+    """Reads an integer of 64 bits."""
     return _integer(value, go_type, 64)
 
 
 def number(value: Any, go_type: str) -> float:
-    """Any number."""
+    """Reads any number."""
     if type(value) not in {int, float}:
         raise GoError(kind_of(value), go_type)
     result: float = value
@@ -71,12 +71,12 @@ def number(value: Any, go_type: str) -> float:
 
 
 def int_or_string(value: Any, go_type: str) -> Any:
-    """A whole number of 32 bits, or any text."""
+    """Reads an integer of 32 bits or any string."""
     return value if type(value) is str else _integer(value, go_type, 32)
 
 
 def base64_text(value: Any, go_type: str) -> str:
-    """Bytes; line breaks inside are allowed, and gone afterwards."""
+    """Reads base64 and returns it without line breaks, which Go allows inside."""
     plain = text(value, go_type).replace("\n", "").replace("\r", "")
     try:
         base64.b64decode(plain, validate=True)
@@ -92,7 +92,7 @@ def _first_fault(plain: str) -> int:
 
 
 def quantity(value: Any, _go_type: str) -> str:
-    """An amount, as the server writes it."""
+    """Reads a quantity and returns its canonical form."""
     if type(value) not in {str, int, float}:
         raise GoError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
     return _canonical(str(value).strip())
@@ -106,7 +106,7 @@ def _canonical(written: str) -> str:
         raise GoError(str(error)) from None
 
 
-# Go's layouts, element by element: what it is called in errors, what it matches, and which number is out of range when.
+# Go's time layouts by element: name in errors, pattern, name of its number if it has a range, and that range.
 _Element = tuple[str, re.Pattern[str], str, int, int]
 _TWO, _SECONDS = re.compile(r"\d\d"), re.compile(r"\d\d(?:[.,]\d+)?")
 
@@ -132,7 +132,7 @@ _RFC3339_MICRO = (
 
 
 def _moment(written: str, layout: tuple[str, tuple[_Element, ...]]) -> datetime:
-    """A moment in UTC; raises GoError with what time.Parse says."""
+    """Returns a time in UTC. Raises GoError with the message of Go's time.Parse."""
     name, elements = layout
     at = 0
     for element, pattern, range_, low, high in elements:
@@ -158,10 +158,10 @@ def _second(written: str) -> str:
 
 
 def time(value: Any, go_type: str) -> str:
-    """A moment, to the second and in UTC."""
+    """Reads a time and returns it in UTC, to the second."""
     return _second(text(value, go_type))
 
 
 def micro_time(value: Any, go_type: str) -> str:
-    """A moment, to the microsecond and in UTC."""
+    """Reads a time and returns it in UTC, to the microsecond."""
     return _moment(text(value, go_type), _RFC3339_MICRO).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

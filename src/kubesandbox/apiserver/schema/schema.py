@@ -1,8 +1,7 @@
-"""One schema and all that is done with it: the face that the API server's handlers see.
+"""The operations on an object that one schema defines; the interface that the API server's handlers use.
 
-In: an object as decoded. Out: the object pruned and defaulted, what was unknown in it, and its faults in the order in
-which kube-apiserver reports them: structure, embedded resources, list-map keys, then CEL rules unless something
-blocks them.
+In: an object as decoded. Out: the object pruned and defaulted, its unknown fields, and its faults in the order of
+kube-apiserver: structure, embedded resources, list-map keys, then CEL rules unless an earlier fault blocks them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from kubesandbox.apiserver.schema.validate import MISSING, validate
 
 JSON = dict[str, Any]
 
-# After these the rules would only add noise: apiextensions-apiserver leaves them out and says so.
+# After one of these faults apiextensions-apiserver skips the CEL rules and adds _NOT_CHECKED.
 _BLOCKING = frozenset({Fault.NOT_SUPPORTED, Fault.REQUIRED, Fault.TOO_LONG, Fault.TOO_MANY, Fault.TYPE_INVALID})
 _NOT_CHECKED = FieldError(
     Fault.INVALID,
@@ -38,34 +37,34 @@ class Schema:
 
     @cached_property
     def rules(self) -> rules.RuleSet:
-        """The CEL rules, compiled when first needed."""
+        """The CEL rules, compiled on first use."""
         return rules.RuleSet(self.root)
 
     @cached_property
     def has_defaults(self) -> bool:
-        """Whether `default` can do anything. Custom schemas only: those of built-in kinds contain themselves."""
+        """Reports whether `default` can change an object. For custom schemas only: built-in ones are recursive."""
         return self.root.has_defaults()
 
     def coerce(self, obj: JSON) -> tuple[JSON, list[str]]:
-        """`obj` with metadata as its type has it, and the paths of what it has not; raises DecodeError."""
+        """Returns `obj` with its metadata decoded, and the paths of unknown fields in it. Raises DecodeError."""
         return embedded.coerce(self.root, obj)
 
     def prune(self, obj: JSON) -> tuple[JSON, tuple[str, ...]]:
-        """`obj` without unknown fields, and their paths, sorted. apiVersion, kind and metadata are left alone."""
+        """Returns `obj` without unknown fields, and their paths, sorted. apiVersion, kind and metadata are kept."""
         return fields.prune(self.root, obj)
 
     def drop_nulls(self, obj: JSON) -> JSON:
-        """`obj` without the nulls that count as absent."""
+        """Returns `obj` without the nulls that count as absent."""
         result: JSON = fields.drop_nulls(self.root, obj)
         return result
 
     def default(self, obj: JSON) -> JSON:
-        """`obj` with defaults; nulls that a default replaces are gone."""
+        """Returns `obj` with defaults, which also replace nulls that are not nullable."""
         result: JSON = fields.default(self.root, obj)
         return result
 
     def validate(self, obj: JSON, old: JSON | None = None) -> list[FieldError]:
-        """Every fault of `obj`. With `old`, an update: what stays as it was passes, and transition rules run."""
+        """Returns all faults of `obj`. With `old`, an update: unchanged parts pass, and transition rules run."""
         former: Any = MISSING if old is None else old
         errors = validate(self.root, obj, former)
         errors += embedded.faults(self.root, obj)
@@ -76,10 +75,10 @@ class Schema:
 
 
 def compile_schema(raw: Mapping[str, Any], resolve: Resolve | None = None) -> Schema:
-    """Compile an OpenAPI v3 schema; raises SchemaError. Do it once and keep it: this is the slow part."""
+    """Compiles an OpenAPI v3 schema, which is slow: keep the result. Raises SchemaError."""
     return Schema(raw, resolve)
 
 
 def strict_errors(unknown: tuple[str, ...]) -> tuple[str, ...]:
-    """The unknown fields as fieldValidation reports them: `unknown field "spec.frob"`."""
+    """Returns the unknown fields as fieldValidation reports them: `unknown field "spec.frob"`."""
     return tuple(f'unknown field "{path}"' for path in unknown)

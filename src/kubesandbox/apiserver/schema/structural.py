@@ -1,8 +1,8 @@
-"""The structural schema, compiled: one node a field, everything looked up once instead of on every request.
+"""Compiled structural schemas: one node a field, with all keywords looked up once instead of on every request.
 
-In: an OpenAPI v3 schema as a CRD (or the table of built-in kinds) writes it. Out: a tree of `Structural` nodes that
-pruning, defaulting, validation and server-side apply walk. The merge of server-side apply reads `type`, `list_type`,
-`list_keys`, `map_type`, `properties`, `additional` and `items`; nothing else of it.
+In: an OpenAPI v3 schema of a CRD or of the table of built-in kinds. Out: a tree of `Structural` nodes that pruning,
+defaulting, validation and server-side apply walk. The merge of server-side apply reads only `type`, `list_type`,
+`list_keys`, `map_type`, `properties`, `additional` and `items`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 JSON = dict[str, Any]
 Resolve = Callable[[str], Mapping[str, Any]]
 
-# What a `$ref` may carry beside it and still be that type: the reference alone is shared, these belong to the field.
+# Keywords beside a `$ref` that belong to the field; the referenced type's node is shared.
 _FIELD_KEYS = (
     "default",
     "x-kubernetes-patch-merge-key",
@@ -25,12 +25,12 @@ _FIELD_KEYS = (
 
 
 class SchemaError(ValueError):
-    """The schema itself cannot be used; the message names the place."""
+    """A schema that cannot be used; the message names the place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One entry of `x-kubernetes-validations`."""
+    """An entry of `x-kubernetes-validations`."""
 
     rule: str
     message: str = ""
@@ -42,7 +42,7 @@ class Rule:
 
 @dataclass(slots=True)
 class Structural:
-    """One node. `type` is empty where anything goes (int-or-string, preserved unknown fields)."""
+    """A node of a compiled schema. `type` is "" if any type is allowed (int-or-string, preserved unknown fields)."""
 
     type: str = ""
     properties: dict[str, Structural] = field(default_factory=dict)
@@ -69,34 +69,34 @@ class Structural:
     patch_strategy: str = ""
 
     def field(self, name: str) -> Structural | None:
-        """The node of member `name`: a property, else the map's value type; None if unknown."""
+        """Returns the node of member `name`: a property, otherwise the map's value type; None if unknown."""
         return self.properties.get(name) or self.additional
 
     def has_defaults(self) -> bool:
-        """Whether anything at or below this node has a default."""
+        """Returns whether this node or any below it has a default."""
         below = (*self.properties.values(), *filter(None, (self.additional, self.items)))
         return self.has_default or any(node.has_defaults() for node in below)
 
     @property
     def defaults_within(self) -> bool:
-        """Whether a direct member has a default."""
+        """Reports whether a direct member has a default."""
         return any(node.has_default for node in self.properties.values())
 
 
 def compile_node(raw: Mapping[str, Any], resolve: Resolve | None = None) -> Structural:
-    """Compile `raw`; `resolve` finds what a `$ref` names. Raises SchemaError for a reference without it."""
+    """Compiles `raw`; `resolve` returns the schema of a `$ref`. Raises SchemaError for a `$ref` without it."""
     return Compiler(resolve).node(raw)
 
 
 class Compiler:
-    """Shares one node per `$ref`, so that a type which contains itself compiles to a cycle and not for ever."""
+    """A compiler that shares one node per `$ref`, so that a recursive type compiles to a cycle instead of for ever."""
 
     def __init__(self, resolve: Resolve | None) -> None:
         self._resolve = resolve
         self._referenced: dict[str, Structural] = {}
 
     def node(self, raw: Mapping[str, Any]) -> Structural:
-        """The node of a schema."""
+        """Returns the node of a schema."""
         ref = _reference(raw)
         return self._from_reference(ref, raw) if ref else self._fill(Structural(), raw)
 
@@ -137,7 +137,7 @@ class Compiler:
 
 
 def _reference(raw: Mapping[str, Any]) -> str:
-    """The reference of `raw`, also in the form that OpenAPI v3 needs: an allOf of one, with siblings."""
+    """Returns the reference of `raw` or "", also from the form of OpenAPI v3: an allOf of one, with siblings."""
     if "$ref" in raw:
         return str(raw["$ref"])
     all_of = raw.get("allOf") or []

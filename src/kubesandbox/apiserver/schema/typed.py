@@ -1,10 +1,9 @@
-"""Objects of built-in kinds as Go decodes and encodes them.
+"""Decoding and encoding of built-in kinds, as Go's codec does both.
 
-In: a type of the table and an object. Out of `decode`: the object without fields that the type does not have (and
-their paths, in the order met), without nulls, its times and quantities in canonical form; raises DecodeError in Go's
-words. Out of `complete`: the object with the defaults of its types, with every zero that Go writes and without those
-that it leaves out, its members in the order of the structs. The mistake prevented: an object stored in a form that a
-real server never returns.
+In: a type of the table and an object. Out of `decode`: the object without unknown fields (and their paths, in the order
+met), without nulls, its times and quantities in canonical form; raises DecodeError in Go's words. Out of `complete`:
+the object with the defaults of its types and every zero that Go writes, without those that it omits, its members in the
+order of the structs. This prevents an object from being stored in a form that a real server never returns.
 """
 
 from __future__ import annotations
@@ -20,37 +19,37 @@ from kubesandbox.apiserver.schema.scalars import GoError
 
 JSON = dict[str, Any]
 
-# As many as kjson collects.
+# The limit of unknown fields that Go's decoder (sigs.k8s.io/json) collects.
 _MOST_UNKNOWN = 100
 
 
 class DecodeError(ValueError):
-    """A body that does not fit its type; the message is what Go's decoder says."""
+    """An object that does not fit its type; the message is that of Go's decoder."""
 
 
 class _Key(str):
-    """A map's key: part of a path, but not of the one that Go's errors name."""
+    """A map's key in a path: part of an object's path, but not of the path that Go's errors name."""
 
     __slots__ = ()
 
 
 @dataclass(slots=True)
 class Context:
-    """Where in the object the decoder is, and what it found unknown."""
+    """The decoder's position in the object, and the unknown fields met so far."""
 
     place: list[str | int] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     struct: str = ""
 
     def path(self) -> str:
-        """`spec.containers[0].image`."""
+        """Returns the path, for example `spec.containers[0].image`."""
         text = ""
         for part in self.place:
             text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
         return text
 
     def mismatch(self, error: GoError) -> DecodeError:
-        """The error with its field, as encoding/json words it: the innermost struct, the path without indices."""
+        """Returns the error with its field, as encoding/json words it: innermost struct, path without indices."""
         if not error.go_type:
             return DecodeError(str(error))
         if not self.struct:
@@ -62,40 +61,40 @@ class Context:
 
 
 class Shape:
-    """How values of one type are read and written; this one takes anything as it comes."""
+    """The reading and writing of one type's values; this base class accepts any value unchanged."""
 
     go = "interface {}"
     zero: Any = None
 
     def decode(self, value: Any, _context: Context) -> Any:
-        """`value` as it is stored."""
+        """Returns `value` as it is stored."""
         return value
 
     def complete(self, value: Any, *, defaults: bool = True) -> Any:  # noqa: ARG002 - those within a struct use it
-        """`value` as it is answered; without `defaults` with its zeros alone."""
+        """Returns `value` as it is answered; without `defaults` with its zero values only."""
         return value
 
 
 class Scalar(Shape):
-    """A text, a number, a time: `read` checks and rewrites it, raising GoError."""
+    """A string, number or time: `read` checks and normalizes it, raising GoError."""
 
     def __init__(self, go: str, zero: Any, read: Callable[[Any, str], Any]) -> None:
         self.go, self.zero, self._read = go, zero, read
 
     def decode(self, value: Any, _context: Context) -> Any:
-        """Checked, and in its canonical form."""
+        """Returns the checked value in canonical form."""
         return self._read(value, self.go)
 
 
 class List(Shape):
-    """Items of one shape; a null among them is their zero."""
+    """A list of items of one shape; a null item becomes the zero value."""
 
     def __init__(self, items: Shape) -> None:
         self.items, self.go = items, f"[]{items.go}"
         self._nested = not isinstance(items, Scalar)
 
     def decode(self, value: Any, context: Context) -> Any:
-        """Each item."""
+        """Decodes each item."""
         if type(value) is not list:
             raise GoError(scalars.kind_of(value), self.go)
         result, place = [], context.place
@@ -106,21 +105,21 @@ class List(Shape):
         return result
 
     def complete(self, value: Any, *, defaults: bool = True) -> Any:
-        """Each item."""
+        """Completes each item."""
         if not self._nested or not isinstance(value, list):
             return value
         return [self.items.complete(item, defaults=defaults) for item in value]
 
 
 class Map(Shape):
-    """Values of one shape by any key."""
+    """A map with values of one shape and any keys."""
 
     def __init__(self, values: Shape) -> None:
         self.values, self.go = values, f"map[string]{values.go}"
         self._nested = not isinstance(values, Scalar)
 
     def decode(self, value: Any, context: Context) -> Any:
-        """Each value."""
+        """Decodes each value."""
         if type(value) is not dict:
             raise GoError(scalars.kind_of(value), self.go)
         result = {}
@@ -131,7 +130,7 @@ class Map(Shape):
         return result
 
     def complete(self, value: Any, *, defaults: bool = True) -> Any:
-        """Each value."""
+        """Completes each value."""
         if not self._nested or not isinstance(value, dict):
             return value
         return {key: self.values.complete(member, defaults=defaults) for key, member in value.items()}
@@ -142,7 +141,7 @@ def _decoded(shape: Shape, value: Any, context: Context) -> Any:
 
 
 class Struct(Shape):
-    """The fields of a type of the table. Built in two steps, since types contain themselves."""
+    """The fields of one struct of the table. Built in two steps, since types are recursive."""
 
     def __init__(self, type_: builtin_table.Type) -> None:
         package, _, self.name = type_.name.rpartition(".")
@@ -152,12 +151,12 @@ class Struct(Shape):
         self._default = go_defaults.default_of(type_.name)
 
     def fill(self, fields: list[tuple[Field, Shape]]) -> None:
-        """Give it its fields."""
+        """Sets the struct's fields."""
         self.fields = {one.name: shape for one, shape in fields}
         self._rules = [(one.name, one, shape) for one, shape in fields]
 
     def decode(self, value: Any, context: Context) -> Any:
-        """The known members that are not null."""
+        """Decodes the known members that are not null."""
         if type(value) is not dict:
             raise GoError(scalars.kind_of(value), self.go)
         result, place, fields = {}, context.place, self.fields
@@ -175,7 +174,7 @@ class Struct(Shape):
         return result
 
     def complete(self, value: Any, *, defaults: bool = True) -> Any:
-        """Every field that Go writes."""
+        """Returns every field that Go writes."""
         if not isinstance(value, dict):
             return value
         if defaults and self._default is not None:
@@ -201,7 +200,7 @@ def _zero(shape: Shape, *, defaults: bool = True) -> Any:
 
 
 def decode(shape: Shape, obj: JSON) -> tuple[JSON, list[str]]:
-    """`obj` as the server takes it, and the paths of its unknown fields; raises DecodeError."""
+    """Returns `obj` as the server stores it, and the paths of its unknown fields. Raises DecodeError."""
     context = Context()
     try:
         return shape.decode(obj, context), list(dict.fromkeys(context.unknown))
@@ -228,7 +227,7 @@ _ANYTHING = Shape()
 
 
 def shape_of(name: str) -> Struct | None:
-    """The shape of a type by its full name, None when the table does not have it."""
+    """Returns the shape of a type by its full name, or None if the table does not have it."""
     shape = _shape(name)
     return shape if isinstance(shape, Struct) else None
 
@@ -243,8 +242,8 @@ def _shape(word: str) -> Shape:
         return _NAMED[word]
     if word.startswith("s/"):
         return Scalar(word[2:], "", scalars.text)
-    found = builtin_table.find(word)
-    return _struct(found) if found else _ANYTHING
+    struct = builtin_table.find(word)
+    return _struct(struct) if struct else _ANYTHING
 
 
 _structs: dict[str, Struct] = {}

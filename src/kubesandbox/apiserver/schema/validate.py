@@ -1,8 +1,8 @@
-"""Whether a value fits its schema: types, limits, enums, patterns, formats, junctors, in kube-openapi's words and
-order.
+"""Validation of a value by its schema, in kube-openapi's words and order.
 
-In: a compiled schema, a value, and on update the value that it replaces. Out: FieldErrors. Ratcheting is as
-Kubernetes 1.33 made it general: what an update leaves as it was is not held against it.
+Checks types, limits, enums, patterns, formats and junctors. In: a compiled schema, a value, and on update the value
+that it replaces. Out: FieldErrors. Validation ratcheting applies as Kubernetes 1.33 made it general: parts that an
+update leaves unchanged are not validated.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _TYPE_NAMES = {
 
 
 def validate(node: Structural, value: Any, old: Any = MISSING) -> list[FieldError]:
-    """Every fault of `value`, whose path starts at the object itself."""
+    """Returns all faults of `value`; their paths start at the value itself."""
     return list(_value(node, value, old, ""))
 
 
 def type_name(value: Any) -> str:
-    """The JSON schema type of `value`, as kube-openapi names it."""
+    """Returns the JSON schema type of `value`, as kube-openapi names it."""
     return _TYPE_NAMES.get(type(value), "object")
 
 
@@ -88,11 +88,11 @@ def _limits(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     kind = type_name(value)
     done = False
     for keyword, applies, check in _LIMITS:
-        # The first of a text's own faults is its only one.
+        # kube-openapi stops at the first fault among a string's own keywords.
         if keyword in raw and kind in applies and not (done and keyword in _TEXT_LIMITS):
-            found = list(check(raw, value, path))
-            yield from found
-            done = done or bool(found)
+            faults = list(check(raw, value, path))
+            yield from faults
+            done = done or bool(faults)
 
 
 def _members(node: Structural, value: dict[str, Any], old: Any, path: str) -> Errors:
@@ -114,7 +114,7 @@ def _items(node: Structural, value: list[Any], old: Any, path: str) -> Errors:
 
 
 def correlated_items(node: Structural, value: list[Any], old: Any) -> Iterator[tuple[Any, Any]]:
-    """Each item with the one it replaces: by key in list-maps, MISSING elsewhere, where order says nothing."""
+    """Yields each item with the one it replaces: by key in list-maps, MISSING in other lists."""
     former: dict[str, Any] = {}
     if node.list_type == "map" and isinstance(old, list):
         for item in old:
@@ -124,12 +124,12 @@ def correlated_items(node: Structural, value: list[Any], old: Any) -> Iterator[t
 
 
 def map_key(node: Structural, item: Any) -> str:
-    """What makes an item of a list-map itself: its keys' values, defaults filled in, as comparable text."""
+    """Returns the identity of a list-map's item: the values of its keys, defaults filled in, as comparable text."""
     return json.dumps(key_fields(node, item), sort_keys=True)
 
 
 def key_fields(node: Structural, item: Any) -> dict[str, Any]:
-    """The key members of `item` that are present or have a default."""
+    """Returns the key members of `item` that are present or have a default."""
     if not isinstance(item, dict):
         return {}
     keys = {name: item[name] for name in node.list_keys if name in item}
@@ -154,8 +154,8 @@ def _junctors(node: Structural, value: Any, path: str) -> Errors:
     if node.one_of:
         fitting = sum(_fits(child, value, path) for child in node.one_of)
         if fitting != 1:
-            found = "Found none valid" if not fitting else f"Found {fitting} valid alternatives"
-            yield _junction(path, f"must validate one and only one schema (oneOf). {found}")
+            outcome = "Found none valid" if not fitting else f"Found {fitting} valid alternatives"
+            yield _junction(path, f"must validate one and only one schema (oneOf). {outcome}")
         if not fitting:
             yield from _closest(node.one_of, value, path)
     if node.all_of:
@@ -172,12 +172,12 @@ def _fits(node: Structural, value: Any, path: str) -> bool:
 
 
 def _closest(nodes: tuple[Structural, ...], value: Any, path: str) -> Errors:
-    """The faults of the alternative that looks at most of the value: kube-openapi calls it the best match."""
+    """Yields the faults of the alternative that covers most of the value: kube-openapi calls it the best match."""
     yield from _value(max(nodes, key=lambda node: _looked_at(node, value)), value, MISSING, path)
 
 
 def _looked_at(node: Structural, value: Any) -> int:
-    """How many values an alternative has something to say of."""
+    """Returns the number of values within `value` for which a schema has a node."""
     if isinstance(value, list):
         return 1 + sum(_looked_at(node.items, item) for item in value if node.items is not None)
     if not isinstance(value, dict):
@@ -187,7 +187,7 @@ def _looked_at(node: Structural, value: Any) -> int:
 
 
 def _junction(path: str, what: str) -> FieldError:
-    # kube-openapi does not say where: the path is in the text alone.
+    # kube-openapi sets no field for a junctor's fault: the path is in the text alone.
     return FieldError(Fault.INVALID, "", "", f'"{path}" {what}')
 
 

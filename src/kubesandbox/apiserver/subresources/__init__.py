@@ -1,0 +1,1 @@
+"""Subresources and reviews: eviction, logs, scale, token, binding and finalize."""

@@ -1,8 +1,8 @@
 """`pods/eviction`: deletes a pod unless a PodDisruptionBudget forbids it (pkg/registry/core/pod/storage/eviction.go).
 
-In: an Eviction of one pod. Out: Success once the pod is deleted (or marked); raises ApiError 429 when its budget allows
-no disruption. A disruption that is allowed is counted in the budget's status at once, so that two evictions at a time
-cannot both use the last one.
+In: an Eviction of one pod. Out: Success once the pod is deleted (or marked); raises ApiError 429 if its budget allows
+no disruption. An allowed disruption is counted in the budget's status at once, so that two concurrent evictions cannot
+both use the last one.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ JSON = dict[str, Any]
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 _OVER = frozenset({"Succeeded", "Failed", "Pending"})
+# MaxDisruptedPodSize in pkg/registry/core/pod/storage/eviction.go.
 _MOST_DISRUPTED = 2000
 _RETRY_AFTER_S = 10
 
 
 class Evictions:
-    """The handler; one for the whole server."""
+    """The handler of evictions; one instance for the whole server."""
 
     def __init__(self, rest: Rest, clock: Clock) -> None:
         self._rest, self._clock = rest, clock
 
     async def serve(self, request: Request, target: Target, kind: Kind) -> Response:
-        """Evict one pod; raises ApiError."""
+        """Evicts one pod. Raises ApiError."""
         body = self._rest.decoding.body(request, EVICTION_KIND, write_options(request, "CreateOptions"))
         if (meta(body).get("name") or target.name) != target.name:
             raise errors.bad_request("name in URL does not match name in Eviction object")
@@ -55,8 +56,9 @@ class Evictions:
         )
 
     async def _allowed(self, target: Target, pod: JSON, options: DeleteOptions) -> DeleteOptions:
-        """The options to delete with when the pod's budget allows it; raises ApiError when not."""
+        """Returns the options for the deletion if the pod's budget allows it. Raises ApiError if not."""
         budgets = self._budgets(target.namespace, pod)
+        # Kubernetes refuses this with a 500, since no single budget could be charged.
         if len(budgets) > 1:
             raise ApiError(500, "", _SEVERAL)
         if not budgets:
@@ -71,16 +73,16 @@ class Evictions:
 
     def _budgets(self, namespace: str, pod: JSON) -> list[JSON]:
         labels = meta(pod).get("labels") or {}
-        found = []
+        budgets = []
         for entry in self._rest.store.items("poddisruptionbudgets.policy", namespace):
             budget = entry.load()
             selector = (budget.get("spec") or {}).get("selector")
             if selector is not None and codec.convert(LabelSelector, selector).matches(labels):
-                found.append(budget)
-        return found
+                budgets.append(budget)
+        return budgets
 
     async def _count(self, target: Target, budget: JSON) -> None:
-        """Take one allowed disruption away and write down whose it is; raises ApiError when it was the last's."""
+        """Decrements the allowed disruptions and records the disrupted pod. Raises ApiError if none is left."""
         kind = self._rest.kinds.of_plural("policy", "poddisruptionbudgets")
         assert kind is not None
 
@@ -114,12 +116,12 @@ class Evictions:
 
 
 def _is_over(pod: JSON) -> bool:
-    """Whether the pod's end disrupts nobody."""
+    """Returns whether the end of the pod is not a disruption: it has finished, is pending or is being deleted."""
     return (pod.get("status") or {}).get("phase") in _OVER or "deletionTimestamp" in meta(pod)
 
 
 def _may_go_unready(pod: JSON, budget: JSON) -> bool:
-    """Whether an unready pod may go although its budget allows no disruption (unhealthyPodEvictionPolicy)."""
+    """Returns whether an unready pod may be evicted without an allowed disruption (unhealthyPodEvictionPolicy)."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
         return False
@@ -130,8 +132,9 @@ def _may_go_unready(pod: JSON, budget: JSON) -> bool:
 
 
 def _check(budget: JSON) -> None:
-    """Refuse when the budget allows no disruption; raises ApiError 403 or 429."""
+    """Raises ApiError 403 or 429 if the budget allows no disruption."""
     status, name = budget.get("status") or {}, meta(budget)["name"]
+    # The controller has not computed the counts for the present spec yet.
     if status.get("observedGeneration", 0) < meta(budget).get("generation", 0):
         why = f"The disruption budget {name} is still being processed by the server."
         raise errors.too_many_requests(_REFUSED, _RETRY_AFTER_S, [Cause("DisruptionBudget", why)])

@@ -1,4 +1,4 @@
-"""Subresources and reviews: what is not a plain verb on a stored object."""
+"""Dispatch of subresources and reviews, the requests other than a plain verb on a stored object."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JSON = dict[str, Any]
 
 
 class Subresources:
-    """Handlers by (resource, subresource); "*" stands for every resource."""
+    """The handlers by (resource, subresource); "*" stands for every resource."""
 
     def __init__(self, rest: Rest, reviews: Reviews, special: dict[tuple[str, str], Handler]) -> None:
         self._rest = rest
@@ -26,14 +26,14 @@ class Subresources:
         self._special = special
 
     def review(self, kind: Kind) -> Callable[[Request, Target], Awaitable[Response]] | None:
-        """The handler of a kind that is never stored, None for the others."""
+        """Returns the handler of a kind that is never stored, or None for other kinds."""
         return self._reviews.handler(kind)
 
     async def handle(self, request: Request, target: Target, kind: Kind) -> Response:
-        """Answer a request for a subresource; raises ApiError."""
+        """Handles a request for a subresource. Raises ApiError."""
         sub = kind.subresource(target.subresource)
         if sub is None:
-            # A custom resource's handler is there for any subresource, and misses it among its own.
+            # A custom resource's handler is registered for any subresource name and reports an unknown one itself.
             raise errors.not_found(kind.plural, kind.group, target.name) if kind.custom else not_there()
         if target.verb not in sub.verbs or request.method == "HEAD":
             raise errors.method_not_allowed("", "")

@@ -1,6 +1,6 @@
-"""`pods/log`: what a container wrote, out of the files that the node agent keeps in the data folder.
+"""`pods/log`: a container's output, from the files that the node agent keeps in the data folder.
 
-A followed log ends when the container has ended and everything that it wrote was sent, as a kubelet's does.
+A followed log ends once the container has ended and its whole output was sent, as a kubelet's does.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.rest import Rest
 
 JSON = dict[str, Any]
-# How often a followed file is looked at again.
+# Interval between two reads of a followed file, in seconds.
 _LOOK_S = 0.2
 _LISTS = (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses"))
 
 
 class PodLogs:
-    """The handler; `folder` holds NAMESPACE_NAME_UID/CONTAINER.log."""
+    """The handler of logs; `folder` holds NAMESPACE_NAME_UID/CONTAINER.log."""
 
     def __init__(self, rest: Rest, clock: Clock, folder: Path) -> None:
         self._rest, self._clock, self._folder = rest, clock, folder
 
     async def serve(self, request: Request, target: Target, kind: Kind) -> Response:
-        """The log, whole, its tail, or as it grows; raises ApiError 400 or 404."""
+        """Returns the whole log, its tail, or a stream that follows it. Raises ApiError 400 or 404."""
         pod = self._rest.entry(kind, target.namespace, target.name).load()
         query = request.query
         container = _chosen(pod, query.get("container", ""))
@@ -52,7 +52,7 @@ class PodLogs:
         self, file: Path, data: bytes, at: int, target: Target, kind: Kind, container: str
     ) -> AsyncIterator[bytes]:
         while True:
-            # Asked before reading: what was written until the end is then in the file.
+            # Checked before reading, so that the last read includes everything written until the end.
             over = self._is_over(target, kind, container)
             more, at = await asyncio.to_thread(_read, file, at)
             if data or more:
@@ -90,8 +90,8 @@ def _chosen(pod: JSON, container: str) -> str:
 
 def _status(pod: JSON, container: str) -> JSON:
     status = pod.get("status") or {}
-    found = (each for _, field in _LISTS for each in status.get(field) or () if each.get("name") == container)
-    status_of: JSON = next(found, {})
+    statuses = (each for _, field in _LISTS for each in status.get(field) or () if each.get("name") == container)
+    status_of: JSON = next(statuses, {})
     return status_of
 
 
@@ -109,7 +109,7 @@ def _tail(data: bytes, count: str) -> bytes:
 
 
 def _read(file: Path, start: int) -> tuple[bytes, int]:
-    """What the file has from `start` on, and where it ends; a file that became shorter is read from its beginning."""
+    """Returns the file's contents from `start` and their end; a file that became shorter is read from its beginning."""
     try:
         with file.open("rb") as log:
             if log.seek(0, 2) < start:

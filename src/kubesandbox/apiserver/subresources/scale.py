@@ -1,4 +1,4 @@
-"""The scale subresource: replicas wished and seen, in one form for workloads and custom resources."""
+"""The scale subresource: desired and observed replicas of workloads and custom resources as autoscaling/v1 Scale."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubesandbox.apiserver.store import Entry
 JSON = dict[str, Any]
 
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-# Where built-in workloads keep what a Scale shows.
+# The paths of a Scale's fields in built-in workloads.
 _PATHS = {
     "specReplicasPath": ".spec.replicas",
     "statusReplicasPath": ".status.replicas",
@@ -34,13 +34,13 @@ _SET_OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
 class Scale:
-    """The handler for every resource."""
+    """The handler of scale for every resource."""
 
     def __init__(self, rest: Rest) -> None:
         self._rest = rest
 
     async def serve(self, request: Request, target: Target, kind: Kind) -> Response:
-        """Read, replace or patch the Scale of one object; raises ApiError."""
+        """Reads, replaces or patches the Scale of one object. Raises ApiError."""
         paths = kind.scale_paths or _PATHS
         if target.verb == "get":
             return json_response(_scale(self._rest.entry(kind, target.namespace, target.name), kind, paths))
@@ -51,11 +51,11 @@ class Scale:
         def compute(obj: JSON) -> JSON:
             wanted = given if given is not None else _patched(request, _of(obj, paths))
             replicas = (wanted.get("spec") or {}).get("replicas", 0)
-            # What a custom resource may wish is checked with the rest of it.
+            # Replicas of a custom resource are validated with the whole object.
             if not isinstance(replicas, int) or (replicas < 0 and not kind.custom):
                 fault = FieldError(Fault.INVALID, "spec.replicas", replicas, "must be greater than or equal to 0")
                 raise errors.invalid("Scale", "autoscaling", target.name, [fault])
-            # The client insists on a revision only when it sent one.
+            # The revision is a precondition only if the client sent one.
             asked = meta(wanted).get("resourceVersion") if target.verb == "update" else None
             if asked and asked != meta(obj).get("resourceVersion"):
                 raise errors.conflict(kind.plural, kind.group, target.name)

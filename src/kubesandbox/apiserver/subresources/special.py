@@ -1,4 +1,4 @@
-"""Subresources that are not the object itself: token, binding, finalize; and where the rest are."""
+"""The subresources token, binding and finalize, and the table of all handlers of subresources."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHORTEST_S, _USUAL_S, _LONGEST_S = 600, 3600, 1 << 32
 
 
 def special_subresources(rest: Rest, signer: TokenSigner, clock: Clock, pods: Path) -> dict[tuple[str, str], Handler]:
-    """Handlers by (resource, subresource); "*" stands for every resource."""
+    """Returns the handlers by (resource, subresource); "*" stands for every resource."""
     special = Special(rest, signer, clock)
     return {
         ("serviceaccounts", "token"): special.token,
@@ -39,7 +39,7 @@ def special_subresources(rest: Rest, signer: TokenSigner, clock: Clock, pods: Pa
 
 
 class Special:
-    """The handlers; one for the whole server."""
+    """The handlers of token, binding and finalize; one instance for the whole server."""
 
     def __init__(self, rest: Rest, signer: TokenSigner, clock: Clock) -> None:
         self._rest = rest
@@ -47,7 +47,7 @@ class Special:
         self._clock = clock
 
     async def token(self, request: Request, target: Target, kind: Kind) -> Response:
-        """TokenRequest: a token for a ServiceAccount."""
+        """Handles a TokenRequest: issues a token for a ServiceAccount."""
         account = self._rest.entry(kind, target.namespace, target.name).load()
         spec = self._body(request, TOKEN_KIND).get("spec") or {}
         seconds = spec.get("expirationSeconds")
@@ -86,7 +86,7 @@ class Special:
         return json_response(answer, 201)
 
     async def binding(self, request: Request, target: Target, kind: Kind) -> Response:
-        """Binding: a pod gets its node, once."""
+        """Handles a Binding: assigns a pod to a node, once."""
         node = (self._body(request, BINDING_KIND).get("target") or {}).get("name", "")
         if not node:
             raise errors.bad_request("Binding: target.name: Required value")
@@ -103,7 +103,7 @@ class Special:
         return json_response(_success(), 201)
 
     async def finalize(self, request: Request, target: Target, kind: Kind) -> Response:
-        """A namespace's own finalizers, which only its controller removes."""
+        """Handles finalize: sets a namespace's own finalizers, which only its controller removes."""
         finalizers = (self._body(request, kind).get("spec") or {}).get("finalizers") or []
 
         def compute(namespace: JSON) -> JSON:
@@ -122,7 +122,7 @@ class Special:
 
 
 def _check_life(seconds: int) -> None:
-    """Refuse a token that lives too short or too long; raises ApiError 422."""
+    """Raises ApiError 422 if the lifetime of a token is too short or too long."""
     if _SHORTEST_S <= seconds <= _LONGEST_S:
         return
     why = "may not specify a duration less than 10 minutes"

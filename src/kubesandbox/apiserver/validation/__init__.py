@@ -1,7 +1,7 @@
-"""Rules of built-in kinds beyond their types: names, labels, what may not change, what must fit together.
+"""Validation of built-in kinds beyond their types: names, labels, immutable fields, dependencies between fields.
 
 In: a kind, the object, and the object before (None for a new one). Out: faults, worded as k8s.io/kubernetes/pkg/apis
-words them. Custom resources get the rules of metadata; the rest of theirs is in their schema.
+words them. For custom resources only metadata is validated here; the rest is in their schema.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
 
 
 def faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
-    """Everything that is wrong with `obj`."""
-    found = metadata.faults(kind, obj, old)
+    """Returns all faults of `obj`."""
+    field_errors = metadata.faults(kind, obj, old)
     rule = None if kind.custom else _RULES.get((kind.group, kind.kind))
     if rule is not None:
-        found += rule(obj, old)
-    return found
+        field_errors += rule(obj, old)
+    return field_errors
 
 
 def _definition(obj: JSON, old: JSON | None) -> Iterable[FieldError]:

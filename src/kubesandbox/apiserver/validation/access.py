@@ -1,4 +1,4 @@
-"""Rules of RBAC's kinds."""
+"""Validation of the kinds of RBAC."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _PATHS = "nonResourceURLs"
 
 
 def role(obj: JSON, _old: JSON | None) -> Faults:
-    """Each rule grants something of a namespace."""
+    """Yields the faults of a Role: each rule has verbs and resources, and no non-resource URLs."""
     for index, rule in enumerate(obj.get("rules") or ()):
         yield from _rule(rule, f"rules[{index}]", namespaced=True)
 
 
 def cluster_role(obj: JSON, _old: JSON | None) -> Faults:
-    """Each rule grants something."""
+    """Yields the faults of a ClusterRole: each rule has verbs, and either resources or non-resource URLs."""
     for index, rule in enumerate(obj.get("rules") or ()):
         yield from _rule(rule, f"rules[{index}]", namespaced=False)
     aggregation = obj.get("aggregationRule")
@@ -48,12 +48,12 @@ def _rule(rule: JSON, path: str, *, namespaced: bool) -> Faults:
 
 
 def role_binding(obj: JSON, old: JSON | None) -> Faults:
-    """A role of the namespace or of the cluster, given to subjects that are named."""
+    """Yields the faults of a RoleBinding: a role of the namespace or of the cluster, and named subjects."""
     yield from _binding(obj, old, ("Role", "ClusterRole"), namespaced=True)
 
 
 def cluster_role_binding(obj: JSON, old: JSON | None) -> Faults:
-    """A role of the cluster, given to subjects that are named."""
+    """Yields the faults of a ClusterRoleBinding: a role of the cluster, and named subjects."""
     yield from _binding(obj, old, ("ClusterRole",), namespaced=False)
 
 
@@ -67,6 +67,7 @@ def _binding(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, namespaced:
         yield FieldError(Fault.REQUIRED, "roleRef.name")
     for index, subject in enumerate(obj.get("subjects") or ()):
         yield from _subject(subject, f"subjects[{index}]", namespaced=namespaced)
+    # roleRef is immutable: changing it would give the subjects another role's rights.
     if old is not None and ref != (old.get("roleRef") or {}):
         shown = {"APIGroup": ref.get("apiGroup"), "Kind": ref.get("kind"), "Name": ref.get("name")}
         yield FieldError(Fault.INVALID, "roleRef", Verbatim(text(shown)), "cannot change roleRef")

@@ -1,4 +1,4 @@
-"""What the rules of several kinds need."""
+"""Checks that several kinds share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_NEGATIVE = "must be greater than or equal to 0"
 
 
 def at(obj: JSON, path: str) -> Any:
-    """What stands at a dotted path, None where nothing does."""
+    """Returns the value at a dotted path, or None."""
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -23,7 +23,7 @@ def at(obj: JSON, path: str) -> Any:
 
 
 def not_negative(obj: JSON, path: str, *names: str) -> Faults:
-    """Members that are numbers from 0 on."""
+    """Yields a fault for each member that is a negative number."""
     for name in names:
         value = obj.get(name)
         if isinstance(value, int) and value < 0:
@@ -31,13 +31,13 @@ def not_negative(obj: JSON, path: str, *names: str) -> Faults:
 
 
 def immutable(obj: JSON, old: JSON, *paths: str, why: str = "field is immutable") -> Faults:
-    """Members that stay."""
+    """Yields a fault for each path whose value changed."""
     for path in paths:
         if at(obj, path) != at(old, path):
             yield FieldError(Fault.INVALID, path, at(obj, path), why)
 
 
 def port_number(value: Any, path: str) -> Faults:
-    """A port from 1 to 65535."""
+    """Yields a fault unless the value is a port from 1 to 65535."""
     if not isinstance(value, int) or not 1 <= value <= 65535:
         yield FieldError(Fault.INVALID, path, value, "must be between 1 and 65535, inclusive")

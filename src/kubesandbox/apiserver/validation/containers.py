@@ -1,4 +1,4 @@
-"""Rules of containers: names, ports, environment, mounts, probes, resources."""
+"""Validation of containers: names, ports, environment, mounts, probes, resources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIELDS = (
     "status.podIP",
     "status.podIPs",
 )
-# Fields that are there, but not for environment variables.
+# Valid field labels (ConvertDownwardAPIFieldLabel) that environment variables do not support.
 _OTHER_FIELDS = frozenset({"metadata.annotations", "metadata.labels", "spec.restartPolicy", "status.phase"})
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -34,15 +34,15 @@ _PRINTABLE = re.compile(r"[ -<>-~]+")
 
 
 def containers(spec: JSON, path: str, volumes: set[str]) -> Faults:
-    """All containers of a pod; `volumes` are the names that may be mounted."""
-    seen: set[str] = set()
+    """Yields the faults of a pod's containers; `volumes` are the names that may be mounted."""
+    names: set[str] = set()
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             where, name = f"{path}.{kind}[{index}]", container.get("name") or ""
             yield from _container(container, where, volumes)
-            if name and name in seen:
+            if name and name in names:
                 yield FieldError(Fault.DUPLICATE, f"{where}.name", name)
-            seen.add(name)
+            names.add(name)
 
 
 def _container(container: JSON, path: str, volumes: set[str]) -> Faults:
@@ -90,18 +90,18 @@ def _ports(ports: list[JSON] | tuple[()], path: str) -> Faults:
 
 
 def _port_name(name: str) -> list[str]:
-    found = []
+    faults = []
     if len(name) > 15:
-        found.append("must be no more than 15 characters")
+        faults.append("must be no more than 15 characters")
     if not re.fullmatch(r"[a-z0-9-]+", name):
-        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not re.search(r"[a-z]", name):
-        found.append("must contain at least one letter (a-z)")
+        faults.append("must contain at least one letter (a-z)")
     if "--" in name:
-        found.append("must not contain consecutive hyphens")
+        faults.append("must not contain consecutive hyphens")
     if name[0] == "-" or name[-1] == "-":
-        found.append("must not begin or end with a hyphen")
-    return found
+        faults.append("must not begin or end with a hyphen")
+    return faults
 
 
 def _variable(variable: JSON, path: str) -> Faults:

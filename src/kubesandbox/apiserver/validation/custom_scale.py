@@ -1,4 +1,4 @@
-"""The numbers that a custom resource's scale subresource shows: they must be numbers of replicas."""
+"""Validation of the numbers in a custom resource's scale subresource: they must be valid replica counts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MOST = 2**31 - 1
 
 
 def faults(kind: Kind, obj: JSON) -> list[FieldError]:
-    """What is wrong with the replicas wished and seen, as the registry of custom resources words it."""
+    """Returns the faults of the desired and observed replicas, as the registry of custom resources words them."""
     paths = kind.scale_paths or {}
     wanted = (paths.get(name) for name in ("specReplicasPath", "statusReplicasPath"))
     return [fault for path in wanted if path for fault in _replicas(path, at(obj, path))]
 
 
 def at(obj: JSON, path: str) -> Any:
-    """What stands at `.spec.replicas`, None where nothing does."""
+    """Returns the value at a path such as `.spec.replicas`, or None."""
     value: Any = obj
     for part in path.lstrip(".").split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -27,6 +27,7 @@ def at(obj: JSON, path: str) -> Any:
 
 
 def _replicas(path: str, value: Any) -> list[FieldError]:
+    # Other types are the schema's to refuse.
     if not isinstance(value, int) or isinstance(value, bool) or 0 <= value <= _MOST:
         return []
     why = "should be a non-negative integer" if value < 0 else f"should be less than or equal to {_MOST}"

@@ -1,4 +1,4 @@
-"""Rules of kinds that hold data: ConfigMaps, Secrets, Events, Leases."""
+"""Validation of kinds that hold data: ConfigMaps, Secrets, Events, Leases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEY_RULE = (
     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
 _MOST_BYTES = 1024 * 1024
-# The keys that a Secret of a type must have.
+# The keys that a Secret must have, by its type.
 _NEEDED = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
@@ -30,7 +30,7 @@ _ACCOUNT = "kubernetes.io/service-account.name"
 
 
 def config_map(obj: JSON, old: JSON | None) -> Faults:
-    """Keys, sizes, and what an immutable one keeps."""
+    """Yields the faults of a ConfigMap: keys, sizes, and changes of an immutable one."""
     yield from _sealed(obj, old, "data", "binaryData")
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     for key in data:
@@ -45,7 +45,7 @@ def config_map(obj: JSON, old: JSON | None) -> Faults:
 
 
 def secret(obj: JSON, old: JSON | None) -> Faults:
-    """Keys, sizes, what its type needs, and what an immutable one keeps."""
+    """Yields the faults of a Secret: keys, sizes, the keys that its type requires, and changes of an immutable one."""
     if old is not None:
         yield from immutable(obj, old, "type")
     yield from _sealed(obj, old, "data")
@@ -71,16 +71,16 @@ def _typed(kind: str, data: JSON, annotations: JSON) -> Faults:
 
 
 def _not_json(encoded: str) -> str:
-    """Why that is no JSON object, as Go's decoder says."""
+    """Returns why a value is not a JSON object, as Go's decoder says it, or ""."""
     text = base64.b64decode(encoded).decode(errors="replace")
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         stripped = text.lstrip()
         if not stripped:
             return "unexpected end of JSON input"
         return f"invalid character '{stripped[0]}' looking for beginning of value"
-    return "" if isinstance(found, dict) else "json: cannot unmarshal into Go value of type map[string]interface {}"
+    return "" if isinstance(value, dict) else "json: cannot unmarshal into Go value of type map[string]interface {}"
 
 
 def _size(encoded: str) -> int:
@@ -93,7 +93,7 @@ def _key(key: str, where: str) -> Faults:
 
 
 def _sealed(obj: JSON, old: JSON | None, *names: str) -> Faults:
-    """What is marked immutable."""
+    """Yields a fault for each changed field of an object that is marked immutable."""
     if old is None or not old.get("immutable"):
         return
     why = "field is immutable when `immutable` is set"
@@ -105,14 +105,14 @@ def _sealed(obj: JSON, old: JSON | None, *names: str) -> Faults:
 
 
 def event(obj: JSON, _old: JSON | None) -> Faults:
-    """An event stands in the namespace of what it is about."""
+    """Yields a fault if an Event's namespace is not that of its object."""
     namespace, about = meta(obj).get("namespace") or "", (obj.get("involvedObject") or {}).get("namespace") or ""
     if about != namespace and not (not about and namespace == "default"):
         yield FieldError(Fault.INVALID, "involvedObject.namespace", about, "does not match event.namespace")
 
 
 def lease(obj: JSON, _old: JSON | None) -> Faults:
-    """A lease lasts some time."""
+    """Yields the faults of a Lease: a positive duration, no negative transitions."""
     spec = obj.get("spec") or {}
     duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     if duration is not None and duration <= 0:

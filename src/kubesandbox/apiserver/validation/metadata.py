@@ -1,4 +1,4 @@
-"""The rules of every object's metadata, and of names, which differ from kind to kind."""
+"""Validation of every object's metadata, and of names, whose rules differ by kind."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from kubesandbox.apiserver.schema.names import dns1035_label, dns1123_label, dns
 JSON = dict[str, Any]
 
 _RBAC = "rbac.authorization.k8s.io"
-# Groups whose names only must fit into a URL: RBAC's, and those that OpenShift serves by an API server of its own (a
-# dump's objects of these have names such as `sha256:...`).
+# Groups whose names must only be valid path segments of a URL: RBAC, and those that OpenShift serves by an API server
+# of its own (a dump has objects of these with names such as `sha256:...`).
 _PATH_SEGMENTS = frozenset(
     {_RBAC, *(f"{name}.openshift.io" for name in ("image", "oauth", "quota", "security", "template", "user"))}
 )
 _EXTENSIONS = frozenset({"apiextensions.k8s.io", "apiregistration.k8s.io"})
-# Kinds whose finalizers are checked at updates too, since their validation is that of a new object.
+# Kinds whose validation of updates includes that of a new object, finalizers among it.
 _CHECKED_AGAIN = frozenset({"ConfigMap", "Secret", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
 
 
 def faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
-    """What is wrong with the metadata of `obj`."""
+    """Returns the faults of the metadata of `obj`."""
     return _new(kind, meta(obj)) if old is None else _changed(kind, meta(obj), meta(old))
 
 
 def _new(kind: Kind, metadata: JSON) -> list[FieldError]:
     finalizers = metadata.get("finalizers") or ()
-    found = [*_name(kind, metadata), *object_meta.parts(metadata), *object_meta.finalizers(finalizers)]
-    # Only the validation of k8s.io/kubernetes asks for a domain.
-    return found if _served_by_others(kind) else [*found, *object_meta.unqualified(finalizers)]
+    field_errors = [*_name(kind, metadata), *object_meta.parts(metadata), *object_meta.finalizers(finalizers)]
+    # Only the validation of k8s.io/kubernetes requires a domain.
+    return field_errors if _served_by_others(kind) else [*field_errors, *object_meta.unqualified(finalizers)]
 
 
 def _served_by_others(kind: Kind) -> bool:
@@ -40,17 +40,17 @@ def _served_by_others(kind: Kind) -> bool:
 
 
 def _changed(kind: Kind, new: JSON, old: JSON) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
-        found += object_meta.no_new_finalizers(new.get("finalizers") or (), old.get("finalizers") or ())
-    found += object_meta.parts(new)
-    # A registry checks what all objects have in common, then its kind's rules check the same once more.
-    found += found
+        field_errors += object_meta.no_new_finalizers(new.get("finalizers") or (), old.get("finalizers") or ())
+    field_errors += object_meta.parts(new)
+    # Reported twice, as the registry checks all objects' metadata and then its kind's rules check it again.
+    field_errors += field_errors
     if not _served_by_others(kind):
-        found += object_meta.unqualified(new.get("finalizers") or ())
+        field_errors += object_meta.unqualified(new.get("finalizers") or ())
     if not kind.custom and kind.kind in _CHECKED_AGAIN:
-        found += _new(kind, new)
-    return found
+        field_errors += _new(kind, new)
+    return field_errors
 
 
 def _name(kind: Kind, metadata: JSON) -> Iterator[FieldError]:

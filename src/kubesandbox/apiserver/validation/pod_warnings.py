@@ -1,6 +1,6 @@
-"""Warnings about pods and their templates: ports and variables that are said twice (pkg/api/pod/warnings.go).
+"""Warnings about pods and their templates: duplicate ports and variables (pkg/api/pod/warnings.go).
 
-In: a pod's spec and where it stands. Out: texts for `Warning` headers.
+In: a pod's spec and its path. Out: texts for `Warning` headers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ JSON = dict[str, Any]
 
 
 def pod_spec(spec: JSON, path: str) -> list[str]:
-    """The warnings, container by container, then those about ports of all of them."""
+    """Returns the warnings about each container's variables, then those about all ports."""
     containers = [
         (f"{path}.{kind}[{index}]", container)
         for kind in ("initContainers", "containers")
@@ -28,13 +28,13 @@ def pod_spec(spec: JSON, path: str) -> list[str]:
 
 def _variables(containers: list[tuple[str, JSON]]) -> Iterator[str]:
     for where, container in containers:
-        seen: set[str] = set()
+        names: set[str] = set()
         for index, variable in enumerate(container.get("env") or ()):
             name = variable.get("name") or ""
-            if name in seen and f"$({name})" not in (variable.get("value") or "").removeprefix(f"$({name})"):
+            if name in names and f"$({name})" not in (variable.get("value") or "").removeprefix(f"$({name})"):
                 hidden = f'hides previous definition of "{name}"'
                 yield f"{where}.env[{index}]: {hidden}, which may be dropped when using apply"
-            seen.add(name)
+            names.add(name)
 
 
 def _ports(ports: list[tuple[str, JSON]]) -> Iterator[str]:

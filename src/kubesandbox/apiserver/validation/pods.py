@@ -1,4 +1,4 @@
-"""Rules of pods and of the templates of pods."""
+"""Validation of pods and of pod templates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OF_ONE_KIND = "may not specify more than 1 volume type"
 
 
 def pod(obj: JSON, old: JSON | None) -> Faults:
-    """A new pod's whole spec; of a changed one, that little of it did change."""
+    """Yields the faults of a new pod's spec, or a fault if an update changes more than the mutable fields."""
     spec = obj.get("spec") or {}
     if old is None:
         yield from pod_spec(spec, "spec")
@@ -44,7 +44,7 @@ def pod(obj: JSON, old: JSON | None) -> Faults:
 
 
 def _tokens(spec: JSON) -> Faults:
-    """Only a pod of an account can have a token of it."""
+    """Yields a fault for each projected token of a pod without a ServiceAccount."""
     if spec.get("serviceAccountName"):
         return
     for index, volume in enumerate(spec.get("volumes") or ()):
@@ -57,7 +57,7 @@ def _tokens(spec: JSON) -> Faults:
 
 def _fixed(spec: JSON) -> JSON:
     kept = copy.deepcopy(spec)
-    # A pod gets its node by binding, which comes through here as well.
+    # A binding sets the pod's node by an update, which is validated here as well.
     for name in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName"):
         kept.pop(name, None)
     for name in ("containers", "initContainers"):
@@ -69,7 +69,7 @@ def _fixed(spec: JSON) -> JSON:
 
 
 def pod_spec(spec: JSON, path: str) -> Faults:
-    """The spec of a pod or of a template."""
+    """Yields the faults of the spec of a pod or of a template."""
     volumes: set[str] = set()
     yield from _volumes(spec.get("volumes") or (), f"{path}.volumes", volumes)
     if not spec.get("containers"):
@@ -103,19 +103,19 @@ def _numbers(spec: JSON, path: str) -> Faults:
 def _volumes(volumes: list[JSON] | tuple[()], path: str, names: set[str]) -> Faults:
     for index, volume in enumerate(volumes):
         where, name = f"{path}[{index}]", volume.get("name") or ""
-        found = list(_source(volume, where))
+        faults = list(_source(volume, where))
         if not name:
-            found.append(FieldError(Fault.REQUIRED, f"{where}.name"))
+            faults.append(FieldError(Fault.REQUIRED, f"{where}.name"))
         elif why := dns1123_label(name):
-            found.append(FieldError(Fault.INVALID, f"{where}.name", name, why))
+            faults.append(FieldError(Fault.INVALID, f"{where}.name", name, why))
         if name in names:
-            found.append(FieldError(Fault.DUPLICATE, f"{where}.name", name))
-        if not found:
+            faults.append(FieldError(Fault.DUPLICATE, f"{where}.name", name))
+        if not faults:
             names.add(name)
-        yield from found
+        yield from faults
 
 
-# In the order in which a real server looks at them: the second that it meets is one too many.
+# In the order in which a real server checks them: it reports the second one that it finds.
 _SOURCES = ("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi",
             "glusterfs", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "flexVolume", "configMap", "projected",
             "flocker", "downwardAPI", "fc", "csi", "ephemeral", "image")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rules of Services."""
+"""Validation of Services."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 
 
 def service(obj: JSON, old: JSON | None) -> Faults:
-    """Ports, type, selector; an address once given stays."""
+    """Yields the faults of a Service: ports, type, selector, and a changed address."""
     spec = obj.get("spec") or {}
     kind, ports = spec.get("type") or "", spec.get("ports") or ()
     headless = spec.get("clusterIP") == "None"
+    # Headless and ExternalName Services need no ports.
     if not ports and not headless and kind != "ExternalName":
         yield FieldError(Fault.REQUIRED, "spec.ports")
     if kind == "ExternalName" and not spec.get("externalName"):
         yield FieldError(Fault.REQUIRED, "spec.externalName")
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, port in enumerate(ports):
-        yield from _port(port, f"spec.ports[{index}]", seen, named=len(ports) > 1)
+        yield from _port(port, f"spec.ports[{index}]", names, named=len(ports) > 1)
     yield from _repeated(ports)
     yield from object_meta.labels(spec.get("selector") or {}, "spec.selector")
     if kind not in _TYPES:

@@ -1,4 +1,4 @@
-"""What a write is warned of without being refused: the `WarningsOnCreate` and `WarningsOnUpdate` of registries.
+"""Warnings about writes that are not refused: the `WarningsOnCreate` and `WarningsOnUpdate` of registries.
 
 In: a kind, the object and the one before it. Out: texts for `Warning` headers.
 """
@@ -18,7 +18,7 @@ JSON = dict[str, Any]
 
 
 def of(kind: Kind, obj: JSON, old: JSON | None) -> list[str]:
-    """The warnings of a write, those that the object did not earn before."""
+    """Returns the warnings of a write, without those that already applied to the old object."""
     if kind.custom:
         new = {*(meta(obj).get("finalizers") or ())} - {*(meta(old or {}).get("finalizers") or ())}
         return [text for finalizer in sorted(new) for text in _finalizer(finalizer)]
@@ -30,7 +30,7 @@ def of(kind: Kind, obj: JSON, old: JSON | None) -> list[str]:
     return []
 
 
-# Where a kind has the spec of its pods.
+# The path of the pod spec, by resource.
 _TEMPLATES = {
     "pods": "spec",
     "jobs.batch": "spec.template.spec",
@@ -40,7 +40,7 @@ _TEMPLATES = {
 
 
 def _template(kind: Kind, path: str, obj: JSON, old: JSON | None) -> list[str]:
-    """People change templates, seldom pods: those are warned of when they are new alone."""
+    """Returns the warnings about a pod spec: of a pod when it is new, of a template when the generation changed."""
     if old is not None and (kind.kind == "Pod" or meta(obj).get("generation") == meta(old).get("generation")):
         return []
     spec: Any = obj

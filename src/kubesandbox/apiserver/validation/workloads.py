@@ -1,4 +1,4 @@
-"""Rules of what makes pods: Deployments and their kin, Jobs, CronJobs, and budgets."""
+"""Validation of workloads: Deployments and the like, Jobs, CronJobs, and PodDisruptionBudgets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PERCENT_RULE = (
 
 
 def deployment(obj: JSON, old: JSON | None) -> Faults:
-    """Replicas, selector, template, and how it rolls."""
+    """Yields the faults of a Deployment: replicas, selector, template and strategy."""
     yield from _workload(obj, old, "deployment")
     spec = obj.get("spec") or {}
     yield from _strategy(spec.get("strategy") or {}, "spec.strategy")
@@ -36,17 +36,17 @@ def deployment(obj: JSON, old: JSON | None) -> Faults:
 
 
 def replica_set(obj: JSON, old: JSON | None) -> Faults:
-    """Replicas, selector and template."""
+    """Yields the faults of a ReplicaSet: replicas, selector and template."""
     yield from _workload(obj, old, "deployment")
 
 
 def stateful_set(obj: JSON, old: JSON | None) -> Faults:
-    """Replicas, selector and template."""
+    """Yields the faults of a StatefulSet: replicas, selector and template."""
     yield from _workload(obj, old, "statefulset")
 
 
 def daemon_set(obj: JSON, old: JSON | None) -> Faults:
-    """Selector and template."""
+    """Yields the faults of a DaemonSet: selector and template."""
     yield from _workload(obj, old, "daemonset")
 
 
@@ -71,7 +71,7 @@ def _selector(spec: JSON, called: str) -> Faults:
         yield FieldError(Fault.INVALID, "spec.selector", selector, f"empty selector is invalid for {called}")
         return
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
-    # No selector at all matches nothing.
+    # A null selector matches no labels, unlike an empty one.
     if selector is None or not codec.convert(LabelSelector, selector).matches(labels or {}):
         why = "`selector` does not match template `labels`"
         yield FieldError(Fault.INVALID, "spec.template.metadata.labels", labels, why)
@@ -114,14 +114,14 @@ def _number(value: Any) -> int:
 
 
 def job(obj: JSON, old: JSON | None) -> Faults:
-    """Numbers, template, and what stays."""
+    """Yields the faults of a Job: numbers, template, and changed immutable fields."""
     yield from job_spec(obj.get("spec") or {}, "spec")
     if old is not None:
         yield from immutable(obj, old, "spec.completions", "spec.selector", "spec.template", "spec.completionMode")
 
 
 def job_spec(spec: JSON, path: str) -> Faults:
-    """The spec of a Job or of a CronJob's template."""
+    """Yields the faults of the spec of a Job or of a CronJob's template."""
     yield from not_negative(spec, path, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit")
     template = (spec.get("template") or {}).get("spec") or {}
     yield from pod_spec(template, f"{path}.template.spec")
@@ -134,7 +134,7 @@ def job_spec(spec: JSON, path: str) -> Faults:
 
 
 def cron_job(obj: JSON, _old: JSON | None) -> Faults:
-    """A schedule of five fields, and a Job."""
+    """Yields the faults of a CronJob: a schedule of five fields, the concurrency policy, and its Job."""
     spec = obj.get("spec") or {}
     schedule = spec.get("schedule") or ""
     fields = schedule.split()
@@ -150,7 +150,7 @@ def cron_job(obj: JSON, _old: JSON | None) -> Faults:
 
 
 def budget(obj: JSON, _old: JSON | None) -> Faults:
-    """One of the two numbers."""
+    """Yields the faults of a PodDisruptionBudget: at most one of the two numbers."""
     spec = obj.get("spec") or {}
     for name in ("minAvailable", "maxUnavailable"):
         yield from _int_or_percent(spec.get(name), f"spec.{name}")

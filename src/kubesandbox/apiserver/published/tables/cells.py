@@ -1,4 +1,4 @@
-"""The cells of tables: functions from an object and the present time to what stands in a column.
+"""The cells of tables: functions from an object and the present time to the value in a column.
 
 The texts are those of kube-apiserver's printers (pkg/printers/internalversion), which people know from `kubectl get`.
 """
@@ -18,8 +18,9 @@ _NONE = "<none>"
 
 
 def duration(seconds: float) -> str:
-    """As kubectl shortens ages (apimachinery's HumanDuration): two units while the first is small."""
+    """Formats a duration as kubectl does for ages (apimachinery's HumanDuration): two units if the first is small."""
     whole = int(seconds)
+    # HumanDuration tolerates a clock skew of less than two seconds.
     if whole < -1:
         return "<invalid>"
     if whole < 0:
@@ -44,7 +45,7 @@ def duration(seconds: float) -> str:
 
 
 def since(text: str | None, now: datetime) -> str:
-    """The age of a time, `<unknown>` where there is none."""
+    """Returns the age of a time, or `<unknown>` if there is none."""
     if not text:
         return "<unknown>"
     try:
@@ -55,39 +56,39 @@ def since(text: str | None, now: datetime) -> str:
 
 
 def age(obj: JSON, now: datetime) -> str:
-    """The object's age."""
+    """Returns the object's age."""
     return since(obj["metadata"].get("creationTimestamp"), now)
 
 
 def at(path: str, otherwise: Any = "") -> Cell:
-    """What stands at a path."""
+    """Returns a cell with the first value at a path."""
 
     def cell(obj: JSON, _now: datetime) -> Any:
-        found = find(path, obj)
-        return found[0] if found and found[0] is not None else otherwise
+        values = find(path, obj)
+        return values[0] if values and values[0] is not None else otherwise
 
     return cell
 
 
 def count(path: str) -> Cell:
-    """How many members stand at a path."""
+    """Returns a cell with the number of members at a path."""
     return lambda obj, _now: len((find(path, obj) or [{}])[0] or {})
 
 
 def of(path: str, total: str) -> Cell:
-    """`1/3`."""
+    """Returns a cell such as `1/3` from two paths."""
     return lambda obj, _now: f"{(find(path, obj) or [0])[0] or 0}/{(find(total, obj) or [0])[0] or 0}"
 
 
 def pod_ready(obj: JSON, _now: datetime) -> str:
-    """Containers that are ready, of all."""
+    """Returns the number of ready containers and of all."""
     statuses = (obj.get("status") or {}).get("containerStatuses") or ()
     total = len((obj.get("spec") or {}).get("containers") or ())
     return f"{sum(bool(each.get('ready')) for each in statuses)}/{total}"
 
 
 def pod_status(obj: JSON, _now: datetime) -> str:
-    """The phase, unless a container has something more particular to say (printers.go: printPod)."""
+    """Returns the phase, or the reason that a container's state gives (printers.go: printPod)."""
     status = obj.get("status") or {}
     text = status.get("reason") or status.get("phase") or "Pending"
     for each in status.get("containerStatuses") or ():
@@ -96,31 +97,32 @@ def pod_status(obj: JSON, _now: datetime) -> str:
             text = reason
         elif ended := state.get("terminated"):
             text = ended.get("reason") or f"ExitCode:{ended.get('exitCode', 0)}"
+    # Terminating is no phase; kubectl shows it for every pod that is being deleted.
     return "Terminating" if obj["metadata"].get("deletionTimestamp") else text
 
 
 def pod_restarts(obj: JSON, _now: datetime) -> str:
-    """How often containers were restarted."""
+    """Returns the number of container restarts."""
     statuses = (obj.get("status") or {}).get("containerStatuses") or ()
     return str(sum(each.get("restartCount", 0) for each in statuses))
 
 
 def node_status(obj: JSON, _now: datetime) -> str:
-    """`Ready`, and whether pods may come."""
+    """Returns the node's readiness, and whether it is cordoned."""
     conditions = {c.get("type"): c.get("status") for c in (obj.get("status") or {}).get("conditions") or ()}
     ready = {"True": "Ready", "False": "NotReady"}.get(conditions.get("Ready", ""), "Unknown")
     return f"{ready},SchedulingDisabled" if (obj.get("spec") or {}).get("unschedulable") else ready
 
 
 def node_roles(obj: JSON, _now: datetime) -> str:
-    """The roles, by their labels."""
+    """Returns the node's roles from its labels."""
     prefix = "node-role.kubernetes.io/"
     roles = [key.removeprefix(prefix) for key in obj["metadata"].get("labels") or {} if key.startswith(prefix)]
     return ",".join(sorted(roles)) or "<none>"
 
 
 def budget(key: str) -> Cell:
-    """A number or percentage of a budget."""
+    """Returns a cell with a number or percentage of a budget's spec."""
 
     def cell(obj: JSON, _now: datetime) -> str:
         value = (obj.get("spec") or {}).get(key)
@@ -130,57 +132,57 @@ def budget(key: str) -> Cell:
 
 
 def event_object(obj: JSON, _now: datetime) -> str:
-    """`pod/name`."""
+    """Returns the event's object as `pod/name`."""
     involved = obj.get("involvedObject") or {}
     return f"{involved.get('kind', '').lower()}/{involved.get('name', '')}"
 
 
 def event_seen(obj: JSON, now: datetime) -> str:
-    """How long ago it was seen last."""
+    """Returns the time since the event was last seen."""
     return since(obj.get("lastTimestamp") or obj.get("eventTime") or obj["metadata"].get("creationTimestamp"), now)
 
 
 def job_status(obj: JSON, _now: datetime) -> str:
-    """`Complete`, `Failed` or `Running`."""
+    """Returns `Complete`, `Failed` or `Running`."""
     done = {c.get("type"): c.get("status") for c in (obj.get("status") or {}).get("conditions") or ()}
     return next((name for name in ("Complete", "Failed") if done.get(name) == "True"), "Running")
 
 
 def role_ref(obj: JSON, _now: datetime) -> str:
-    """`Role/name`."""
+    """Returns the referenced role as `Role/name`."""
     reference = obj.get("roleRef") or {}
     return f"{reference.get('kind', '')}/{reference.get('name', '')}"
 
 
 def name(obj: JSON, _now: datetime) -> str:
-    """The object's name."""
+    """Returns the object's name."""
     return str(obj["metadata"]["name"])
 
 
 def or_none(path: str) -> Cell:
-    """What stands at a path, `<none>` where nothing does."""
+    """Returns a cell with the value at a path, or `<none>`."""
     return at(path, _NONE)
 
 
 def labels(path: str) -> Cell:
-    """`a=b,c=d`."""
+    """Returns a cell with labels as `a=b,c=d`."""
 
     def cell(obj: JSON, _now: datetime) -> str:
-        found = (find(path, obj) or [None])[0] or {}
-        return ",".join(f"{key}={value}" for key, value in sorted(found.items())) or _NONE
+        label_map = (find(path, obj) or [None])[0] or {}
+        return ",".join(f"{key}={value}" for key, value in sorted(label_map.items())) or _NONE
 
     return cell
 
 
 def selector(path: str) -> Cell:
-    """A label selector in its text form."""
+    """Returns a cell with a label selector in its text form."""
 
     def cell(obj: JSON, _now: datetime) -> str:
-        found = (find(path, obj) or [None])[0]
-        if found is None:
+        label_selector = (find(path, obj) or [None])[0]
+        if label_selector is None:
             return _NONE
-        parts = [f"{key}={value}" for key, value in sorted((found.get("matchLabels") or {}).items())]
-        return ",".join([*parts, *map(_requirement, found.get("matchExpressions") or ())]) or _NONE
+        parts = [f"{key}={value}" for key, value in sorted((label_selector.get("matchLabels") or {}).items())]
+        return ",".join([*parts, *map(_requirement, label_selector.get("matchExpressions") or ())]) or _NONE
 
     return cell
 
@@ -193,7 +195,7 @@ def _requirement(each: JSON) -> str:
 
 
 def listed(path: str, member: str) -> Cell:
-    """One member of each item of a list."""
+    """Returns a cell with one member of each item of a list."""
 
     def cell(obj: JSON, _now: datetime) -> str:
         return ",".join(str(item.get(member, "")) for item in (find(path, obj) or [None])[0] or ())
@@ -202,18 +204,18 @@ def listed(path: str, member: str) -> Cell:
 
 
 def subjects(kind: str) -> Cell:
-    """The subjects of a kind in a binding."""
+    """Returns a cell with the subjects of one kind in a binding."""
 
     def cell(obj: JSON, _now: datetime) -> str:
-        found = [each for each in obj.get("subjects") or () if each.get("kind") == kind]
-        names = [f"{e.get('namespace', '')}/{e['name']}" if kind == "ServiceAccount" else e["name"] for e in found]
+        matching = [each for each in obj.get("subjects") or () if each.get("kind") == kind]
+        names = [f"{e.get('namespace', '')}/{e['name']}" if kind == "ServiceAccount" else e["name"] for e in matching]
         return ", ".join(names) if kind == "ServiceAccount" else ",".join(names)
 
     return cell
 
 
 def pod_gates(obj: JSON, _now: datetime) -> str:
-    """Readiness gates that are open, of all."""
+    """Returns the number of satisfied readiness gates and of all."""
     gates = (obj.get("spec") or {}).get("readinessGates") or ()
     if not gates:
         return _NONE
@@ -222,7 +224,7 @@ def pod_gates(obj: JSON, _now: datetime) -> str:
 
 
 def address(kind: str) -> Cell:
-    """A node's address of a kind."""
+    """Returns a cell with a node's address of one type."""
 
     def cell(obj: JSON, _now: datetime) -> str:
         addresses = (obj.get("status") or {}).get("addresses") or ()
@@ -232,7 +234,7 @@ def address(kind: str) -> Cell:
 
 
 def service_external(obj: JSON, _now: datetime) -> str:
-    """External addresses, `<pending>` for a balancer without one."""
+    """Returns the external addresses of a Service, or `<pending>` for a load balancer without one."""
     spec = obj.get("spec") or {}
     given = list(spec.get("externalIPs") or ())
     if spec.get("type") == "ExternalName":
@@ -245,16 +247,16 @@ def service_external(obj: JSON, _now: datetime) -> str:
 
 
 def service_ports(obj: JSON, _now: datetime) -> str:
-    """`80:30080/TCP,443/TCP`."""
-    found = []
+    """Returns the ports as `80:30080/TCP,443/TCP`."""
+    ports = []
     for port in (obj.get("spec") or {}).get("ports") or ():
         node = f":{port['nodePort']}" if port.get("nodePort") else ""
-        found.append(f"{port.get('port')}{node}/{port.get('protocol', 'TCP')}")
-    return ",".join(found) or _NONE
+        ports.append(f"{port.get('port')}{node}/{port.get('protocol', 'TCP')}")
+    return ",".join(ports) or _NONE
 
 
 def job_duration(obj: JSON, now: datetime) -> str:
-    """From the start to the end, or to now."""
+    """Returns the time from a job's start to its end, or to now."""
     status = obj.get("status") or {}
     if not status.get("startTime"):
         return ""
@@ -263,27 +265,28 @@ def job_duration(obj: JSON, now: datetime) -> str:
 
 
 def event_source(obj: JSON, _now: datetime) -> str:
-    """Who reported it, and where."""
+    """Returns the event's reporter and host."""
     source = obj.get("source") or {}
     return ", ".join(filter(None, (source.get("component") or obj.get("reportingComponent"), source.get("host"))))
 
 
 def event_first(obj: JSON, now: datetime) -> str:
-    """How long ago it was seen first."""
+    """Returns the time since the event was first seen."""
     return since(obj.get("firstTimestamp") or obj.get("eventTime"), now)
 
 
 def event_count(obj: JSON, _now: datetime) -> int:
-    """How often it was seen."""
+    """Returns the number of the event's occurrences."""
+    # events.k8s.io counts in series, core/v1 in count; a single event has neither.
     return int((obj.get("series") or {}).get("count") or obj.get("count") or 1)
 
 
 def data_count(obj: JSON, _now: datetime) -> int:
-    """How many keys, of both kinds of data."""
+    """Returns the number of keys in `data` and `binaryData`."""
     return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
 
 
 def last_schedule(obj: JSON, now: datetime) -> str:
-    """How long ago a job was made last."""
+    """Returns the time since a CronJob was last scheduled."""
     last = (obj.get("status") or {}).get("lastScheduleTime")
     return since(last, now) if last else _NONE

@@ -14,7 +14,7 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's heading and how its cells are found."""
+    """A column's heading and the function of its cells."""
 
     name: str
     cell: Cell
@@ -23,7 +23,7 @@ class Column:
     format: str = ""
 
     def definition(self) -> JSON:
-        """As it stands in a Table."""
+        """Returns the column's definition in a Table."""
         what = "The object's name." if self.format == "name" else ""
         return {
             "name": self.name,
@@ -58,7 +58,7 @@ _BINDING = (
 )
 _JOB = ".spec.jobTemplate.spec.template.spec.containers"
 
-# Without the name, which is the first of all but events'.
+# Without the name, which is the first column of all kinds except events.
 _COLUMNS: dict[str, tuple[Column, ...]] = {
     "pods": (
         Column("Ready", cells.pod_ready),
@@ -170,7 +170,7 @@ _EVENTS = (
 
 
 def columns_of(kind: Kind) -> tuple[Column, ...]:
-    """The columns of a built-in kind: name and age where it has none of its own."""
+    """Returns the columns of a built-in kind: name and age if the table has none for it."""
     if kind.resource in {"events", "events.events.k8s.io"}:
         return _EVENTS
     return (_NAME, *_COLUMNS.get(kind.resource, (_AGE,)))

@@ -1,6 +1,6 @@
 """JSONPath as printer columns and `kubectl` write it: members, indexes, wildcards, `[?(@.a=="b")]`.
 
-Only what CustomResourceDefinitions may use; what a path does not reach is an empty list, never an error.
+Only the subset that CustomResourceDefinitions may use; a path that matches nothing is an empty list, never an error.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ _TOKEN = re.compile(
 
 
 class PathError(ValueError):
-    """The path is not one that this reads."""
+    """A path that is not in the supported subset."""
 
 
 def find(path: str, obj: Any) -> list[Any]:
-    """Every value that the path reaches."""
+    """Returns every value that the path matches."""
     values = [obj]
     for step in compiled(path):
-        values = [found for value in values for found in step(value)]
+        values = [match for value in values for match in step(value)]
     return values
 
 
 @lru_cache(maxsize=1024)
 def compiled(path: str) -> tuple[Step, ...]:
-    """The steps of a path; raises PathError."""
+    """Returns the steps of a path. Raises PathError."""
+    # CRDs write .spec.x, kubectl {.spec.x} or {$.spec.x}.
     text = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
     text = text if not text or text[0] in ".[" else f".{text}"
     steps: list[Step] = []
@@ -86,8 +87,8 @@ def _all(value: Any) -> Iterator[Any]:
 def _filter(path: str, equal: bool, wanted: Any) -> Step:
     def step(value: Any) -> Iterator[Any]:
         for item in _all(value):
-            found = find(path, item)
-            if found and (found[0] == wanted) is equal:
+            values = find(path, item)
+            if values and (values[0] == wanted) is equal:
                 yield item
 
     return step

@@ -17,10 +17,10 @@ _BY_PATH = "Custom resource definition column (in JSONPath format)"
 
 
 class Tables:
-    """Columns and cells by kind."""
+    """The columns and cells by kind."""
 
     def columns(self, kind: Kind) -> list[JSON]:
-        """The column definitions."""
+        """Returns the column definitions of a kind."""
         if kind.custom:
             declared = _declared(kind)
             shown = [
@@ -37,7 +37,7 @@ class Tables:
         return [column.definition() for column in columns_of(kind)]
 
     def cells(self, kind: Kind, obj: JSON, now: datetime) -> list[Any]:
-        """The cells of one object."""
+        """Returns the cells of one object."""
         name = obj["metadata"]["name"]
         if kind.custom:
             declared = _declared(kind)
@@ -60,14 +60,15 @@ def _declared(kind: Kind) -> list[JSON]:
 
 def _custom(column: JSON, obj: JSON, now: datetime) -> Any:
     try:
-        found = find(column["jsonPath"], obj)
+        values = find(column["jsonPath"], obj)
     except PathError:
         return None
-    if not found:
+    if not values:
         return None
+    # Columns of type date show ages, as kubectl get does.
     if column["type"] == "date":
-        return since(found[0] if isinstance(found[0], str) else None, now)
+        return since(values[0] if isinstance(values[0], str) else None, now)
     if column["type"] in {"integer", "number", "boolean"}:
-        return found[0]
-    value = found[0]
+        return values[0]
+    value = values[0]
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
