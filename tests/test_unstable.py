@@ -34,7 +34,7 @@ class Run:
     def __call__(self, text: str, *options: str) -> Run:
         self._pytester.makepyfile(test_it=dedent(ONCE) + dedent(text))
         self._pytester.makeini("[pytest]\nmarkers =\n    xdist_group: of pytest-xdist\n")
-        words = ("-p", "tests.unstable", "--rerun-alone", *options)
+        words = ("-p", "tests.unstable", "-p", "xdist.plugin", "-p", "pytest_timeout", "--rerun-alone", *options)
         done = self._pytester.run(sys.executable, "-m", "pytest", *words, timeout=100)
         self.code, self.out = done.ret, done.stdout.str()
         return self
@@ -49,6 +49,8 @@ class Run:
 def ran(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run pytest with the plugin on a file of tests."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    # Half of a short run's time is plugins that it has no use for.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     return Run(pytester)
 

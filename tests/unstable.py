@@ -26,6 +26,8 @@ MOST_AGAIN = 20
 # No single test's own limit is as long.
 LONGEST_S = 1800
 UNSTABLE = "unstable"
+# What says where in a run a process is.
+OF_THE_RUN = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -176,7 +178,7 @@ def split(nodeid: str) -> tuple[str, str]:
 
 def run(config: pytest.Config, names: list[str]) -> tuple[bool, str]:
     """Whether the last of `names` passes in a process of its own, and why not."""
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    environ = {key: value for key, value in os.environ.items() if key not in OF_THE_RUN}
     with tempfile.TemporaryDirectory(prefix="rerun-alone-") as folder:
         told = Path(folder) / "told.xml"
         options = ["-p", "no:xdist", "-p", "no:cacheprovider", f"--junitxml={told}", f"--rootdir={config.rootpath}"]
