@@ -22,7 +22,7 @@ from bench.faults import faulty_api
 from bench.hostile_images import peak_kib
 from kubekit.kube import config
 from kubekit.kube.clock import ManualClock, SystemClock
-from runup.process.leading import cancel
+from runup.process.leader_election import cancel
 
 
 async def trouble(seconds: int, seed: int, folder: Path) -> dict[str, Any]:

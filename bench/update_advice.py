@@ -22,7 +22,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version
 from runup.advice.cli.graph import source
 from runup.advice.control.prometheus import Prometheus
-from runup.advice.decide.building import of_channel
+from runup.advice.decide.build_graph import of_channel
 from runup.advice.decide.graph import advice, parse_graph
 
 DATA = Path(__file__).parents[2] / "shared" / "corpus" / "graph-data"

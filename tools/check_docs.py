@@ -18,7 +18,7 @@ import click
 from runup.checks.catalogue import CHECKS
 from runup.cli.main import root
 from runup.operator.main import PROGRAM, operator
-from runup.preflight.decide import results
+from runup.preflight.decide import published_risks
 
 HERE = Path(__file__).parents[1]
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -84,7 +84,7 @@ def undocumented_commands() -> Iterator[str]:
 def undocumented_checks() -> Iterator[str]:
     """Every check, and every risk that stands for what is not known, has a page: its URL points there."""
     names = {check.name for check in CHECKS} | {check.unknown_risk for check in CHECKS if check.unknown_risk}
-    names |= {results.IN_PROGRESS, results.INCOMPLETE, results.NOT_OFFERED}
+    names |= {published_risks.IN_PROGRESS, published_risks.INCOMPLETE, published_risks.NOT_OFFERED}
     for name in sorted(names):
         if not (HERE / "docs" / "checks" / f"{name}.md").is_file():
             yield f"docs/checks/{name}.md: there is no such page, but the risk's URL leads to it"

@@ -8,7 +8,7 @@ import click
 import pytest
 from tests.cli.commands import Run
 
-from runup.cli import complete
+from runup.cli import static_completion
 from runup.cli.completion import PLUGIN
 
 
@@ -58,12 +58,12 @@ def test_a_completer_that_fails_offers_nothing() -> None:
         raise KeyError("x")
 
     ctx, param = click.Context(click.Command("x")), click.Option(["--x"])
-    assert complete.of(broken)(ctx, param, "") == []
-    offered = complete.of(lambda _: ["ab", "ac", "b"])(ctx, param, "a")
+    assert static_completion.of(broken)(ctx, param, "") == []
+    offered = static_completion.of(lambda _: ["ab", "ac", "b"])(ctx, param, "a")
     assert [(each.value, each.type, each.help) for each in offered] == [("ab", "plain", None), ("ac", "plain", None)]
-    assert [(each.value, each.type) for each in complete.folders(ctx, param, "x")] == [("x", "dir")]
-    assert [(each.value, each.type) for each in complete.files(ctx, param, "x")] == [("x", "file")]
-    assert complete.item("x", help="y").help == "y"
+    assert [(each.value, each.type) for each in static_completion.folders(ctx, param, "x")] == [("x", "dir")]
+    assert [(each.value, each.type) for each in static_completion.files(ctx, param, "x")] == [("x", "file")]
+    assert static_completion.item("x", help="y").help == "y"
 
 
 CHANGED = {

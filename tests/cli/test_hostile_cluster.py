@@ -26,7 +26,7 @@ from runup.cli.main import root
 from runup.cli.output import Printable, bare
 from runup.cli.render.html.markup import el, link
 from runup.cli.render.screen import Screen
-from runup.clusterversion.cli import view
+from runup.clusterversion.cli import wait_progress
 from runup.operator import log as operator_log
 from runup.preflight.cli.render import history as rendered_history
 from runup.preflight.cli.render import preflight
@@ -245,7 +245,7 @@ def test_what_is_drawn_has_colours_of_ours_alone(screen: Screen) -> None:
         rendered_history.history(stored, (), screen, wide=True),
         rendered_history.comparison(rendered_history.compare(REPORT, REPORT), screen, wide=True),
         explanation(explain(cluster, stored, RISK["name"], EVIL), screen),
-        view.region(view.Progress(EVIL, of_target(cluster, stored, "5.2.0").risks, EVIL), screen),
+        wait_progress.region(wait_progress.Progress(EVIL, of_target(cluster, stored, "5.2.0").risks, EVIL), screen),
     ]
     assert (screen.colour, True) == ("\x1b[" in texts[0], "Risk" in texts[0])
     for text in texts:

@@ -21,7 +21,7 @@ from runup.api.config_v1 import ClusterVersion, Infrastructure
 from runup.cli import cluster as clusters
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError
-from runup.cli.place import operator_namespace
+from runup.cli.operator_namespace import operator_namespace
 from runup.preflight.decide.history import NAME
 
 VERSION = calls.path_of(resource_of(ClusterVersion), "", "version")

@@ -23,7 +23,7 @@ RUNBOOK = re.compile(r"\*\*Means\*\*.*\*\*Look\*\*.*\*\*[Dd]o\*\*", re.DOTALL)
 PLACES = (
     *(f"clusterversion/decide/{name}.py" for name in ("preflights", "request", "targets", "updates", "preconditions")),
     *(f"preflight/decide/{name}.py" for name in ("outcome", "report", "starting", "results")),
-    "advice/decide/origin.py",
+    "advice/decide/preflight_reasons.py",
 )
 # What looks like a reason there and is none: types of conditions, risks, events, states of pods, and what goes well.
 NO_REASON = {

@@ -9,8 +9,8 @@ import pytest
 
 from runup.dump import layout, load
 from runup.dump.layout import BadDump
-from runup.sandbox.scenario import as_scenario
 from runup.sandbox.scenario import folder as scenario
+from runup.sandbox.scenario import from_dump
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -82,10 +82,10 @@ def test_a_dump_without_a_cluster_version_is_no_cluster(tmp_path: Path) -> None:
 def test_a_dump_becomes_a_scenario() -> None:
     """At its version, with the next minor release and those that it was offered, newest first."""
     dump = load.load(layout.find(SAMPLES / "inspect"))
-    made = as_scenario.scenario_of(dump, base=scenario.BUNDLED / "common")
+    made = from_dump.scenario_of(dump, base=scenario.BUNDLED / "common")
     assert [release.version for release in made.releases] == ["4.16.3", "4.17.0", "4.16.9", "4.16.4"]
     cluster = made.cluster
-    assert (cluster.channel, cluster.gates, cluster.operator_gates) == (as_scenario.CHANNEL, (), as_scenario.GATES)
+    assert (cluster.channel, cluster.gates, cluster.operator_gates) == (from_dump.CHANNEL, (), from_dump.GATES)
     notes = " ".join(made.notes)
     gates = "the gates ClusterUpdatePreflight, ClusterUpdateAcceptRisks and UpdateStatus"
     assert f"{gates} are open for the sandbox's operator" in notes

@@ -23,8 +23,8 @@ from runup.checks.catalogue.workloads.drain_blocked import CHECK
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.dump import load
 from runup.preflight.control.client import ReadOnlyClient
-from runup.preflight.control.reads import Reads
-from runup.sandbox.scenario import as_scenario
+from runup.preflight.control.watched_kinds import Reads
+from runup.sandbox.scenario import from_dump
 from runup.sandbox.setup import imports
 
 BUDGETS = resource_of(PodDisruptionBudget)
@@ -65,7 +65,7 @@ def must_gather(folder: Path, *, least: int, namespaces: tuple[str, ...]) -> Pat
 
 async def judged(dump: Path, data: Path) -> CheckOutcome:
     """What the check of budgets comes to on a server that holds the dump."""
-    scenario = as_scenario.scenario_of(load.read(dump), base=dump)
+    scenario = from_dump.scenario_of(load.read(dump), base=dump)
     objects: list[dict[str, Any]] = [obj for obj in scenario.objects if obj["kind"] == "PodDisruptionBudget"]
     known = imports.what_is_known(scenario, [BUDGETS], objects, [""] * len(objects), [])
     async with ApiServer(data) as server, Client(load_config(str(server.kubeconfig))) as admin:

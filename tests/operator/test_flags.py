@@ -25,7 +25,7 @@ from runup.operator.start import options_of, start
 from runup.operator.update_status import options_of as options_of_update_status
 from runup.operator.update_status import update_status_controller
 from runup.preflight.decide.workloads import Quantities
-from runup.process.leading import Election, LeaseLost
+from runup.process.leader_election import Election, LeaseLost
 
 
 def flags(command: click.Command, *words: str) -> dict[str, Any]:

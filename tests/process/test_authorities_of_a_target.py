@@ -12,7 +12,7 @@ from tests.operator.operator_world import NAMESPACE, Cluster, cluster, running
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment
 from runup.preflight.decide import workloads
-from runup.process.authorities import MAX_BYTES, Authorities
+from runup.process.ca_file import MAX_BYTES, Authorities
 
 CA = "PREFLIGHT_PROMETHEUS_CA"
 FIRST, SECOND = "-----BEGIN CERTIFICATE-----\nfirst\n", "-----BEGIN CERTIFICATE-----\nthe second\n"

@@ -26,12 +26,12 @@ from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.reviews import token_request
 from kubesandbox.apiserver import ApiServer
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
-from runup.applying.control.surroundings import API_SERVER
+from runup.applying.control.cluster_values import API_SERVER
 from runup.clusterversion.control.metrics import Metrics
 from runup.process.certificate import LOOKED_AT_EVERY_S
 from runup.process.endpoint import Endpoint
-from runup.process.leading import cancel
-from runup.process.readers import ALLOWED_FOR_S, MOST_KEPT, REFUSED_FOR_S, Readers
+from runup.process.leader_election import cancel
+from runup.process.metrics_authorization import ALLOWED_FOR_S, MOST_KEPT, REFUSED_FOR_S, Readers
 from runup.process.readiness import ASKED_EVERY_S, Readiness
 from runup.process.serving_tls import asked_by_flags, profile_reflector
 from runup.process.tls import followed

@@ -14,7 +14,7 @@ from tests.kubekit.kube.test_lease_election import LeaseServer
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.process.leading import SINGLE_NODE, Election, LeaseLost, election_of, keep_running, lead, until
+from runup.process.leader_election import SINGLE_NODE, Election, LeaseLost, election_of, keep_running, lead, until
 
 DEADLINE_S = 90.0
 

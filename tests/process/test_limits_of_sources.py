@@ -31,12 +31,12 @@ from runup.advice.control.update_service import UpdateService
 from runup.advice.decide.service import Query
 from runup.preflight.control import catalogs
 from runup.preflight.control.catalogs import _Choice, read_catalog
-from runup.preflight.control.reports import ReportReader, _read_up_to, read_file
+from runup.preflight.control.report_reader import ReportReader, _read_up_to, read_file
+from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import BadReportSeen
 from runup.preflight.decide.report import MAX_BYTES as MAX_REPORT
-from runup.preflight.decide.steps import Trust
-from runup.process import monitoring, web
-from runup.process.authorities import MAX_BYTES, Authorities
+from runup.process import http_fetch, monitoring
+from runup.process.ca_file import MAX_BYTES, Authorities
 from runup.process.monitoring import Monitoring
 from runup.release.control import signature_stores
 from runup.release.control.signature_stores import _fetch, _why, bytes_of
@@ -65,34 +65,34 @@ def redirect(status: int, place: str) -> Any:
 async def test_every_sort_of_redirect_is_followed(api: ScriptedApi, status: int) -> None:
     """Where it names a place; else it is the answer."""
     api.answers(redirect(status, "/b"), sent(b"found"))
-    assert (await web.fetch(f"{api.url}/a", within_s=60, limit=100)).body == b"found"
+    assert (await http_fetch.fetch(f"{api.url}/a", within_s=60, limit=100)).body == b"found"
     api.answers(redirect(status, ""))
-    assert (await web.fetch(f"{api.url}/a", within_s=60, limit=100)).status == status
+    assert (await http_fetch.fetch(f"{api.url}/a", within_s=60, limit=100)).status == status
 
 
 @pytest.mark.parametrize("status", [201, 300, 304, 305])
 async def test_what_is_no_redirect_is_an_answer(api: ScriptedApi, status: int) -> None:
     """Whatever place it names."""
     api.answers(redirect(status, "/b"))
-    assert (await web.fetch(f"{api.url}/a", within_s=60, limit=100)).status == status
+    assert (await http_fetch.fetch(f"{api.url}/a", within_s=60, limit=100)).status == status
     assert len(api.requests) == 1
 
 
 async def test_ten_redirects_are_followed_and_no_more(api: ScriptedApi) -> None:
     """The tenth leads to the page; of eleven the last is named, as far as a hundred characters go."""
     api.answers(*[redirect(302, f"/{number}") for number in range(10)], sent(b"found"))
-    assert (await web.fetch(f"{api.url}/a", within_s=60, limit=100)).body == b"found"
+    assert (await http_fetch.fetch(f"{api.url}/a", within_s=60, limit=100)).body == b"found"
     long = "x" * 300
     api.answers(redirect(302, f"/{long}"))
     with pytest.raises(aiohttp.ClientPayloadError) as caught:
-        await web.fetch(f"{api.url}/a", within_s=60, limit=100)
+        await http_fetch.fetch(f"{api.url}/a", within_s=60, limit=100)
     assert str(caught.value) == f"more than 10 redirects, the last to {f'{api.url}/{long}'[:100]}"
 
 
 async def test_headers_go_along_with_every_request(api: ScriptedApi) -> None:
     """Those that were given, and no password in the clear."""
     api.answers(redirect(302, "/b"), sent(b"found"))
-    await web.fetch(f"{api.url}/a", within_s=60, limit=100, headers={"Accept": "a/b"}, authorization="Bearer t")
+    await http_fetch.fetch(f"{api.url}/a", within_s=60, limit=100, headers={"Accept": "a/b"}, authorization="Bearer t")
     assert [request.headers["Accept"] for request in api.requests] == ["a/b"] * 2
     assert not any("Authorization" in request.headers for request in api.requests)
 
@@ -110,19 +110,19 @@ async def test_headers_go_along_with_every_request(api: ScriptedApi) -> None:
 )
 def test_who_may_have_the_password(place: str, url: str, same: bool) -> None:
     """The server that was named, over TLS."""
-    assert web._is_same(place, url) is same
+    assert http_fetch._is_same(place, url) is same
 
 
 async def test_what_is_no_address_is_told_as_one(api: ScriptedApi) -> None:
     """Whoever redirects may write what no parser takes."""
     api.answers(redirect(302, "http://["))
     with pytest.raises(aiohttp.InvalidURL):
-        await web.fetch(f"{api.url}/a", within_s=60, limit=100)
+        await http_fetch.fetch(f"{api.url}/a", within_s=60, limit=100)
     with pytest.raises(aiohttp.InvalidURL):
-        await web.fetch("http://[", within_s=60, limit=100)
+        await http_fetch.fetch("http://[", within_s=60, limit=100)
     api.answers(redirect(302, "ftp://there/" + "x" * 200))
     with pytest.raises(aiohttp.ClientPayloadError) as caught:
-        await web.fetch(f"{api.url}/a", within_s=60, limit=100)
+        await http_fetch.fetch(f"{api.url}/a", within_s=60, limit=100)
     assert str(caught.value) == f"a redirect to {('ftp://there/' + 'x' * 200)[:100]}, which is no web page"
 
 
@@ -130,7 +130,7 @@ async def test_an_address_that_nobody_may_lead_to_is_an_error_of_the_system(api:
     """Of permission."""
     api.answers(redirect(302, "http://169.254.169.254/"))
     with pytest.raises(OSError) as caught:
-        await web.fetch(f"{api.url}/a", within_s=60, limit=100)
+        await http_fetch.fetch(f"{api.url}/a", within_s=60, limit=100)
     assert caught.value.errno == errno.EACCES
 
 
@@ -138,7 +138,7 @@ async def test_an_address_that_nobody_may_lead_to_is_an_error_of_the_system(api:
 async def test_how_much_of_a_page_is_read(api: ScriptedApi, size: int, cut: int) -> None:
     """One byte more than the limit at most."""
     api.answers(sent(b"x" * size))
-    assert len((await web.fetch(api.url, within_s=60, limit=100)).body) == cut
+    assert len((await http_fetch.fetch(api.url, within_s=60, limit=100)).body) == cut
 
 
 @pytest.mark.parametrize(("size", "fits"), [(1000, True), (1001, False)])

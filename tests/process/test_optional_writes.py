@@ -13,8 +13,8 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubesandbox.apiserver.server import ApiServer
-from runup.process.execute import Executor, NotApplied
 from runup.process.plan import Apply, Plan
+from runup.process.plan_executor import Executor, NotApplied
 
 AFTER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "after", "namespace": "default"}}
 NO_CONTAINERS: dict[str, Any] = {

@@ -18,10 +18,10 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import Conflict, KubeError
-from kubekit.lang.cut import stored_bytes
+from kubekit.lang.truncate import stored_bytes
 from runup.api.config_v1 import ClusterVersion
-from runup.process.execute import Executor, NotApplied, StatusRefused, event_object, status_operations
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
+from runup.process.plan_executor import Executor, NotApplied, StatusRefused, event_object, status_operations
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 VERSIONS, MAPS = resource_of(ClusterVersion), resource_of(ConfigMap)

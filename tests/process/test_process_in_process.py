@@ -26,8 +26,8 @@ from runup.clusterversion.control.clusterversion import reflectors
 from runup.clusterversion.decide.observed import Facts
 from runup.operator.manager import Manager, Options, load_own, options_from_environment
 from runup.preflight.decide.workloads import Workplace
-from runup.process import ending
-from runup.process.ending import _CutOff, run_until_told
+from runup.process import shutdown
+from runup.process.shutdown import _CutOff, run_until_told
 
 PLACE = Workplace(namespace="ns", node_name="node-1")
 
@@ -38,8 +38,8 @@ def exits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     codes: list[int] = []
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     monkeypatch.setattr(os, "_exit", codes.append)
-    monkeypatch.setattr(ending, "IN_ORDER_S", 3600)
-    monkeypatch.setattr(ending, "THREADS_S", 0.05)
+    monkeypatch.setattr(shutdown, "IN_ORDER_S", 3600)
+    monkeypatch.setattr(shutdown, "THREADS_S", 0.05)
     yield codes
     for number, handler in kept.items():
         signal.signal(number, handler)
@@ -56,8 +56,8 @@ def over(codes: list[int]) -> list[int]:
 
 def test_a_process_ends_within_five_seconds() -> None:
     """Four in which it may end in order, and one for its threads."""
-    assert ending.IN_ORDER_S + ending.THREADS_S == 5
-    assert ending.THREADS_S == 1
+    assert shutdown.IN_ORDER_S + shutdown.THREADS_S == 5
+    assert shutdown.THREADS_S == 1
 
 
 def test_of_several_ends_the_soonest_counts(exits: list[int]) -> None:
@@ -104,7 +104,7 @@ def test_a_second_signal_ends_it_at_once(exits: list[int]) -> None:
 
 def test_what_does_not_end_in_order_is_cut_off(exits: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """With 0 where it was told to, with 1 where it ends for a reason of its own."""
-    monkeypatch.setattr(ending, "IN_ORDER_S", 0.05)
+    monkeypatch.setattr(shutdown, "IN_ORDER_S", 0.05)
 
     async def story(of_its_own: bool) -> None:
         stopping = asyncio.Event()

@@ -23,15 +23,15 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
-from runup.applying.control import tracking
+from runup.applying.control import object_watches
 from runup.clusterversion.control.metrics import Metrics
 from runup.process import endpoint as endpoint_module
 from runup.process import serving_tls
 from runup.process.certificate import ServingCertificate
 from runup.process.endpoint import Endpoint, _place
-from runup.process.readers import Readers, Refusal
+from runup.process.metrics_authorization import Readers, Refusal
+from runup.process.process_server import ProcessOptions, served
 from runup.process.readiness import Readiness
-from runup.process.served import ProcessOptions, served
 from runup.process.serving_tls import Secured, asked_by_flags
 from runup.process.tls import TlsProfile
 
@@ -283,7 +283,7 @@ async def _ready() -> str:
 def test_what_is_posted_and_what_is_followed() -> None:
     """A webhook takes a whole list of objects at once; watches of singletons last half an hour to an hour."""
     assert endpoint_module._LONGEST_BODY == 64 << 20
-    assert (serving_tls.WATCH_S, tracking.WATCH_S) == (1800, 1800)
+    assert (serving_tls.WATCH_S, object_watches.WATCH_S) == (1800, 1800)
 
 
 async def test_before_it_is_started_it_is_not_ready() -> None:

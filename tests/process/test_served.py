@@ -14,7 +14,7 @@ from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver import ApiServer
 from runup.clusterversion.control.metrics import Metrics
 from runup.process.endpoint import Endpoint
-from runup.process.served import ProcessOptions, served
+from runup.process.process_server import ProcessOptions, served
 from runup.process.tls import TlsProfile
 
 MODERN = {"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}}

@@ -21,8 +21,8 @@ from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.access import certs
 from runup.advice.control.update_service import UpdateService
 from runup.advice.decide.service import Query
-from runup.preflight.decide.steps import Trust
-from runup.process import web
+from runup.preflight.decide.deployment_steps import Trust
+from runup.process import http_fetch
 from runup.process.monitoring import Monitoring
 from runup.updatestatus.control.alerts import Alerts
 from runup.updatestatus.decide.snapshot import Unreadable
@@ -81,18 +81,18 @@ async def test_nobody_leads_inwards(here: ScriptedApi, place: str) -> None:
     """A redirect to there is told, and nothing is asked there."""
     here.answers(to(place.format(port=here.url.rpartition(":")[2])), sent(b"a password"))
     with pytest.raises((aiohttp.ClientError, OSError)):
-        await web.fetch(f"{named(here)}/first", within_s=5, limit=100)
+        await http_fetch.fetch(f"{named(here)}/first", within_s=5, limit=100)
     assert here.targets == ["GET /first"]
 
 
 async def test_who_was_named_on_this_machine_may_lead_to_it(here: ScriptedApi) -> None:
     """Somebody tries things out; the link's addresses stay forbidden."""
     here.answers(to(f"{here.url}/b"), to("/c"), sent(b"found"))
-    assert await web.fetch(f"{here.url}/a", within_s=5, limit=100) == web.Page(200, b"found")
+    assert await http_fetch.fetch(f"{here.url}/a", within_s=5, limit=100) == http_fetch.Page(200, b"found")
     assert here.targets == ["GET /a", "GET /b", "GET /c"]
     here.answers(to("http://169.254.169.254/"))
     with pytest.raises(OSError, match=r"a redirect to 169\.254\.169\.254, an address that nobody may lead to"):
-        await web.fetch(f"{here.url}/a", within_s=5, limit=100)
+        await http_fetch.fetch(f"{here.url}/a", within_s=5, limit=100)
 
 
 @asynccontextmanager
@@ -150,7 +150,7 @@ async def test_a_token_is_for_the_server_that_was_named(tmp_path: Path, here: Sc
     here.answers(sent(b"found"))
     async with over_tls(handler, serving) as first, over_tls(handler, serving) as second:
         places |= {"/b": f"{second}/c", "/c": f"{here.url}/d"}
-        page = await web.fetch(f"{first}/a", within_s=60, limit=100, authorization="Bearer t", context=asking)
+        page = await http_fetch.fetch(f"{first}/a", within_s=60, limit=100, authorization="Bearer t", context=asking)
     assert page.body == b"found"
     assert heard == [("/a", "Bearer t"), ("/b", "Bearer t"), ("/c", "")]
     assert "Authorization" not in here.requests[0].headers
@@ -160,14 +160,14 @@ async def test_redirects_end(here: ScriptedApi) -> None:
     """Round in a circle is no answer."""
     here.answers(to(f"{here.url}/a"))
     with pytest.raises(aiohttp.ClientPayloadError, match="more than 10 redirects"):
-        await web.fetch(f"{here.url}/a", within_s=5, limit=100)
-    assert len(here.requests) == web.MAX_REDIRECTS + 1
+        await http_fetch.fetch(f"{here.url}/a", within_s=5, limit=100)
+    assert len(here.requests) == http_fetch.MAX_REDIRECTS + 1
 
 
 async def test_a_page_is_cut_where_it_is_too_long(here: ScriptedApi) -> None:
     """One byte more than the limit says that it was."""
     here.answers(sent(b"x" * 100_000))
-    assert await web.fetch(here.url, within_s=5, limit=100) == web.Page(200, b"x" * 101)
+    assert await http_fetch.fetch(here.url, within_s=5, limit=100) == http_fetch.Page(200, b"x" * 101)
 
 
 async def test_a_byte_now_and_then_ends_in_time() -> None:
@@ -185,7 +185,7 @@ async def test_a_byte_now_and_then_ends_in_time() -> None:
     async with server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         with pytest.raises(TimeoutError):
-            await web.fetch(url, within_s=0.3, limit=10_000_000)
+            await http_fetch.fetch(url, within_s=0.3, limit=10_000_000)
         ended.set()
 
 

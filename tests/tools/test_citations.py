@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
         "docs/upstream-behaviour.md": UPSTREAM,
         "docs/decisions/0072-decisions-from-before-the-code.md": BEFORE,
         "docs/decisions/0007-own.md": "# 7. Own\n",
-        "src/runup/release/decide/whole.py": CODE,
+        "src/runup/release/decide/likely_mistakes.py": CODE,
         "bench/__main__.py": "",
     }
     for name, text in written.items():
@@ -60,13 +60,13 @@ def faults(folder: Path, name: str, text: str) -> list[str]:
         pytest.param("docs/decisions/0072 D20, D24", id="several decisions of a record"),
         pytest.param("openshift/enhancements#1930", id="a public proposal"),
         pytest.param("openshift/cluster-version-operator docs/dev/operators.md", id="somebody else's page"),
-        pytest.param("src/runup/release/decide/whole.py", id="a path from the root"),
-        pytest.param("release/decide/whole.py", id="a path as prose has it"),
+        pytest.param("src/runup/release/decide/likely_mistakes.py", id="a path from the root"),
+        pytest.param("release/decide/likely_mistakes.py", id="a path as prose has it"),
         pytest.param("`release/decide`", id="a room"),
-        pytest.param("release/decide/whole", id="a module of a room"),
+        pytest.param("release/decide/likely_mistakes", id="a module of a room"),
         pytest.param("docs/decisions/<number>, src/{name}.py, src/*.py", id="a form with gaps"),
         pytest.param("python -m bench, python -m json", id="modules that start"),
-        pytest.param("runup.release.decide.whole.Named.part", id="a part of a class of a module"),
+        pytest.param("runup.release.decide.likely_mistakes.Named.part", id="a part of a class of a module"),
         pytest.param("preflight.runup.dev/mode", id="a label"),
         pytest.param("records 10,000 samples, records 20% more", id="numbers that are no record's"),
     ],
@@ -99,7 +99,9 @@ def test_what_leads_on(folder: Path, said: str) -> None:
         pytest.param("`release/controllers`", "release/controllers does not exist", id="a room that is gone"),
         pytest.param("python -m bench.nothing", "python -m bench.nothing is no module", id="a module to start"),
         pytest.param(
-            "runup.release.decide.whole.Other", "runup.release.decide.whole.Other is no name in the code", id="a name"
+            "runup.release.decide.likely_mistakes.Other",
+            "runup.release.decide.likely_mistakes.Other is no name in the code",
+            id="a name",
         ),
     ],
 )

@@ -16,7 +16,7 @@ from tests.servers import Server
 from tests.transcripts import stage
 
 from runup.cli.render.screen import Screen
-from runup.clusterversion.cli.view import Progress, changed, region, so_far
+from runup.clusterversion.cli.wait_progress import Progress, changed, region, so_far
 from runup.preflight.decide.findings import of_target
 from runup.preflight.decide.history import History
 

@@ -23,10 +23,10 @@ from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import Gone, Unreachable
-from kubekit.kube.lines import Lines
+from kubekit.kube.line_splitter import Lines
 from kubekit.kube.pages import Listing, Page, early_token
-from kubekit.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from kubekit.kube.request import Call, Request
+from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from kubekit.kube.tls import context_for
 from kubekit.kube.warnings import incompleteness
 

@@ -23,8 +23,8 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import ConfigError, Gone
 from kubekit.kube.http_connection import Answer, Connection
-from kubekit.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from kubekit.kube.request import Call, Request
+from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from kubekit.kube.tls import context_for
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class SyncClient:
             yield event
 
     def _lines(self, call: Call[T], timeout_s: float) -> Iterator[T]:
-        from kubekit.kube.lines import Lines
+        from kubekit.kube.line_splitter import Lines
 
         # A connection of its own: the kept-alive one stays free for other calls while the watch runs.
         watching = SyncClient(

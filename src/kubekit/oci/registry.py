@@ -18,11 +18,11 @@ from urllib.parse import urlencode, urljoin
 from kubekit.oci import images, mirrors
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.file_search import Search, Searched, Sought
 from kubekit.oci.images import Config, Descriptor, Manifest
 from kubekit.oci.layers import ALL_OF_A_RELEASE, MAX_LAYERS, Pick, for_architecture, read_folders
 from kubekit.oci.layout import Layout, media_type_of
 from kubekit.oci.reference import Reference, is_digest, sha256
-from kubekit.oci.search import Search, Searched, Sought
 from kubekit.oci.tarstream import MAX_IMAGE_BYTES, BrokenLayer, Budget, Hidden, Pieces, entries, find_in_layer, opened
 from kubekit.oci.transport import Interrupted, Question, Transport, broken, pause_s
 

@@ -19,7 +19,7 @@ import pysequoia
 
 import kubekit
 from kubekit.oci.errors import BadImage, Unverified
-from kubekit.oci.keys import Keyring, Usable, said, usable
+from kubekit.oci.keyrings import Keyring, Usable, said, usable
 from kubekit.oci.reference import digest_of, is_digest
 
 KEY_PREFIX = "verifier-public-key-"

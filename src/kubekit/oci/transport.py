@@ -23,8 +23,8 @@ from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
 import kubekit
 from kubekit.oci.access import Access, is_loopback
+from kubekit.oci.connections import Connection, Deadline, ForbiddenAddress, Reach, SecureConnection, factory
 from kubekit.oci.credentials import Login
-from kubekit.oci.dial import Connection, Deadline, ForbiddenAddress, Reach, SecureConnection, factory
 from kubekit.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
 from kubekit.oci.reference import DOCKER_HUB, Reference
 

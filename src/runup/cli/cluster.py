@@ -14,8 +14,8 @@ from kubekit.kube import calls
 from kubekit.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from runup.api.kinds import RESOURCES
 from runup.cli.errors import CommandError
+from runup.cli.operator_namespace import operator_namespace
 from runup.cli.output import write as write
-from runup.cli.place import operator_namespace
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient

@@ -1,7 +1,7 @@
 """`runup completion SHELL`: prints the script that completes commands, flags, versions and risk names.
 
 The script calls `runup` itself. Completion that needs a request to the cluster has a short time limit, and no answer
-results in no completion rather than an error (`runup.cli.names`).
+results in no completion rather than an error (`runup.cli.cluster_completion`).
 """
 
 from __future__ import annotations

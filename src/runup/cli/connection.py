@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from runup.cli import complete
+from runup.cli import static_completion
 from runup.cli.options import option, with_options
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ _OPTIONS = (
     option(
         "--kubeconfig",
         metavar="PATH",
-        shell_complete=complete.files,
+        shell_complete=static_completion.files,
         expose_value=False,
         callback=_remember,
         help="The kubeconfig to use; else $KUBECONFIG, else ~/.kube/config.",
@@ -87,7 +87,7 @@ _OPTIONS = (
     option(
         "--context",
         metavar="NAME",
-        shell_complete=complete.of(_contexts),
+        shell_complete=static_completion.of(_contexts),
         expose_value=False,
         callback=_remember,
         help="The context of the kubeconfig to use.",

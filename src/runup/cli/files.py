@@ -214,7 +214,7 @@ def _of_cases(folder: str) -> Read | None:
 
 def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
     """Yields the ConfigMaps of the operator's namespace."""
-    from runup.cli.place import operator_namespace
+    from runup.cli.operator_namespace import operator_namespace
 
     namespace = operator_namespace()
     files = []

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from runup.dump import archive, moment, objects
-from runup.dump.collected import Collected, collected
+from runup.dump import archive, dump_time, objects
+from runup.dump.completeness import Collected, collected
 from runup.dump.layout import BadDump, Layout, find
 from runup.dump.manifests import JSON, identity
-from runup.dump.mending import mended
+from runup.dump.normalize import mended
 from runup.dump.objects import Listed
 from runup.dump.plurals import guess_plural
 
@@ -116,7 +116,7 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
         collected=collected(layout, loaded, lists, plurals, broken),
         problems=tuple(problems),
         skipped=skipped,
-        now=moment.gathered_at(layout.root) if layout.style == "inspect" else None,
+        now=dump_time.gathered_at(layout.root) if layout.style == "inspect" else None,
     )
     if dump.one("config.openshift.io", "ClusterVersion", "version") is None:
         raise BadDump(_without_cluster_version(layout, problems), reason="NoClusterVersion")
@@ -125,7 +125,7 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
 
 def moment_of(dump: Dump) -> datetime | None:
     """Returns the dump's own time: when it was gathered, else just after its newest transition; None without either."""
-    return dump.now or moment.newest_transition(dump.objects)
+    return dump.now or dump_time.newest_transition(dump.objects)
 
 
 def _version(obj: JSON) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from runup.process.leading import Election
+    from runup.process.leader_election import Election
 
 
 def leadership(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,7 +27,7 @@ def leadership(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def read_election(lease: str | None) -> Election | None:
     """Returns the parsed `--lease`, None if it was not given. Raises ValueError that names the flag."""
-    from runup.process.leading import election_of
+    from runup.process.leader_election import election_of
 
     try:
         return election_of(lease) if lease else None

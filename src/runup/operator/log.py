@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Iterator, MutableMapping
 from typing import Any, TextIO, cast
 
-from kubekit.lang.lossy import Lossy
+from kubekit.lang.best_effort_stream import Lossy
 from kubekit.lang.printable import everywhere
 
 # Limit of a text, in characters: a message may quote megabytes of an answer that cannot be parsed.

@@ -24,25 +24,25 @@ from runup import __version__
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.api.config_v1 import Release, SignatureStore
-from runup.applying.control.fetching.choice import Source, fetching
+from runup.applying.control.fetching.release_source import Source, fetching
 from runup.applying.control.loading import Loads
 from runup.applying.control.own_release import OwnRelease
 from runup.applying.control.payloads import Payloads, read_folder
 from runup.applying.control.worker import Worker
-from runup.applying.decide import retrieval
+from runup.applying.decide import retrieval_pod
 from runup.clusterversion.control.clusterversion import KEY, Caches, ClusterVersionController, reflectors
 from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.decide.observed import Facts
 from runup.clusterversion.decide.reconcile import NAME
-from runup.preflight.control.reports import ReportReader
+from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide.workloads import Workplace
-from runup.process.authorities import Authorities
-from runup.process.ending import run_until_told
+from runup.process.ca_file import Authorities
 from runup.process.endpoint import Endpoint
-from runup.process.execute import Executor
 from runup.process.installer import Installer
-from runup.process.leading import cancel, keep_running, lead
-from runup.process.served import ProcessOptions, served
+from runup.process.leader_election import cancel, keep_running, lead
+from runup.process.plan_executor import Executor
+from runup.process.process_server import ProcessOptions, served
+from runup.process.shutdown import run_until_told
 from runup.release.control.release_images import ReleaseImages
 from runup.release.control.signatures import ReleaseChecks
 from runup.release.decide import payload as payloads
@@ -81,7 +81,7 @@ class Options(ProcessOptions):
     open_gates: frozenset[str] = frozenset()
     # How other releases are fetched, and the path, for this process, of the folder that a Pod copies them into.
     release_source: Source = "pod"
-    payload_folder: Path = Path(retrieval.PAYLOADS)
+    payload_folder: Path = Path(retrieval_pod.PAYLOADS)
 
 
 def load_own(options: Options) -> tuple[Release, OwnRelease]:

@@ -17,15 +17,15 @@ import click
 
 from runup import __version__
 from runup.cli.errors import CommandError
+from runup.cli.operator_namespace import operator_namespace
 from runup.cli.options import with_options
-from runup.cli.place import operator_namespace
 
 if TYPE_CHECKING:
     import asyncio
 
     from kubekit.kube.config import ClusterConfig
-    from runup.preflight.control.sink import Sink
-    from runup.preflight.control.target import Request
+    from runup.preflight.control.report_sinks import Sink
+    from runup.preflight.control.target_process import Request
 
 FORMAT = "preflight-v1-json"
 # The user agent distinguishes a target in the server's audit log from the managing operator, whose account it may use.
@@ -120,8 +120,8 @@ async def _run(flags: Mapping[str, Any]) -> int:
     from kubekit.kube.config import load
     from runup.preflight.control.client import ReadOnlyClient
     from runup.preflight.control.release import load_release, python_checks
-    from runup.preflight.control.target import PreflightTarget, Timing
-    from runup.process.ending import run_until_told
+    from runup.preflight.control.target_process import PreflightTarget, Timing
+    from runup.process.shutdown import run_until_told
 
     release = load_release(flags["release_dir"])
     request = _request(flags, release.version)
@@ -151,7 +151,7 @@ async def _until_cancelled(running: asyncio.Future[None]) -> None:
 
 
 def _request(flags: Mapping[str, Any], version: str) -> Request:
-    from runup.preflight.control.target import Request
+    from runup.preflight.control.target_process import Request
 
     return Request(
         target_version=flags["to"] or version,
@@ -180,7 +180,7 @@ def _authorities() -> str:
 
 
 def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:
-    from runup.preflight.control.sink import ConfigMapSink, FileSink, StreamSink
+    from runup.preflight.control.report_sinks import ConfigMapSink, FileSink, StreamSink
 
     if os.environ.get("PREFLIGHT_REPORT_SINK") == "configmap":
         # For clusters that forbid hostPath volumes (docs/operator.md).

@@ -51,7 +51,7 @@ def run_process(
     from kubekit.kube.errors import KubeError
     from kubekit.oci.errors import OciError
     from runup.operator.log import configure
-    from runup.process.leading import LeaseLost
+    from runup.process.leader_election import LeaseLost
 
     try:
         options = options_of(flags)

@@ -21,7 +21,7 @@ def render(*, output_dir: str, release_image: str, version: str, gate: str) -> i
     Nothing is written unless all of it can be. The release's files are below / or $PAYLOAD_OVERRIDE; $CLUSTER_PROFILE
     is the cluster's profile.
     """
-    from kubekit.oci.places import files_in
+    from kubekit.oci.image_locations import files_in
     from runup.cli.named_files import read_file
     from runup.release.decide import bootstrap
     from runup.release.decide.inclusion import DEFAULT_PROFILE

@@ -14,7 +14,7 @@ import structlog
 
 from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock
-from runup.process.stamp import Stamp, stamp_of
+from runup.process.file_version import Stamp, stamp_of
 
 LOOKED_AT_EVERY_S = 10.0
 log = structlog.get_logger("serving")

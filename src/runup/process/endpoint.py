@@ -16,8 +16,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock, SystemClock
 from runup.process.certificate import ServingCertificate
-from runup.process.leading import cancel, keep_running
-from runup.process.readers import Refusal
+from runup.process.leader_election import cancel, keep_running
+from runup.process.metrics_authorization import Refusal
 from runup.process.serving_tls import Secured
 from runup.process.tls import TlsProfile
 

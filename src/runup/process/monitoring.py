@@ -13,8 +13,8 @@ from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from runup import __version__
-from runup.process import web
-from runup.process.stamp import stamp_of
+from runup.process import http_fetch
+from runup.process.file_version import stamp_of
 
 MAX_BYTES = 16 << 20
 # The errors of a query: of the server, of the connection, or of our credential.
@@ -39,7 +39,7 @@ class Monitoring:
         """Returns the body of an answer whose status is one of `statuses`. Raises FAILURES."""
         context = await asyncio.to_thread(self._trusted) if self.url.startswith("https:") else None
         credential = await asyncio.to_thread(self._auth.credential, self._clock.now())
-        page = await web.fetch(
+        page = await http_fetch.fetch(
             self.url + path,
             within_s=within_s,
             limit=MAX_BYTES,

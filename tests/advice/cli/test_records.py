@@ -24,7 +24,7 @@ from runup.advice.cli import records
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
 from runup.cli.errors import CommandError
-from runup.cli.telling import Teller
+from runup.cli.result_output import Teller
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

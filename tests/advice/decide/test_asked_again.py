@@ -20,7 +20,7 @@ from runup.applying.decide.progress import Loading
 from runup.clusterversion.decide.applying import load_work
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.preflights import check_work, read_work
-from runup.preflight.decide.steps import Trust
+from runup.preflight.decide.deployment_steps import Trust
 from runup.updatestatus.decide.snapshot import Alert
 
 MOMENT, SECOND, MINUTE = timedelta(milliseconds=1), timedelta(seconds=1), timedelta(minutes=1)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from runup.advice.decide import building, graph_data
-from runup.advice.decide.building import BadReleases, KnownRelease, read_releases
-from runup.advice.decide.ways import Step, ways
+from runup.advice.decide import build_graph, graph_data
+from runup.advice.decide.build_graph import BadReleases, KnownRelease, read_releases
+from runup.advice.decide.update_paths import Step, ways
 
 ALWAYS = [{"type": "Always"}]
 
@@ -24,7 +24,7 @@ def _built(blocked: list[Any], *, raw: Any = None, versions: tuple[str, ...] = (
     files = {f"blocked-edges/{number}.yaml": each for number, each in enumerate(blocked)}
     data = graph_data.read("1.1.0", channels, files, raw or {})
     known = [KnownRelease(n, f"img/{n}", tuple(names[:i])) for i, n in enumerate(names) if "+" not in n]
-    return building.build(data, known, arch)
+    return build_graph.build(data, known, arch)
 
 
 def _edges(built: Any) -> set[tuple[str, str]]:
@@ -106,7 +106,7 @@ def test_a_name_may_mean_one_architecture() -> None:
 def test_releases_that_the_channels_have_and_nobody_gave() -> None:
     """They are told, and are no nodes."""
     data = graph_data.read("1.0.0", {"c": {"name": "a", "versions": ["4.1.0", "4.1.1"]}}, {}, {})
-    built = building.build(data, [KnownRelease("4.1.0")], "amd64")
+    built = build_graph.build(data, [KnownRelease("4.1.0")], "amd64")
     assert built.notes == ("1 releases of channels are not among the releases, such as 4.1.1",)
     assert not built.assumed
 

@@ -12,9 +12,9 @@ from tests.factories import NOW
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition
-from runup.advice.decide.advise import Advised, advise
 from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk, add_risks, by_name, holding, join, ordered
 from runup.advice.decide.candidates import leaves_minor as leaves
+from runup.advice.decide.current_advice import Advised, advise
 from runup.advice.decide.graph import Graph, GraphDocument, parse_graph
 from runup.advice.decide.recommended import recommended, unaccepted
 from runup.advice.decide.risks.source import SourceRisk

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide import promql
+from runup.advice.decide.matching_rules import applies
 from runup.advice.decide.promql import Alerting, Answer, BadAnswer, Known
 from runup.advice.decide.risks import alerts
-from runup.advice.decide.rules import applies
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
 from runup.updatestatus.decide.alerts import read_alerts
 from runup.updatestatus.decide.snapshot import Alert

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kubekit.api import codec
-from runup.advice.decide import building, graph_data
+from runup.advice.decide import build_graph, graph_data
 from runup.advice.decide.graph import parse_graph
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "graph-data"
@@ -53,7 +53,7 @@ def test_the_public_data_against_an_independent_count() -> None:
         {str(number): f for number, f in enumerate(blocks)},
         raw,
     )
-    built = building.build(data, None, "amd64")
+    built = build_graph.build(data, None, "amd64")
     assert built.assumed
     # Versions of one file are compared by position in the graph alone: that is the order of all of them.
     order = {node["version"]: place for place, node in enumerate(built.document["nodes"])}
@@ -76,7 +76,7 @@ def test_the_public_data_against_an_independent_count() -> None:
                 risky += bool(found)
                 free += not found
                 risks |= set(found)
-        part = building.of_channel(built.document, channel)
+        part = build_graph.of_channel(built.document, channel)
         groups = part["conditionalEdges"]
         assert len(part["nodes"]) == len(names), channel
         assert len(part["edges"]) == free, channel

@@ -10,7 +10,7 @@ from tests.factories import NOW
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import Version
-from runup.advice.decide import rules
+from runup.advice.decide import matching_rules
 from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk
 from runup.advice.decide.graph import BadGraph, advice, parse_graph, reachable
 from runup.advice.decide.promql import NOTHING
@@ -210,9 +210,9 @@ def test_promql_is_unknown_until_something_else_decides() -> None:
     promql = MatchingRule(type="PromQL", promql=PromQL(promql="up"))
     only = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql,))
     both = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql, *ALWAYS))
-    found = rules.applies(only, NOTHING, NOW)
+    found = matching_rules.applies(only, NOTHING, NOW)
     assert (found.status, found.reason) == ("Unknown", "EvaluationFailed")
-    assert rules.applies(both, NOTHING, NOW).status == "True"
+    assert matching_rules.applies(both, NOTHING, NOW).status == "True"
 
 
 def judged(name: str, status: Any, reason: str = "Match") -> JudgedRisk:

@@ -18,15 +18,15 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator
 from runup.applying.control.deleting import Deleting
-from runup.applying.control.keeping import FULL_PASS_S
+from runup.applying.control.drift_repair import FULL_PASS_S
 from runup.applying.control.kinds import Kinds
-from runup.applying.control.putting import Memory, Putting, digests_of
+from runup.applying.control.object_applier import Memory, Putting, digests_of
+from runup.applying.control.object_watches import Tracking
 from runup.applying.control.run import Run
-from runup.applying.control.tracking import Tracking
 from runup.applying.decide.progress import State
 from runup.applying.decide.rendering import LABEL, Surroundings
 from runup.applying.decide.task import Task, tasks_of
-from runup.process.leading import cancel
+from runup.process.leader_election import cancel
 from runup.release.decide.manifest import Identity, Manifest
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -33,7 +33,7 @@ from tests.operator.operator_world import Cluster, cluster, running
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from runup.applying.control.insisting import TOLD_AFTER
+from runup.applying.control.retry import TOLD_AFTER
 
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)

@@ -24,10 +24,10 @@ from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, WorkloadStatus
 from runup.applying.control.deleting import Deleting
-from runup.applying.control.failing import KindMissing
 from runup.applying.control.kinds import Kinds
-from runup.applying.control.putting import MOST_AT_ONCE, Good, Memory, Putting, _short, digests_of
-from runup.applying.control.tracking import Tracking
+from runup.applying.control.object_applier import MOST_AT_ONCE, Good, Memory, Putting, _short, digests_of
+from runup.applying.control.object_watches import Tracking
+from runup.applying.control.task_errors import KindMissing
 from runup.applying.decide.ownership import MANAGER
 from runup.applying.decide.rendering import LABEL, Surroundings
 from runup.applying.decide.task import Task

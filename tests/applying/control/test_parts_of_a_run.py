@@ -32,16 +32,16 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import Forbidden, KubeError, ServerError, TooManyRequests
 from kubekit.kube.request import Request
 from runup.api.config_v1 import ClusterOperator
-from runup.applying.control.course import Course
-from runup.applying.control.insisting import Insisting
-from runup.applying.control.judging import Judging
-from runup.applying.control.keeping import Keeping
-from runup.applying.control.putting import Memory
-from runup.applying.control.tracking import Tracking
+from runup.applying.control.drift_repair import Keeping
+from runup.applying.control.health_checker import Judging
+from runup.applying.control.object_applier import Memory
+from runup.applying.control.object_watches import Tracking
+from runup.applying.control.retry import Insisting
+from runup.applying.control.run_progress import Course
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task
-from runup.process.leading import cancel
+from runup.process.leader_election import cancel
 
 WRITE = Request("PATCH", "/api/v1/namespaces/ns/configmaps/c")
 GONE = {"release.openshift.io/delete": "true"}

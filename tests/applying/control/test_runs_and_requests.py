@@ -23,17 +23,17 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import OwnedMeta, OwnedWorkload, WorkloadStatus
-from runup.applying.control import applying
+from runup.applying.control import object_requests
 from runup.applying.control.deleting import Deleting
 from runup.applying.control.kinds import Kinds
-from runup.applying.control.putting import Memory, Putting, digests_of
+from runup.applying.control.object_applier import Memory, Putting, digests_of
+from runup.applying.control.object_watches import Tracking
 from runup.applying.control.run import HANDOVER_S, Run
-from runup.applying.control.tracking import Tracking
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 from runup.applying.decide.rendering import Surroundings
 from runup.applying.decide.task import Task
-from runup.process.leading import cancel
+from runup.process.leader_election import cancel
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
@@ -132,7 +132,7 @@ async def test_what_earlier_writers_set_becomes_ours(
     """First, and then it is applied once more: what the release has no longer goes by that."""
     server.managers = managers
     async with Client(ClusterConfig(server.api.url)) as client:
-        found = await applying.apply(client, MAPS, config_map("a", {"k": "v"}))
+        found = await object_requests.apply(client, MAPS, config_map("a", {"k": "v"}))
     assert [target.partition(" ")[0] for target in server.api.targets] == requests
     assert found.metadata.resource_version == str(6 + requests.count("PATCH"))
     if len(requests) > 1:
@@ -146,8 +146,8 @@ async def test_what_is_there_or_not(server: Server, there: bool) -> None:
     """Created where it is not; whether there was something to delete is told."""
     server.there = there
     async with Client(ClusterConfig(server.api.url)) as client:
-        assert (await applying.create(client, MAPS, config_map("a", {})) is None) is there
-        assert await applying.delete(client, MAPS, "a", NAMESPACE) is there
+        assert (await object_requests.create(client, MAPS, config_map("a", {})) is None) is there
+        assert await object_requests.delete(client, MAPS, "a", NAMESPACE) is there
 
 
 @dataclass

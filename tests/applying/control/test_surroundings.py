@@ -15,7 +15,7 @@ from tests.kubekit.kube.apiscript import ScriptedApi, event, eventually, scripte
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.applying.control.surroundings import API_SERVER, INFRASTRUCTURE, PROXY, ClusterGives, _asked_for
+from runup.applying.control.cluster_values import API_SERVER, INFRASTRUCTURE, PROXY, ClusterGives, _asked_for
 from runup.applying.decide.rendering import Proxy, Surroundings
 
 OPERATOR = ("openshift-cluster-version-operator", "cluster-version-operator")

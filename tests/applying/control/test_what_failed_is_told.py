@@ -10,7 +10,7 @@ from kubekit.api.meta_v1 import Status, StatusDetails
 from kubekit.errors import Terminal
 from kubekit.kube.errors import Unreachable, error_of_status
 from kubekit.kube.request import Request
-from runup.applying.control.failing import KindMissing, problem_of
+from runup.applying.control.task_errors import KindMissing, problem_of
 
 WRITE = Request("PATCH", "/api/v1/namespaces/ns/configmaps/c")
 LOOK_UP = Request("GET", "/api/v1")

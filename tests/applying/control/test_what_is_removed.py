@@ -19,7 +19,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.applying.control.deleting import Deleting
-from runup.applying.control.tracking import Tracking
+from runup.applying.control.object_watches import Tracking
 from runup.applying.decide.rendering import LABEL
 from runup.release.decide.manifest import Identity
 

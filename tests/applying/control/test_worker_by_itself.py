@@ -22,7 +22,7 @@ from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterOperator
 from runup.applying.control.worker import Work, Worker, _chosen
 from runup.applying.decide.progress import Progress, State, Wanted
-from runup.process.leading import cancel
+from runup.process.leader_election import cancel
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.manifest import Manifest
 from runup.release.decide.payload import Payload, version_hash

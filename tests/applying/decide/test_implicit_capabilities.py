@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.applying.decide.tasks import manifest
 
-from runup.applying.decide.implicit import implicit
+from runup.applying.decide.implicit_capabilities import implicit
 from runup.release.decide.capabilities import Capabilities
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.manifest import Manifest

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.applying.decide.retrieval import ended, folder_name, pod, waiting
+from runup.applying.decide.retrieval_pod import ended, folder_name, pod, waiting
 
 IMAGE = "registry.example/release@sha256:" + "5" * 64
 

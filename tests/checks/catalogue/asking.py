@@ -9,7 +9,7 @@ from tests.factories import context
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Applies, Context
-from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.snapshots import snapshot_of
 
 BY_NAME = {check.name: check for check in CHECKS}
 # The namespaces of the cluster's configuration.

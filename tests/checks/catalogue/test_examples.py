@@ -16,7 +16,7 @@ from runup.checks.catalogue import CHECKS
 from runup.checks.decide import page
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Context
-from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.snapshots import snapshot_of
 from runup.preflight.decide.report import NAME
 
 BY_NAME = {check.name: check for check in CHECKS if check.about}

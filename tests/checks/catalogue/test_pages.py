@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from kubekit.lang import yaml
-from runup.advice.decide import origin
+from runup.advice.decide import preflight_reasons
 from runup.advice.decide import risks as in_cluster
 from runup.checks import catalogue, pages
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.platform import operator_health
 from runup.checks.decide import page
+from runup.checks.decide.declared_checks import unusable
 from runup.checks.decide.engine import unknown_risk
 from runup.checks.decide.model import Check
-from runup.checks.decide.payload import unusable
-from runup.preflight.decide import results
+from runup.preflight.decide import published_risks
 from runup.release.decide import documentation
 from runup.sandbox.scenario import folder, misbehaviour
 
@@ -43,9 +43,11 @@ def _is_name(value: object) -> bool:
 
 def of_results() -> Iterator[str]:
     """Of the constants of `results` those that are no reason of a verdict."""
-    not_risks = origin.REASONS | {"Applies"}
+    not_risks = preflight_reasons.REASONS | {"Applies"}
     yield from (
-        value for key, value in vars(results).items() if key.isupper() and _is_name(value) and value not in not_risks
+        value
+        for key, value in vars(published_risks).items()
+        if key.isupper() and _is_name(value) and value not in not_risks
     )
 
 

@@ -26,7 +26,7 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube.cache import Cache
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.shared.of_last import grouped, of_groups
+from runup.checks.catalogue.shared.result_cache import grouped, of_groups
 from runup.checks.decide.engine import CheckOutcome, evaluate
 from runup.checks.decide.model import Snapshot
 

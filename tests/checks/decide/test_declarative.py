@@ -15,9 +15,9 @@ from kubekit.lang import yaml as kyaml
 from kubekit.lang.version import Version
 from runup.advice.decide.promql import NOTHING, Answer, Known
 from runup.checks.decide.declarative import DeclarativeError, declared_check
+from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
-from runup.checks.decide.payload import declared_checks
 from runup.checks.decide.ranges import RangeError, parse_range
 from runup.checks.decide.reads import Read, plain, shape
 from runup.release.decide.inclusion import Filters

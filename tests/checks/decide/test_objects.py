@@ -13,12 +13,12 @@ from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import Subscription
 from runup.api.platform_v1 import VolumeAttachment
 from runup.checks.catalogue.nodes.kernel_modules import OCP
-from runup.checks.catalogue.olm.shared.olm import CSVS
+from runup.checks.catalogue.olm.shared.installed_operators import CSVS
 from runup.checks.catalogue.shared.config_maps import CONFIG, MANAGED
 from runup.checks.catalogue.shared.presence import all_or_none, listed_any
 from runup.checks.decide import manifests
 from runup.checks.decide.model import Snapshot, Unreadable
-from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.snapshots import snapshot_of
 from runup.preflight.control.release import load_release
 from runup.release.decide.inclusion import Filters
 

@@ -8,7 +8,7 @@ import pytest
 from tests.checks.decide.test_declarative import TEXT
 
 from kubekit.lang import yaml as kyaml
-from runup.checks.decide import cases, packing
+from runup.checks.decide import cases, reads_file
 from runup.checks.decide.declarative import DeclarativeError, declared_check
 from runup.checks.decide.file_based_catalog import BadCatalog, parse
 from runup.release.decide.metadata import parse_release_metadata
@@ -26,8 +26,10 @@ from runup.release.decide.metadata import parse_release_metadata
 )
 def test_which_files_declare_what_is_read(path: str, counts: bool) -> None:
     """Those of the folder of checks, and not their tests."""
-    assert (packing.of_files({path: TEXT.encode()}) != packing.of_files({})) is counts
-    assert packing.of_files({"manifests/0.yaml": b"", path: TEXT.encode()}) == packing.of_files({path: TEXT.encode()})
+    assert (reads_file.of_files({path: TEXT.encode()}) != reads_file.of_files({})) is counts
+    assert reads_file.of_files({"manifests/0.yaml": b"", path: TEXT.encode()}) == reads_file.of_files(
+        {path: TEXT.encode()}
+    )
 
 
 @pytest.mark.parametrize("metadata", [None, "a", {}, {"name": ""}, {"name": 3}])

@@ -9,9 +9,9 @@ import pytest
 
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.own_rights import own_rights
-from runup.checks.decide import packing, rights
-from runup.preflight.decide import accounts
-from runup.preflight.decide.accounts import Right
+from runup.checks.decide import reads_file, rights
+from runup.preflight.decide import service_account
+from runup.preflight.decide.service_account import Right
 
 CHECK = """
 apiVersion: preflight.runup.dev/v1alpha1
@@ -39,7 +39,7 @@ def declared(*reads: dict[str, Any], format_: str = rights.FORMAT) -> bytes:
 
 def test_what_a_release_packs_is_what_is_read_back() -> None:
     """Declarative checks, Python's, and what every preflight reads; a namespace stays one."""
-    files = packing.with_reads({"preflight-checks/a.yaml": CHECK.encode(), "manifests/b.yaml": b"{"}, own_rights())
+    files = reads_file.with_reads({"preflight-checks/a.yaml": CHECK.encode(), "manifests/b.yaml": b"{"}, own_rights())
     found, refused = rights.of_file(files[rights.FILE])
     assert refused == ()
     assert {Right("", "endpoints", "openshift-etcd"), Right("route.openshift.io", "routes")} <= set(found)
@@ -50,7 +50,7 @@ def test_what_a_release_packs_is_what_is_read_back() -> None:
 def test_python_of_the_image_below_counts_and_not_the_own() -> None:
     """A release that is built upon another operator's image has that one's Python."""
     below = declared({"group": "x", "resource": "ys"})
-    files = packing.with_reads({"preflight-checks/a.yaml": CHECK.encode()}, own_rights(), below)
+    files = reads_file.with_reads({"preflight-checks/a.yaml": CHECK.encode()}, own_rights(), below)
     found, _ = rights.of_file(files[rights.FILE])
     assert Right("x", "ys") in found
     assert Right("", "nodes") not in found
@@ -59,13 +59,13 @@ def test_python_of_the_image_below_counts_and_not_the_own() -> None:
 
 def test_a_file_that_somebody_wrote_by_hand_stays() -> None:
     """Whoever brings it knows better."""
-    assert packing.with_reads({rights.FILE: b"theirs"}, own_rights()) == {rights.FILE: b"theirs"}
+    assert reads_file.with_reads({rights.FILE: b"theirs"}, own_rights()) == {rights.FILE: b"theirs"}
 
 
 def test_a_check_that_cannot_be_used_reads_nothing() -> None:
     """And does not hide the others."""
     files = {"preflight-checks/a.yaml": b"kind: [", "preflight-checks/b.yaml": CHECK.encode()}
-    assert Right("route.openshift.io", "routes") in packing.of_files(files)
+    assert Right("route.openshift.io", "routes") in reads_file.of_files(files)
 
 
 MCO = "machineconfiguration.openshift.io"
@@ -95,7 +95,7 @@ def test_what_nobody_may_declare(read: dict[str, Any]) -> None:
     assert len(refused) == 1
     names = {right.resource for right in found}
     assert names == {"pods", "clusterversions", "featuregates"} | MIRRORS
-    rules = accounts.read_rules(found)
+    rules = service_account.read_rules(found)
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
 
 

@@ -10,9 +10,9 @@ from tests.factories import context
 
 import runup.sandbox
 from kubekit.api import codec
+from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Snapshot
-from runup.checks.decide.payload import declared_checks
 from runup.checks.decide.reads import Read, shape
 from runup.release.decide.inclusion import Filters
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runup.checks.decide.payload import unusable
+from runup.checks.decide.declared_checks import unusable
 
 
 @pytest.mark.parametrize(("name", "risk"), [("a" * 300, "a" * 233), ("x/y z!", "y-z-"), ("a.b-C", "a.b-C")])

@@ -14,7 +14,7 @@ from runup import __version__
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import el, join, link, text
 from runup.cli.render.html.parts import age, badge, bar, facts, grid, moment
-from runup.kernelmodules.cli import texts as kmod
+from runup.kernelmodules.cli import module_table as kmod
 from runup.kernelmodules.decide.verdict import Readiness, Status
 from runup.preflight.cli.render.preflight_page import page
 from runup.preflight.decide.findings import Findings, Risk

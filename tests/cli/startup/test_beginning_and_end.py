@@ -16,12 +16,12 @@ from tests.cli.commands import Ran, Run
 
 from runup.cli import main
 from runup.cli.errors import CommandError
-from runup.cli.startup import late, start
+from runup.cli.startup import lazy_imports, start
 
 
 def fresh(name: str) -> ModuleType:
     """A module of that name as `Finder` finds it, beside the one that this process has."""
-    spec = late.Finder.find_spec(name)
+    spec = lazy_imports.Finder.find_spec(name)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -32,13 +32,13 @@ def fresh(name: str) -> ModuleType:
 def test_a_module_is_read_when_something_is_asked_of_it() -> None:
     """Not before, and once; it knows where it came from, and then is a module like others."""
     module = fresh("fnmatch")
-    assert late.is_unread(module)
+    assert lazy_imports.is_unread(module)
     assert module.__spec__ is not None
     assert module.__spec__.loader is module.__loader__
     assert module.__spec__.origin == importlib.util.find_spec("fnmatch").origin  # type: ignore[union-attr]
-    assert late.is_unread(module)
+    assert lazy_imports.is_unread(module)
     assert module.fnmatch("a.py", "*.py")
-    assert not late.is_unread(module)
+    assert not lazy_imports.is_unread(module)
     assert "__getattr__" not in vars(module)
     assert module.__file__.endswith("fnmatch.py")
 
@@ -48,11 +48,11 @@ def test_what_it_does_not_have_is_missing() -> None:
     module = fresh("fnmatch")
     with pytest.raises(AttributeError, match="__path__"):
         _ = module.__path__
-    assert late.is_unread(module)
+    assert lazy_imports.is_unread(module)
     asked = vars(module)["__getattr__"]
     with pytest.raises(AttributeError, match=r"^module 'fnmatch' has no attribute 'nothing'$"):
         _ = module.nothing
-    assert not late.is_unread(module)
+    assert not lazy_imports.is_unread(module)
     # Whoever got hold of it before still has its answer, and reads nothing again.
     module.fnmatch = "changed"
     assert asked("fnmatch") == "changed"
@@ -64,32 +64,32 @@ def test_what_can_be_told_without_reading() -> None:
     assert gettext.gettext("a") == "a"
     assert [gettext.ngettext("one", "many", number) for number in (0, 1, 2)] == ["many", "one", "many"]
     assert platform.system() == "Linux"
-    assert late.is_unread(gettext)
-    assert late.is_unread(platform)
+    assert lazy_imports.is_unread(gettext)
+    assert lazy_imports.is_unread(platform)
     assert platform.machine()
-    assert not late.is_unread(platform)
+    assert not lazy_imports.is_unread(platform)
     assert not hasattr(fnmatch, "system")
 
 
 def test_only_some_modules_are_found_so() -> None:
     """What is no module of the list is left to others, and one that is not there is not found."""
-    assert late.Finder.find_spec("json") is None
-    assert late.Finder.find_spec("fnmatch", path=[]) is None
-    assert not late.is_unread(sys)
+    assert lazy_imports.Finder.find_spec("json") is None
+    assert lazy_imports.Finder.find_spec("fnmatch", path=[]) is None
+    assert not lazy_imports.is_unread(sys)
 
 
 def test_msgspec_does_without_typing_extensions(monkeypatch: pytest.MonkeyPatch) -> None:
     """While it is being imported; whoever else asks for them has them."""
-    assert late.Finder.find_spec("typing_extensions") is None
+    assert lazy_imports.Finder.find_spec("typing_extensions") is None
     half = ModuleType("msgspec._utils")
     monkeypatch.setitem(sys.modules, "msgspec._utils", half)
     with pytest.raises(ModuleNotFoundError) as caught:
-        late.Finder.find_spec("typing_extensions")
+        lazy_imports.Finder.find_spec("typing_extensions")
     assert caught.value.name == "typing_extensions"
     half.get_type_hints = None  # type: ignore[attr-defined]
-    assert late.Finder.find_spec("typing_extensions") is None
+    assert lazy_imports.Finder.find_spec("typing_extensions") is None
     monkeypatch.delitem(sys.modules, "msgspec._utils")
-    assert late.Finder.find_spec("typing_extensions") is None
+    assert lazy_imports.Finder.find_spec("typing_extensions") is None
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_plugin_is_called_by_the_name_of_its_file(
     assert process == [1]
     assert gc.get_threshold()[0] == 200_000
     assert gc.get_freeze_count() > 0
-    assert sys.meta_path[0] is late.Finder
+    assert sys.meta_path[0] is lazy_imports.Finder
 
 
 def test_the_command_by_its_own_name(
@@ -135,7 +135,7 @@ def test_the_command_by_its_own_name(
     monkeypatch.setattr(sys, "argv", ["kubectl-runup", "nonsense"])
     assert (start.runup(), start.runup()) == (1, 1)
     assert "See 'runup -h'" in capsys.readouterr().err
-    assert sys.meta_path.count(late.Finder) == 1  # type: ignore[arg-type]
+    assert sys.meta_path.count(lazy_imports.Finder) == 1  # type: ignore[arg-type]
     assert process == [1, 1]
 
 

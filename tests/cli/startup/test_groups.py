@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from runup.cli import complete
+from runup.cli import static_completion
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import UsageProblem
 from runup.cli.lazy import Command, Group, LazyGroup
@@ -238,7 +238,7 @@ def test_a_completer_is_asked_when_somebody_completes() -> None:
         asked.append("asked")
         return ["a"]
 
-    completer = complete.of(names)
+    completer = static_completion.of(names)
     assert asked == []
     ctx = click.Context(click.Command("x"))
     assert [each.value for each in completer(ctx, click.Option(["--x"]), "")] == ["a"]

@@ -9,10 +9,10 @@ import pytest
 
 _BEGIN = """
 import sys
-from runup.cli.startup import late
-for name in late.MODULES: sys.modules.pop(name, None)
-late.install()
-def unread(name): return late.is_unread(sys.modules[name])
+from runup.cli.startup import lazy_imports
+for name in lazy_imports.MODULES: sys.modules.pop(name, None)
+lazy_imports.install()
+def unread(name): return lazy_imports.is_unread(sys.modules[name])
 """
 
 
@@ -111,5 +111,5 @@ print(len(found), len(set(found)))
 def test_no_package_is_read_late() -> None:
     """A part of it that is imported first would find its package unread, and both half made."""
     parts = "import email, msgspec; from importlib.util import find_spec;"
-    shown = "print(*[name for name in sorted(late.MODULES) if find_spec(name).submodule_search_locations])"
+    shown = "print(*[name for name in sorted(lazy_imports.MODULES) if find_spec(name).submodule_search_locations])"
     assert _said(parts + shown) == ""

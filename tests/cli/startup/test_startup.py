@@ -22,10 +22,10 @@ ALLOWED = {
     "runup",
     "runup.__main__",
     "runup.cli",
-    "runup.cli.complete",
+    "runup.cli.static_completion",
     "runup.cli.connection",
     "runup.cli.startup",
-    "runup.cli.startup.late",
+    "runup.cli.startup.lazy_imports",
     "runup.cli.lazy",
     "runup.cli.main",
     "runup.cli.options",
@@ -53,8 +53,9 @@ HEAVY = (
 
 _LISTED = """
 import atexit
-from runup.cli.startup import late, start
-atexit.register(lambda: print("READ", *(n for n, m in sys.modules.items() if not late.is_unread(m)), file=sys.stderr))
+from runup.cli.startup import lazy_imports, start
+read = (name for name, module in sys.modules.items() if not lazy_imports.is_unread(module))
+atexit.register(lambda: print("READ", *read, file=sys.stderr))
 start.runup()
 """
 

@@ -20,13 +20,13 @@ from kubekit.api.meta_v1 import Status
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.errors import Gone, Unreachable
 from kubekit.kube.request import Request
-from runup.advice.decide.origin import IN_PROGRESS
+from runup.advice.decide.preflight_reasons import IN_PROGRESS
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
 from runup.clusterversion.cli import wait
 from runup.clusterversion.cli.request import Request as Asked
 from runup.clusterversion.cli.targets import Flags
-from runup.clusterversion.cli.view import LEAVE, Progress, changed, region, so_far
+from runup.clusterversion.cli.wait_progress import LEAVE, Progress, changed, region, so_far
 from runup.preflight.decide.findings import Risk
 
 READING = "Preflight of 5.2.0 from 5.0.0: reading the cluster: 5 of 8 kinds, not yet nodes."

@@ -46,11 +46,11 @@ from runup.clusterversion.control.clusterversion import (
 from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.decide.applying import Asked
 from runup.clusterversion.decide.reconcile import reconcile
-from runup.preflight.control.reports import ReportReader
+from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide import workloads
 from runup.preflight.decide.report import FORMAT, Report, encode
-from runup.process.authorities import Authorities
-from runup.process.execute import Executor
+from runup.process.ca_file import Authorities
+from runup.process.plan_executor import Executor
 from runup.release.control.release_images import ReleaseImages
 from runup.release.control.signatures import ReleaseChecks
 from runup.release.decide.payload import Payload

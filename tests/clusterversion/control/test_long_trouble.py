@@ -19,10 +19,10 @@ from kubekit.kube import config
 from kubekit.kube.clock import ManualClock, SystemClock
 from runup.preflight.control.client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.sink import FileSink
-from runup.preflight.control.target import PreflightTarget, Request
+from runup.preflight.control.report_sinks import FileSink
+from runup.preflight.control.target_process import PreflightTarget, Request
 from runup.preflight.decide import report, workloads
-from runup.process.leading import cancel
+from runup.process.leader_election import cancel
 
 TROUBLE_S = 300
 PATIENCE_S = 60

@@ -15,7 +15,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube import config
 from kubekit.kube.config import ClusterConfig
 from runup.operator.manager import Manager
-from runup.preflight.control.sink import ConfigMapSink
+from runup.preflight.control.report_sinks import ConfigMapSink
 from runup.preflight.decide import workloads
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
 from runup.preflight.decide.workloads import Workplace

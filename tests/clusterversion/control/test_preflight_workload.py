@@ -28,7 +28,7 @@ from kubekit.kube.errors import NotFound
 from kubekit.kube.reviews import token_request
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
-from runup.preflight.decide import accounts, settings, workloads
+from runup.preflight.decide import service_account, settings, workloads
 from runup.release.control.build import build_release
 
 MANIFESTS = Path(__file__).parents[3] / "deploy" / "manifests"
@@ -216,15 +216,15 @@ async def test_a_dedicated_account_gets_what_the_image_declares(tmp_path: Path) 
         )
         await at.world.ask({"mode": "Preflight", "image": image})
         await at.world.started("5.3.7")
-        rules = await role(at.world, accounts.CLUSTER_ROLE)
+        rules = await role(at.world, service_account.CLUSTER_ROLE)
         assert {"apiGroups": ["apiserver.openshift.io"], "resources": ["apirequestcounts"], "verbs": READ} in rules
         assert "secrets" not in {name for rule in rules for name in rule["resources"]}
-        assert await role(at.world, accounts.ROLE, "openshift-etcd") == [
+        assert await role(at.world, service_account.ROLE, "openshift-etcd") == [
             {"apiGroups": [""], "resources": ["pods"], "verbs": READ}
         ]
         await at.world.ask(None)
         await at.world.gone()
-        for resource, namespace in ((accounts.CLUSTER_ROLE, ""), (accounts.ROLE, "openshift-etcd")):
+        for resource, namespace in ((service_account.CLUSTER_ROLE, ""), (service_account.ROLE, "openshift-etcd")):
             with pytest.raises(NotFound):
                 await role(at.world, resource, namespace)
 
@@ -235,7 +235,7 @@ async def test_an_image_that_declares_nothing_gets_what_our_own_checks_read(tmp_
         await set_to(at.world, serviceAccount="dedicated")
         await at.world.ask({"mode": "Preflight", "image": release(at)})
         await at.world.started("5.3.7")
-        assert await role(at.world, accounts.CLUSTER_ROLE) == accounts.read_rules(own_rights())
+        assert await role(at.world, service_account.CLUSTER_ROLE) == service_account.read_rules(own_rights())
 
 
 async def _grant(world: Cluster) -> set[tuple[str, str, str]]:

@@ -21,9 +21,9 @@ from tests.factories import cluster_operator
 
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator, Update
-from runup.clusterversion.control.cluster_series import ClusterSeries
+from runup.clusterversion.control.cluster_metrics import ClusterSeries
 from runup.clusterversion.control.metrics import Metrics
-from runup.clusterversion.control.story import Story, nobody_writes
+from runup.clusterversion.control.preflight_log import Story, nobody_writes
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
 from runup.preflight.decide.report import ReportedCheck

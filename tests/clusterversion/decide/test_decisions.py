@@ -12,7 +12,7 @@ from tests.clusterversion.decide.world import GRAPH, OWN, World, image, release
 from runup.api.config_v1 import Update
 from runup.applying.decide.progress import Loading
 from runup.clusterversion.decide.observed import ReleaseCheck
-from runup.preflight.decide.steps import Trust
+from runup.preflight.decide.deployment_steps import Trust
 
 ASKED = Update(version="5.0.3")
 

@@ -25,9 +25,9 @@ from kubesandbox.apiserver.schema.schema import Schema
 from runup.advice.decide import service
 from runup.advice.decide.candidates import MAX_RISKS_AN_UPDATE
 from runup.api.config_v1 import ClusterVersionStatus, UpdateHistory
-from runup.clusterversion.decide import fit
+from runup.clusterversion.decide import size_limits
 from runup.clusterversion.decide import status as statuses
-from runup.preflight.control.reports import parse
+from runup.preflight.control.report_reader import parse
 from runup.preflight.decide import history as histories
 from runup.preflight.decide import report as reports
 from runup.preflight.decide.outcome import BadReportSeen
@@ -134,21 +134,23 @@ def test_the_limits_are_the_schemas() -> None:
     (version,) = definition()["spec"]["versions"]
     found = limits(version["schema"]["openAPIV3Schema"]["properties"]["status"])
     assert {path: value for path, value in found.items() if ".max" in path and "type" not in path} == {
-        ".conditionalUpdates.maxItems": fit.MAX_UPDATES,
+        ".conditionalUpdates.maxItems": size_limits.MAX_UPDATES,
         ".conditionalUpdates.risks.maxItems": MAX_RISKS_AN_UPDATE,
         ".conditionalUpdates.risks.conditions.maxItems": 8,
-        ".conditionalUpdates.risks.conditions.reason.maxLength": fit.MAX_REASON,
-        ".conditionalUpdates.risks.conditions.message.maxLength": fit.MAX_MESSAGE,
-        ".conditionalUpdates.riskNames.maxItems": fit.MAX_RISKS,
+        ".conditionalUpdates.risks.conditions.reason.maxLength": size_limits.MAX_REASON,
+        ".conditionalUpdates.risks.conditions.message.maxLength": size_limits.MAX_MESSAGE,
+        ".conditionalUpdates.riskNames.maxItems": size_limits.MAX_RISKS,
         ".conditionalUpdates.riskNames.maxLength": reports.MAX_NAME,
-        ".conditionalUpdates.conditions.reason.maxLength": fit.MAX_REASON,
-        ".conditionalUpdates.conditions.message.maxLength": fit.MAX_MESSAGE,
-        ".conditionalUpdateRisks.maxItems": fit.MAX_RISKS,
+        ".conditionalUpdates.conditions.reason.maxLength": size_limits.MAX_REASON,
+        ".conditionalUpdates.conditions.message.maxLength": size_limits.MAX_MESSAGE,
+        ".conditionalUpdateRisks.maxItems": size_limits.MAX_RISKS,
         ".conditionalUpdateRisks.conditions.maxItems": 8,
-        ".conditionalUpdateRisks.conditions.reason.maxLength": fit.MAX_REASON,
-        ".conditionalUpdateRisks.conditions.message.maxLength": fit.MAX_MESSAGE,
+        ".conditionalUpdateRisks.conditions.reason.maxLength": size_limits.MAX_REASON,
+        ".conditionalUpdateRisks.conditions.message.maxLength": size_limits.MAX_MESSAGE,
     }
-    assert {value for path, value in found.items() if path.endswith("reason.pattern")} == {f"^{fit.REASON.pattern}$"}
+    assert {value for path, value in found.items() if path.endswith("reason.pattern")} == {
+        f"^{size_limits.REASON.pattern}$"
+    }
 
 
 def _honest(world: World) -> bytes:
@@ -225,7 +227,7 @@ def test_joined_texts_say_how_many_are_missing() -> None:
     whole, more = told[:-1], told[-1]
     assert all(part.startswith("Preflight=5.2.0: ") for part in whole if "mmm" in part)
     assert more == f"... and {len(update.risks) - len(whole)} more"
-    assert 30_000 < len(verdict.message) <= fit.MAX_MESSAGE
+    assert 30_000 < len(verdict.message) <= size_limits.MAX_MESSAGE
     assert len(update.risks) >= 180
 
 
@@ -281,11 +283,11 @@ def test_history_and_conditions_of_years_fit() -> None:
     theirs = Condition(type="Failing", status="True", reason="X", message="\x9bboom", last_transition_time=world.now)
     told = with_fields(status, history=past, conditions=(theirs, theirs, *status.conditions))
     world._set(cluster_version=with_fields(world.version, status=told))
-    fitted = fit.status(told)
+    fitted = size_limits.status(told)
     assert len(codec.encode(fitted)) < 300_000
     kept = [len(item.accepted_risks) for item in fitted.history]
-    assert (kept[0] > 1000, max(kept[-50:]) <= fit.TEXTS[-1]) == (True, True)
-    assert fit.status(fitted) == fitted
+    assert (kept[0] > 1000, max(kept[-50:]) <= size_limits.TEXTS[-1]) == (True, True)
+    assert size_limits.status(fitted) == fitted
     assert [c.message for c in fitted.conditions if c.type == "Failing"] == ["\\x9bboom"]
     assert all(isinstance(item, UpdateHistory) and "more characters" in item.accepted_risks for item in fitted.history)
 

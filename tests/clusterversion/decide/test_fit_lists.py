@@ -9,7 +9,7 @@ from tests.factories import condition
 
 from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
-from runup.clusterversion.decide import fit
+from runup.clusterversion.decide import size_limits
 from runup.preflight.decide.report import MAX_NAME
 
 APPLIES = condition("Applies", "True", "Always", "")
@@ -33,7 +33,7 @@ def updates(number: int, *, from_preflight: bool = False) -> list[Candidate]:
 
 def fit_together(found: Sequence[Candidate]) -> bool:
     """Whether nothing would be left out of them."""
-    return fit.candidates(found) == tuple(found)
+    return size_limits.candidates(found) == tuple(found)
 
 
 def most(*, from_preflight: bool = False) -> list[Candidate]:
@@ -46,33 +46,33 @@ def most(*, from_preflight: bool = False) -> list[Candidate]:
 
 def test_what_fits_in_bytes_fits_in_number() -> None:
     """The definition's limits are never reached, with the least of updates and of risks."""
-    one, two = (fit._bytes(update(1, *map(judged, names))) for names in ("A", "AB"))
-    assert fit.MAX_LISTS // one < fit.MAX_UPDATES
-    assert fit.MAX_LISTS // (two - one) < fit.MAX_RISKS
+    one, two = (size_limits._bytes(update(1, *map(judged, names))) for names in ("A", "AB"))
+    assert size_limits.MAX_LISTS // one < size_limits.MAX_UPDATES
+    assert size_limits.MAX_LISTS // (two - one) < size_limits.MAX_RISKS
 
 
 def test_of_more_the_oldest_go() -> None:
     """A tenth at a time, until the rest fits."""
     number = len(most())
     one_more = number + 1
-    assert fit.candidates(updates(one_more)) == tuple(updates(one_more - one_more // 10))
+    assert size_limits.candidates(updates(one_more)) == tuple(updates(one_more - one_more // 10))
     twice = [2 * number]
     while twice[-1] > number:
         twice.append(twice[-1] - twice[-1] // 10)
-    assert fit.candidates(updates(2 * number)) == tuple(updates(twice[-1]))
+    assert size_limits.candidates(updates(2 * number)) == tuple(updates(twice[-1]))
 
 
 def test_what_a_preflight_has_checked_stays() -> None:
     """However old it is, a tenth of the others goes."""
     number = len(most())
     checked = update(number, judged("Checked", from_preflight=True))
-    assert fit.candidates([*updates(number), checked]) == (*updates(number - number // 10), checked)
+    assert size_limits.candidates([*updates(number), checked]) == (*updates(number - number // 10), checked)
 
 
 def test_where_all_were_checked_the_oldest_goes_one_by_one() -> None:
     """There is nothing else that could go."""
     fitting = most(from_preflight=True)
-    assert fit.candidates(updates(len(fitting) + 3, from_preflight=True)) == tuple(fitting)
+    assert size_limits.candidates(updates(len(fitting) + 3, from_preflight=True)) == tuple(fitting)
 
 
 def test_of_few_that_do_not_fit_one_goes() -> None:
@@ -80,7 +80,7 @@ def test_of_few_that_do_not_fit_one_goes() -> None:
     checked = [
         update(index, judged(f"Risk{index:03}", from_preflight=True)) for index in range(100, 100 + len(most()) - 4)
     ]
-    assert fit.candidates([*updates(9), *checked]) == (*updates(4), *checked)
+    assert size_limits.candidates([*updates(9), *checked]) == (*updates(4), *checked)
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_of_few_that_do_not_fit_one_goes() -> None:
 )
 def test_names(name: str, shown: str) -> None:
     """As they are accepted."""
-    (found,) = fit.candidates([update(1, judged(name))])
+    (found,) = size_limits.candidates([update(1, judged(name))])
     assert [risk.name for risk in found.risks] == [shown]
 
 
 def test_long_names_that_begin_alike_stay_apart() -> None:
     """Each keeps its beginning and says that there was more."""
     names = ["N" * 300 + end for end in "ab"]
-    (found,) = fit.candidates([update(1, *map(judged, names))])
+    (found,) = size_limits.candidates([update(1, *map(judged, names))])
     shown = {risk.name for risk in found.risks}
     assert len(shown) == 2
     assert all(name.startswith("N" * 200 + "...") and len(name) <= MAX_NAME for name in shown)
@@ -121,4 +121,4 @@ def test_long_names_that_begin_alike_stay_apart() -> None:
 )
 def test_what_nobody_could_update_to_is_left_out(release: Release, listed: bool) -> None:
     """It would be a row that nobody can use."""
-    assert bool(fit.candidates([Candidate(release)])) is listed
+    assert bool(size_limits.candidates([Candidate(release)])) is listed

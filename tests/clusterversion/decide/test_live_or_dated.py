@@ -17,7 +17,7 @@ from kubekit.api import conditions
 from kubekit.api.core_v1 import ContainerState, ContainerStateRunning
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import AcceptRisk, Update
-from runup.preflight.control.reports import ReportReader
+from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide.report import ReportedCheck, encode
 
 WHEN = "2026-01-14T10:00:00Z"
@@ -307,7 +307,7 @@ def test_another_image_of_the_running_version(architecture: str) -> None:
 
 def _read_as(version: str) -> Any:
     from runup.clusterversion.decide.observed import ReleaseCheck
-    from runup.preflight.decide.steps import Trust
+    from runup.preflight.decide.deployment_steps import Trust
 
     return ReleaseCheck(Trust.VERIFIED, version=version)
 

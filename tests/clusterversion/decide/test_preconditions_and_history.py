@@ -8,9 +8,9 @@ from tests.factories import NOW, SINCE, cluster_version, condition
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ComponentOverride, Release, UpdateHistory
-from runup.clusterversion.decide.goal import same_release
 from runup.clusterversion.decide.history import MAX_ENTRIES, begin, prune
 from runup.clusterversion.decide.preconditions import Objection, objections, summary
+from runup.clusterversion.decide.target_release import same_release
 
 
 def past(*versions: str) -> tuple[UpdateHistory, ...]:

@@ -13,8 +13,8 @@ from tests.factories import feature_gate
 from kubekit.api.core_v1 import ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting
 from runup.api.config_v1 import ConditionalUpdate, Release, Update
 from runup.preflight.decide import history, workloads
+from runup.preflight.decide.deployment_steps import STEPS, Deployed, Seen, Step, Trust
 from runup.preflight.decide.report import ReportedCheck
-from runup.preflight.decide.steps import STEPS, Deployed, Seen, Step, Trust
 from runup.process.plan import Delete, Plan
 
 

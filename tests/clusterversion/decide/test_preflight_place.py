@@ -17,7 +17,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubesandbox.controllers.scheduler import why_not
-from runup.preflight.decide import accounts, settings, workloads
+from runup.preflight.decide import service_account, settings, workloads
 from runup.preflight.decide.workloads import NAME, SETTINGS_MAP
 from runup.process.plan import Apply
 from runup.release.decide import documentation
@@ -257,7 +257,7 @@ def test_rights_that_could_not_be_looked_up_are_looked_up_again_at_the_next_star
     fallback = {image: replace(check, rights=(), rights_until=world.now) for image, check in checks.items()}
     world._set(releases=fallback).ask(None).settle()
     before = world.ran.count("read-rights")
-    world.rights = (accounts.Right("apps", "deployments"),)
+    world.rights = (service_account.Right("apps", "deployments"),)
     world.pass_time(60).ask_preflight().step()
     assert world.ran.count("read-rights") == before + 1
 

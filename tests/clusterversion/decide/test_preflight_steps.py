@@ -19,8 +19,8 @@ from runup.api.config_v1 import Update
 from runup.clusterversion.decide import preflights, targets, view
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide import history, workloads
+from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.report import FORMAT, Report, ReportedContainer
-from runup.preflight.decide.steps import Trust
 
 IMAGE = "registry.example/release@sha256:" + "5" * 64
 

@@ -22,9 +22,9 @@ from runup.api.config_v1 import (
     UpdateHistory,
 )
 from runup.applying.decide.progress import Progress, Wanted
-from runup.clusterversion.control.cluster_series import ClusterSeries
+from runup.clusterversion.control.cluster_metrics import ClusterSeries
+from runup.clusterversion.decide.metric_samples import samples, without_version
 from runup.clusterversion.decide.observed import Facts, Observed
-from runup.clusterversion.decide.series import samples, without_version
 from runup.preflight.decide.workloads import Workplace
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.factories import cluster_version, condition
 
-from runup.clusterversion.decide import stuck
+from runup.clusterversion.decide import sync_failure
 from runup.clusterversion.decide.status import with_conditions
-from runup.clusterversion.decide.stuck import Failure
+from runup.clusterversion.decide.sync_failure import Failure
 from runup.process.plan import PatchStatus
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -19,7 +19,7 @@ ENSURING = "Error ensuring the cluster version is up to date: "
 
 def said(failure: Failure, *found: Any) -> dict[str, tuple[str, str, str]]:
     """Status, reason and message of each condition that the plan writes, empty where it writes none."""
-    plan = stuck.plan(cluster_version(conditions=found), failure, NOW)
+    plan = sync_failure.plan(cluster_version(conditions=found), failure, NOW)
     return {
         each["type"]: (each["status"], each.get("reason", ""), each.get("message", ""))
         for action in plan.actions
@@ -53,10 +53,10 @@ def test_a_write_that_is_refused_leaves_the_cluster_available() -> None:
 def test_it_is_said_once() -> None:
     """What is in the status already is not written again: each write would lead to the next pass."""
     failure = Failure("x" * 10)
-    first = stuck.plan(cluster_version(conditions=(AVAILABLE,)), failure, NOW)
+    first = sync_failure.plan(cluster_version(conditions=(AVAILABLE,)), failure, NOW)
     assert len(first.actions) == 1
-    told = with_conditions((AVAILABLE,), stuck.conditions(failure, (AVAILABLE,)), (), now=NOW)
-    assert stuck.plan(cluster_version(conditions=told), failure, NOW).actions == ()
+    told = with_conditions((AVAILABLE,), sync_failure.conditions(failure, (AVAILABLE,)), (), now=NOW)
+    assert sync_failure.plan(cluster_version(conditions=told), failure, NOW).actions == ()
 
 
 def test_others_words_are_made_to_fit() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.errors import Terminal, Waiting
-from runup.advice.decide.advise import Advised
+from runup.advice.decide.current_advice import Advised
 from runup.api.config_v1 import Release, Update
 from runup.clusterversion.decide import targets
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.attempt import Attempt
-from runup.preflight.decide.steps import Trust
+from runup.preflight.decide.deployment_steps import Trust
 
 
 def pinned(number: int, registry: str = "r") -> str:

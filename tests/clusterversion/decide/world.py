@@ -24,10 +24,10 @@ from runup.applying.decide.progress import Loading, Progress, State
 from runup.clusterversion.decide import reconcile
 from runup.clusterversion.decide.observed import Facts, Observed, ReleaseCheck
 from runup.preflight.decide import workloads
-from runup.preflight.decide.accounts import Right
+from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
-from runup.preflight.decide.steps import Trust
+from runup.preflight.decide.service_account import Right
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.release.decide.metadata import ImageReferences, ReleaseMetadata
 from runup.release.decide.payload import Payload

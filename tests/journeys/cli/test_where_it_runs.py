@@ -15,7 +15,7 @@ from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import ConfigMap, Node, Pod
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
-from runup.preflight.decide import accounts, workloads
+from runup.preflight.decide import service_account, workloads
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("where-it-runs")]
 
@@ -64,7 +64,9 @@ def test_the_targets_own_check_answers_under_its_own_account(sandbox: Sandbox) -
     (pod,) = pods(sandbox)
     assert pod.spec.service_account_name == workloads.NAME
     assert folders(sandbox) == []
-    rules: list[dict[str, Any]] = sandbox.client.send(calls.get_raw(accounts.CLUSTER_ROLE, workloads.NAME))["rules"]
+    rules: list[dict[str, Any]] = sandbox.client.send(calls.get_raw(service_account.CLUSTER_ROLE, workloads.NAME))[
+        "rules"
+    ]
     assert {name for rule in rules for name in rule["resources"]} >= {"apirequestcounts", "nodes"}
     assert "secrets" not in {name for rule in rules for name in rule["resources"]}
 

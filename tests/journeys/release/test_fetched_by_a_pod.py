@@ -23,7 +23,7 @@ from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.config_v1 import Release
 from runup.applying.control.fetching.pod import PODS, FromPod
-from runup.applying.decide import retrieval
+from runup.applying.decide import retrieval_pod
 from runup.release.control.build import build_image, layer_of, release_metadata
 from runup.release.decide.payload import Payload
 
@@ -58,16 +58,16 @@ async def fetched(sandbox: Sandbox, image: str) -> tuple[Payload, list[str]]:
         priority = {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",
-            "metadata": {"name": retrieval.PRIORITY_CLASS},
+            "metadata": {"name": retrieval_pod.PRIORITY_CLASS},
             "value": 1000,
         }
         with suppress(AlreadyExists):
             await client.send(calls.create(PRIORITIES, TYPE | priority))
         node = (await client.send(calls.list_raw(NODES))).items[0]["metadata"]["name"]
-        folder = sandbox.data / "nodes" / node / retrieval.PAYLOADS.lstrip("/")
+        folder = sandbox.data / "nodes" / node / retrieval_pod.PAYLOADS.lstrip("/")
         loader = FromPod(client, SystemClock(), namespace=NAMESPACE, node=node, folder=folder)
         payload = await loader.load(Release(image=image, version="5.9.0"))
-        left = await client.send(calls.list_raw(PODS, NAMESPACE, label_selector=retrieval.SELECTOR))
+        left = await client.send(calls.list_raw(PODS, NAMESPACE, label_selector=retrieval_pod.SELECTOR))
         return payload, [pod["metadata"]["name"] for pod in left.items]
 
 

@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from kubekit.kube.clock import ManualClock
 from runup.api.kmm_v1beta1 import TLSOptions
-from runup.kernelmodules.control.asking import AT_A_TIME, KEPT, Asking
-from runup.kernelmodules.decide.asked import (
+from runup.kernelmodules.control.answer_cache import AT_A_TIME, KEPT, Asking
+from runup.kernelmodules.decide.external_queries import (
     Found,
     Image,
     ImageQuestion,

@@ -14,7 +14,7 @@ import pytest
 from tests.kubekit.oci.layered import Made, layout_in, put_document, put_image, put_index, symlink
 from tests.kubekit.oci.registries import REAL, Answer, Asked, Odd, odd_registry, self_signed, writing
 
-from kubekit.lang.cut import stored_bytes
+from kubekit.lang.truncate import stored_bytes
 from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.layout import Layout
@@ -24,7 +24,7 @@ from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.kernelmodules.control.images import LONGEST_REASON, verify_image
 from runup.kernelmodules.control.registries import GivenRegistries
-from runup.kernelmodules.decide.asked import ImageQuestion
+from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
 from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome
 

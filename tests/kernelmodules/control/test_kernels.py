@@ -28,7 +28,7 @@ from runup.api.kmm_v1beta1 import TLSOptions
 from runup.kernelmodules.control.images import verify_image
 from runup.kernelmodules.control.kernels import kernels_of, toolkit_of_release
 from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries
-from runup.kernelmodules.decide.asked import ImageQuestion, ReleaseQuestion
+from runup.kernelmodules.decide.external_queries import ImageQuestion, ReleaseQuestion
 from runup.kernelmodules.decide.flavours import Flavour
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, TOOLKIT_FILE
 from runup.kernelmodules.decide.verdict import Outcome

@@ -26,8 +26,8 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from runup.api.build_v1 import Build
-from runup.kernelmodules.control import material
-from runup.kernelmodules.decide.asked import MaterialQuestion
+from runup.kernelmodules.control import build_inputs
+from runup.kernelmodules.decide.external_queries import MaterialQuestion
 
 JSON = dict[str, Any]
 BUILDS = resource_of(Build)
@@ -48,7 +48,7 @@ async def fill(made: World) -> None:
         "metadata": {"name": "key", "namespace": "drivers"},
         "data": {"key": base64.b64encode(b"a").decode()},
     }
-    await made.create(material.SECRETS, secret)
+    await made.create(build_inputs.SECRETS, secret)
 
 
 MISSING = {
@@ -67,7 +67,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     async def story() -> None:
         async with world(tmp_path) as made:
             await fill(made)
-            found = {question: (await material.read(made.client, question)).problem for question in MISSING}
+            found = {question: (await build_inputs.read(made.client, question)).problem for question in MISSING}
             assert found == MISSING
 
     asyncio.run(story())
@@ -80,13 +80,13 @@ def test_a_secret_has_a_version_that_changes_with_its_data_alone(tmp_path: Path)
         question = MaterialQuestion("drivers", "dockerfile", (("key", "key"),))
         async with world(tmp_path) as made:
             await fill(made)
-            first = await material.read(made.client, question)
-            labelled = calls.merge_patch(material.SECRETS, "key", {"metadata": {"labels": {"a": "b"}}}, "drivers")
+            first = await build_inputs.read(made.client, question)
+            labelled = calls.merge_patch(build_inputs.SECRETS, "key", {"metadata": {"labels": {"a": "b"}}}, "drivers")
             await made.send(labelled)
-            assert await material.read(made.client, question) == first
+            assert await build_inputs.read(made.client, question) == first
             data = {"data": {"key": base64.b64encode(b"b").decode()}}
-            await made.send(calls.merge_patch(material.SECRETS, "key", data, "drivers"))
-            assert (await material.read(made.client, question)).versions != first.versions
+            await made.send(calls.merge_patch(build_inputs.SECRETS, "key", data, "drivers"))
+            assert (await build_inputs.read(made.client, question)).versions != first.versions
             assert first.dockerfile == "FROM scratch\n"
 
     asyncio.run(story())

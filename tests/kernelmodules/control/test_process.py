@@ -29,7 +29,7 @@ from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls
 from runup.api.kmm_v1beta2 import PreflightValidationStatus
 from runup.kernelmodules.control.process import NAMESPACE, Process
-from runup.process.leading import Election
+from runup.process.leader_election import Election
 
 START = "import sys; from runup.operator.entry import kernel_modules; sys.exit(kernel_modules())"
 # Nobody loses such a lease because a machine is busy; a leader that ends gives it back.

@@ -33,7 +33,7 @@ from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module, TLSOptions
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
 from runup.kernelmodules.control import images, kernels, process, registries
-from runup.kernelmodules.control.asking import AT_A_TIME, KEPT, Asking
+from runup.kernelmodules.control.answer_cache import AT_A_TIME, KEPT, Asking
 from runup.kernelmodules.control.caches import Caches, trim_job, trim_node, trim_pod
 from runup.kernelmodules.control.controller import QUIET_S, KernelModulesController, _questions
 from runup.kernelmodules.control.images import _outcome, _some, with_options
@@ -42,15 +42,15 @@ from runup.kernelmodules.control.process import Options, Process
 from runup.kernelmodules.control.readiness import toolkits_of
 from runup.kernelmodules.control.registries import ClusterRegistries, _names
 from runup.kernelmodules.control.runners import AFTER_ERROR_S, AGAIN_S, Runners
-from runup.kernelmodules.decide.asked import Found, Image, ImageQuestion, Question, ReleaseQuestion
+from runup.kernelmodules.decide.external_queries import Found, Image, ImageQuestion, Question, ReleaseQuestion
 from runup.kernelmodules.decide.flavours import Flavour
 from runup.kernelmodules.decide.jobs import JOBS, Builder
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.runs import VALIDATION_ANNOTATION, Runner
 from runup.kernelmodules.decide.toolkit import Toolkit
 from runup.kernelmodules.decide.verdict import Outcome, Untold
-from runup.process.execute import Executor
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
+from runup.process.plan_executor import Executor
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.kernelmodules.decide.validation_world import BUILD, KERNEL, SIGN, Story, module, started, validation, world
 
-from runup.kernelmodules.decide.asked import Image, Material
+from runup.kernelmodules.decide.external_queries import Image, Material
 from runup.kernelmodules.decide.jobs import LARGEST_DOCKERFILE, Builder
 
 GONE = Image(verified=False, reason="gone")

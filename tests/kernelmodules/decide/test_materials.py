@@ -24,7 +24,7 @@ from kubekit.api import codec
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide import builds
-from runup.kernelmodules.decide.asked import Image, Material
+from runup.kernelmodules.decide.external_queries import Image, Material
 from runup.kernelmodules.decide.files import module_of, spelled
 from runup.kernelmodules.decide.jobs import Builder
 from runup.kernelmodules.decide.runs import Runner, State

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.kernelmodules.decide.validation_world import BUILD, KERNEL, SIGN, Story, module, started, validation, world
 
-from runup.kernelmodules.decide.asked import Image, Material
+from runup.kernelmodules.decide.external_queries import Image, Material
 from runup.kernelmodules.decide.runs import State
 
 GONE = Image(verified=False, reason="image registry.example/kmod:v1 inaccessible or does not exists")

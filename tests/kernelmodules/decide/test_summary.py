@@ -14,7 +14,7 @@ from kubekit.api.meta_v1 import Condition, NamespacedName
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
 from runup.kernelmodules.decide import entries, summary
-from runup.kernelmodules.decide.looked import Looked
+from runup.kernelmodules.decide.module_state import Looked
 from runup.process.plan import Event, PatchStatus
 
 

@@ -21,7 +21,7 @@ from tests.kernelmodules.decide.validation_world import (
 )
 
 from kubekit.api.codec import Undecodable
-from runup.kernelmodules.decide.asked import Image, ImageQuestion, Material
+from runup.kernelmodules.decide.external_queries import Image, ImageQuestion, Material
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Runner, State
 from runup.process.plan import Delete, Event, PatchStatus

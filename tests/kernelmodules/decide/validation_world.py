@@ -11,7 +11,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
-from runup.kernelmodules.decide.asked import (
+from runup.kernelmodules.decide.external_queries import (
     Answer,
     Answers,
     Found,

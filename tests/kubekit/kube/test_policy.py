@@ -15,8 +15,8 @@ from kubekit.kube import calls
 from kubekit.kube.auth import Credential
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import ApiError, NotFound, ServerError, TooManyRequests, Unauthorized
-from kubekit.kube.policy import Again, Attempts, headers_of, unreachable
 from kubekit.kube.request import Request
+from kubekit.kube.retry_policy import Again, Attempts, headers_of, unreachable
 
 GET = calls.get(Node, "a").request
 CREATE = calls.create(resource_of(ConfigMap), {"metadata": {"name": "a", "namespace": "ns"}}).request

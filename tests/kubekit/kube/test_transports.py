@@ -37,8 +37,8 @@ from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.policy import Timeouts, unreachable
 from kubekit.kube.request import Call
+from kubekit.kube.retry_policy import Timeouts, unreachable
 from runup import __version__
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubekit.lang.cut import cut, joined, stored_bytes
 from kubekit.lang.printable import boundary, encoded, everywhere, is_hazardous, one_line, printable
+from kubekit.lang.truncate import cut, joined, stored_bytes
 from runup.cli.render.table import Column, Row, Table, plain
 from runup.cli.render.text import machine
 

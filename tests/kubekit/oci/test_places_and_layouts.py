@@ -15,9 +15,9 @@ from tests.kubekit.oci.registries import release, sandbox_registry, writing
 from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, OciError, WouldReplace
+from kubekit.oci.image_locations import LayoutPlace, destination_of, files_in, files_of, place_of, put
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout, media_type_of
-from kubekit.oci.places import LayoutPlace, destination_of, files_in, files_of, place_of, put
 from kubekit.oci.reference import Reference, sha256
 from runup.release.control.build import build_release, layer_of
 

@@ -23,12 +23,12 @@ from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials, Login
 from kubekit.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.file_search import Sought
 from kubekit.oci.layers import Pick, open_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.mirrors import Mirror
 from kubekit.oci.reference import parse, sha256
 from kubekit.oci.registry import RegistryClient
-from kubekit.oci.search import Sought
 from kubekit.oci.transport import Interrupted, Question, Transport, broken
 from runup import __version__
 from runup.release.control.build import BuiltImage

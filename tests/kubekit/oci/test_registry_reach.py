@@ -14,7 +14,7 @@ import pytest
 from tests.kubekit.oci.registries import Answer, Asked, odd_registry, release
 
 from kubekit.oci.access import Access
-from kubekit.oci.dial import Deadline, ForbiddenAddress, Reach, _Paced, address_of, connected
+from kubekit.oci.connections import Deadline, ForbiddenAddress, Reach, _Paced, address_of, connected
 from kubekit.oci.errors import OciError, Unauthorized, Unreachable
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse

@@ -11,12 +11,12 @@ import pytest
 from tests.kubekit.oci.layered import PACKED, Made, folder, hardlink, layout_in, put_image, put_index, symlink, tar
 from tests.kubekit.oci.registries import Answer, Asked, odd_registry
 
-from kubekit.oci import images, search
+from kubekit.oci import file_search, images
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage, BeyondLimits, ImageNotFound, OciError, Unreachable
+from kubekit.oci.file_search import Search, Sought
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
-from kubekit.oci.search import Search, Sought
 from kubekit.oci.tar import Entry
 from kubekit.oci.tarstream import inner_path
 
@@ -312,10 +312,10 @@ FOLDERS = ("opt", "opt/lib", "opt/lib/modules", FOLDER)
 def test_what_is_remembered(made: list[Made], names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A name costs its characters and 120 bytes; there is room for so much, and for not a byte more."""
     room = sum(len(name) + 120 for name in names)
-    monkeypatch.setattr(search, "MAX_REMEMBERED_BYTES", room)
+    monkeypatch.setattr(file_search, "MAX_REMEMBERED_BYTES", room)
     Search("image", sought()).layer(entries(*made))
     if names:
-        monkeypatch.setattr(search, "MAX_REMEMBERED_BYTES", room - 1)
+        monkeypatch.setattr(file_search, "MAX_REMEMBERED_BYTES", room - 1)
         with pytest.raises(BeyondLimits):
             Search("image", sought()).layer(entries(*made))
 
@@ -353,7 +353,7 @@ def test_links_of_a_distribution_cost_nothing() -> None:
     found = Search("image", sought())
     found.layer(entries(Made("opt/lib/modules/1/simple.ko"), *(symlink(f"etc/l{at}", "x") for at in range(20_000))))
     assert found.elsewhere == ("opt/lib/modules/1/simple.ko",)
-    assert search.MAX_REMEMBERED_BYTES > 20_000 * 140
+    assert file_search.MAX_REMEMBERED_BYTES > 20_000 * 140
 
 
 @pytest.mark.parametrize("media_type", [images.LAYER_GZIP, images.LAYER_ZSTD])

@@ -18,7 +18,7 @@ from bench.hostile_signatures import Hostile
 from bench.openpgp import RETIRED, Certificate, Key
 
 from kubekit.oci.errors import BadImage, CannotWrite, Unverified
-from kubekit.oci.keys import said, usable
+from kubekit.oci.keyrings import said, usable
 from kubekit.oci.signatures import (
     MAX_SIGNATURE_BYTES,
     Keyring,

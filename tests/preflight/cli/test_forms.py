@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
-from runup.preflight.cli.render import preflight_forms as forms
+from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.decide.findings import COMPLETED, FAILED, Findings, Risk
 from runup.preflight.decide.report import CheckResult, ReportedCheck, ReportedResource
 

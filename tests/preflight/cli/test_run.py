@@ -19,8 +19,8 @@ from kubekit.lang import yaml as kyaml
 from kubekit.oci.images import Execution
 from runup.checks.catalogue import CHECKS
 from runup.cli.errors import CommandError
-from runup.preflight.cli import collect, judge, suppress
-from runup.preflight.cli.render import preflight_forms as forms
+from runup.preflight.cli import evaluate, missing_kinds, suppressions
+from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.decide import history
 from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.history import History
@@ -155,18 +155,18 @@ def test_the_command_that_adds_lists(tmp_path: Path, style: str, lacking: tuple[
     folder = tmp_path / "a dump"
     folder.mkdir()
     line = f'for kind in nodes pods; do oc get --all-namespaces -o yaml "$kind" > \'{folder}\'/"$kind".yaml; done'
-    assert collect.command(folder, style, lacking) == (line if told else "")
-    assert collect.command(folder / "not there", style, lacking) == ""
+    assert missing_kinds.command(folder, style, lacking) == (line if told else "")
+    assert missing_kinds.command(folder / "not there", style, lacking) == ""
 
 
 def test_several_cases_are_several_dumps(tmp_path: Path) -> None:
     """Each by its prefix, in order; what is no folder of cases is one."""
     for name in ("b-cv.yaml", "a-cv.yaml", "a-co.yaml"):
         (tmp_path / name).write_text("{}")
-    assert list(judge.dumps_in(tmp_path)) == [tmp_path / "a", tmp_path / "b"]
+    assert list(evaluate.dumps_in(tmp_path)) == [tmp_path / "a", tmp_path / "b"]
     (tmp_path / "dump").mkdir()
-    assert list(judge.dumps_in(tmp_path / "dump")) == [tmp_path / "dump"]
-    assert list(judge.dumps_in(tmp_path / "a-cv.yaml")) == [tmp_path / "a-cv.yaml"]
+    assert list(evaluate.dumps_in(tmp_path / "dump")) == [tmp_path / "dump"]
+    assert list(evaluate.dumps_in(tmp_path / "a-cv.yaml")) == [tmp_path / "a-cv.yaml"]
 
 
 def test_what_cannot_be_added_to_is_told_without_a_command(tmp_path: Path, run: Run) -> None:
@@ -334,45 +334,47 @@ BAD = [
 def test_a_file_of_suppressions_that_cannot_be_used(text: str, words: str) -> None:
     """It says which entry, and which field: a typo must not hide a risk."""
     with pytest.raises(CommandError) as caught:
-        suppress.parse(text, "f.yaml")
+        suppressions.parse(text, "f.yaml")
     assert words in caught.value.message
 
 
 def test_the_last_day_still_counts() -> None:
     """And the day after does not."""
-    rules = suppress.parse("suppressions: [{risk: A, reason: r, until: 2026-03-31}]", "f")
+    rules = suppressions.parse("suppressions: [{risk: A, reason: r, until: 2026-03-31}]", "f")
     risk = Risk("A", "True", accepted=False, message="m", url="u")
-    (kept,), over = suppress.applied([risk], rules, "c", date(2026, 3, 31))
+    (kept,), over = suppressions.applied([risk], rules, "c", date(2026, 3, 31))
     assert (kept.accepted, kept.because, over) == (True, "suppressed: r (until 2026-03-31)", ())
-    (back,), over = suppress.applied([risk], rules, "c", date(2026, 4, 1))
+    (back,), over = suppressions.applied([risk], rules, "c", date(2026, 4, 1))
     assert back == risk
     assert over == ("A was suppressed until 2026-03-31, and counts again",)
 
 
 def test_which_clusters_a_suppression_is_for() -> None:
     """By glob; elsewhere the risk stands, and the entry suppresses nothing."""
-    rules = suppress.parse(
+    rules = suppressions.parse(
         "suppressions: [{risk: A*, reason: r, cluster: east-*}, {risk: B, reason: s}, {risk: A, reason: t}]", "f"
     )
     risks = [Risk(name, "True", accepted=False, message="m", url="u") for name in ("A", "B", "C")]
-    east, over = suppress.applied(risks, rules, "east-1", date(2026, 1, 1))
+    east, over = suppressions.applied(risks, rules, "east-1", date(2026, 1, 1))
     assert ([risk.because for risk in east], over) == (["suppressed: r", "suppressed: s", ""], ())
     assert [risk.accepted for risk in east] == [True, True, False]
-    west, _ = suppress.applied(risks[:1], rules[:1], "west-1", date(2026, 1, 1))
+    west, _ = suppressions.applied(risks[:1], rules[:1], "west-1", date(2026, 1, 1))
     assert west == tuple(risks[:1])
-    assert suppress.unused(rules, [("west-1", risks)]) == ("A* (east-*) suppresses nothing: no such risk was found",)
-    assert suppress.unused(rules, [("west-1", risks), ("east-1", risks)]) == ()
+    assert suppressions.unused(rules, [("west-1", risks)]) == (
+        "A* (east-*) suppresses nothing: no such risk was found",
+    )
+    assert suppressions.unused(rules, [("west-1", risks), ("east-1", risks)]) == ()
 
 
 def test_what_the_cluster_accepts_keeps_its_reason() -> None:
     """A suppression is for what is open; of several the first that counts has the word."""
-    rules = suppress.parse(
+    rules = suppressions.parse(
         "suppressions: [{risk: A, reason: old, until: 2025-01-01}, {risk: A, reason: new, until: 2027-01-01}]", "f"
     )
     taken = Risk("A", "True", accepted=True, message="m", url="u", because="CHG-7")
-    (kept,), over = suppress.applied([taken], rules, "c", date(2026, 1, 1))
+    (kept,), over = suppressions.applied([taken], rules, "c", date(2026, 1, 1))
     assert (kept, over) == (taken, ("A was suppressed until 2025-01-01, and counts again",))
-    (counted,), _ = suppress.applied([replace(taken, accepted=False)], rules, "c", date(2026, 1, 1))
+    (counted,), _ = suppressions.applied([replace(taken, accepted=False)], rules, "c", date(2026, 1, 1))
     assert counted.because == "suppressed: new (until 2027-01-01)"
 
 

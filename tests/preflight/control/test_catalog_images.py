@@ -45,7 +45,7 @@ from runup.preflight.control.catalog_images import (
 from runup.preflight.control.catalogs import MAX_FILE_BYTES
 from runup.preflight.control.client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.target import PreflightTarget, Request
+from runup.preflight.control.target_process import PreflightTarget, Request
 from runup.preflight.decide.report import read
 from runup.release.control.registry_access import TAG_MIRRORS
 

@@ -7,8 +7,8 @@ from tests.factories import cluster_version, feature_gate
 
 from kubekit.lang.version import Version
 from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus, FeatureGate
-from runup.checks.decide.payload import declared_checks
-from runup.preflight.control.target import Request, filters_of
+from runup.checks.decide.declared_checks import declared_checks
+from runup.preflight.control.target_process import Request, filters_of
 
 CHECK = """\
 apiVersion: preflight.runup.dev/v1alpha1

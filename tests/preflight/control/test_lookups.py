@@ -14,10 +14,10 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.olm_v1alpha1 import Subscription
-from runup.checks.catalogue.olm.shared.olm import PACKAGES
-from runup.preflight.control import lookups
+from runup.checks.catalogue.olm.shared.installed_operators import PACKAGES
+from runup.preflight.control import polled_objects
 from runup.preflight.control.client import ReadOnlyClient
-from runup.preflight.control.reads import Reads
+from runup.preflight.control.watched_kinds import Reads
 
 DEADLINE_S = 90
 SUBSCRIPTIONS = resource_of(Subscription)
@@ -157,7 +157,7 @@ async def test_what_cannot_be_had_is_not_waited_for(refusal: tuple[int, str], wh
         await here.until(lambda reads: not reads.waiting and why in reads.snapshot().unreadable.get(PACKAGES, ""))
         assert (PACKAGES in here.reads.snapshot().absent) is absent
         cluster.refusal = None
-        await here.until(lambda _reads: jumped(here, lookups.RETRY_S) and here.known == ["logging"])
+        await here.until(lambda _reads: jumped(here, polled_objects.RETRY_S) and here.known == ["logging"])
 
 
 def jumped(here: Following, seconds: float) -> bool:

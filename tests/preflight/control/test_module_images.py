@@ -24,12 +24,12 @@ from runup.api.kmm_v1beta1 import Module
 from runup.checks.catalogue.nodes import kernel_modules_ready
 from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.control.registries import GivenRegistries
-from runup.kernelmodules.decide.looked import AGAIN_S
+from runup.kernelmodules.decide.module_state import AGAIN_S
 from runup.kernelmodules.decide.verdict import Readiness, Seen, Status
 from runup.preflight.control.client import ReadOnlyClient
 from runup.preflight.control.module_images import MODULES, NO_TOOLKIT, NODES, ModuleImages, _Input, _Known
 from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.target import PreflightTarget, Request
+from runup.preflight.control.target_process import PreflightTarget, Request
 from runup.preflight.decide.report import read
 
 KERNEL = "5.14.0-427.el9_4.x86_64"

@@ -15,7 +15,7 @@ from runup.checks.catalogue.nodes import node_health
 from runup.checks.decide.engine import run_check
 from runup.preflight.control.client import WriteRefused, refuse_writes
 from runup.preflight.control.release import load_release, python_checks
-from runup.preflight.control.sink import FileSink
+from runup.preflight.control.report_sinks import FileSink
 
 NAMESPACE = "openshift-cluster-version-operator"
 INSIDE = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"

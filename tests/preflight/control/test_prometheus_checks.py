@@ -16,7 +16,7 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.checks.decide.declarative import declared_check
 from runup.preflight.control.client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.target import PreflightTarget, Request
+from runup.preflight.control.target_process import PreflightTarget, Request
 from runup.preflight.decide.report import Report, read
 
 CHECK = declared_check(

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.kube.clock import ManualClock
-from runup.preflight.control.reports import ReportReader, read_file
+from runup.preflight.control.report_reader import ReportReader, read_file
 from runup.preflight.decide.outcome import BadReportSeen
 from runup.preflight.decide.report import FORMAT, Report, ReportedRisk, encode
 

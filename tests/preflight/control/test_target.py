@@ -26,10 +26,10 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue.nodes import node_health
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.preflight.control.client import ReadOnlyClient, WriteRefused
-from runup.preflight.control.reads import Reads
 from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.sink import ConfigMapSink, FileSink
-from runup.preflight.control.target import PreflightTarget, Request, Timing, reading
+from runup.preflight.control.report_sinks import ConfigMapSink, FileSink
+from runup.preflight.control.target_process import PreflightTarget, Request, Timing, reading
+from runup.preflight.control.watched_kinds import Reads
 from runup.preflight.decide.outcome import STALE_AFTER_S
 from runup.preflight.decide.report import Report, read
 

@@ -36,19 +36,26 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import ServerError
 from kubekit.lang.version import Version
-from runup.checks.catalogue.olm.shared.olm import PACKAGES
+from runup.checks.catalogue.olm.shared.installed_operators import PACKAGES
 from runup.checks.decide.declarative import declared_check
 from runup.checks.decide.manifests import of_files
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.preflight.control import containers as shell
-from runup.preflight.control import lookups
+from runup.preflight.control import polled_objects
 from runup.preflight.control.client import ReadOnlyClient
 from runup.preflight.control.containers import Containers, waiting
-from runup.preflight.control.lookups import Lookups
-from runup.preflight.control.reads import Reads
+from runup.preflight.control.polled_objects import Lookups
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.runner import LIMIT_S, Runner
-from runup.preflight.control.target import PreflightTarget, Request, Timing, _raise_if_over, _running_version, _same
+from runup.preflight.control.target_process import (
+    PreflightTarget,
+    Request,
+    Timing,
+    _raise_if_over,
+    _running_version,
+    _same,
+)
+from runup.preflight.control.watched_kinds import Reads
 from runup.preflight.decide import containers
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, read
 
@@ -638,7 +645,7 @@ async def test_when_packages_are_asked_for_again() -> None:
             assert looked._wanted() == []
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-    assert (lookups.AGAIN_S, lookups.RETRY_S) == (600, 30)
+    assert (polled_objects.AGAIN_S, polled_objects.RETRY_S) == (600, 30)
 
 
 def _names(obj: Any) -> tuple[str, str]:

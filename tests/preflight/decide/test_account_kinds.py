@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from kubekit.api.scheme import Resource
-from runup.preflight.decide import accounts
+from runup.preflight.decide import service_account
 
 
 @pytest.mark.parametrize(
     ("kind", "path", "namespaced"),
     [
-        (accounts.SERVICE_ACCOUNT, "v1/serviceaccounts", True),
-        (accounts.ROLE, "rbac.authorization.k8s.io/v1/roles", True),
-        (accounts.ROLE_BINDING, "rbac.authorization.k8s.io/v1/rolebindings", True),
-        (accounts.CLUSTER_ROLE, "rbac.authorization.k8s.io/v1/clusterroles", False),
-        (accounts.CLUSTER_ROLE_BINDING, "rbac.authorization.k8s.io/v1/clusterrolebindings", False),
+        (service_account.SERVICE_ACCOUNT, "v1/serviceaccounts", True),
+        (service_account.ROLE, "rbac.authorization.k8s.io/v1/roles", True),
+        (service_account.ROLE_BINDING, "rbac.authorization.k8s.io/v1/rolebindings", True),
+        (service_account.CLUSTER_ROLE, "rbac.authorization.k8s.io/v1/clusterroles", False),
+        (service_account.CLUSTER_ROLE_BINDING, "rbac.authorization.k8s.io/v1/clusterrolebindings", False),
     ],
 )
 def test_where_they_are(kind: Resource, path: str, namespaced: bool) -> None:

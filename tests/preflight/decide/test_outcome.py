@@ -12,7 +12,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import Pod
 from kubekit.api.workloads_v1 import Deployment
 from runup.preflight.decide import outcome as outcomes
-from runup.preflight.decide import starting, workloads
+from runup.preflight.decide import start_failures, workloads
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.outcome import ReportSeen, Scene, State, Tally, counts, outcome, seen_report
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
@@ -308,7 +308,7 @@ def test_what_lies_in_another_folder_is_nothing(folder: str) -> None:
 def test_an_object_that_is_not_taken() -> None:
     """Nothing runs; it may heal, and the way out says how."""
     found = outcomes.not_written("Deployment x: exceeded quota.")
-    assert (found.state, found.reason, found.final) == (State.FAILED, starting.FAILED_CREATE, False)
+    assert (found.state, found.reason, found.final) == (State.FAILED, start_failures.FAILED_CREATE, False)
     assert found.told == (
         "the API server does not take Deployment x: exceeded quota; it is tried again: change what refuses it "
         "(a quota, an admission rule, a right, a setting, a flag)"

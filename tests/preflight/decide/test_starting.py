@@ -14,7 +14,7 @@ from kubekit.api.core_v1 import Event, Pod
 from kubekit.api.meta_v1 import Condition
 from kubekit.api.workloads_v1 import Deployment
 from runup.preflight.decide import workloads
-from runup.preflight.decide.starting import PATIENCE_S
+from runup.preflight.decide.start_failures import PATIENCE_S
 
 NAMESPACE = "openshift-cluster-version-operator"
 NODE = "master-0"

@@ -12,7 +12,7 @@ from tests.factories import NOW
 from kubekit.api import codec
 from kubekit.api.core_v1 import Event, Pod
 from kubekit.api.workloads_v1 import Deployment
-from runup.preflight.decide.starting import Trouble, active_pod, cut, look_again_s, trouble
+from runup.preflight.decide.start_failures import Trouble, active_pod, cut, look_again_s, trouble
 
 NAME = "cvo-preflight"
 Found = Callable[[], Trouble | None]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.release.cli.typed import config_map, release, run
 
-from kubekit.oci.places import LayoutPlace
+from kubekit.oci.image_locations import LayoutPlace
 from kubekit.oci.reference import Reference
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen

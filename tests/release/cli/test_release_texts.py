@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from runup.cli.render.screen import Screen
-from runup.release.cli import texts as texts
+from runup.release.cli import comparison_text
 from runup.release.cli.dry_run import Effect
-from runup.release.decide.access import AccessChange
 from runup.release.decide.cluster import Described
 from runup.release.decide.difference import Difference, ManifestChange, NameChange
 from runup.release.decide.explain import Explained, Ruling
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.metadata import ImageReferences, ReleaseMetadata
-from runup.release.decide.paths import ABSENT, Change
+from runup.release.decide.object_diff import ABSENT, Change
 from runup.release.decide.payload import Payload
+from runup.release.decide.rbac_diff import AccessChange
 
 
 def manifest(name: str, kind: str = "ConfigMap", namespace: str = "ns") -> Manifest:
@@ -52,7 +52,7 @@ ALL = Difference(
 def test_what_two_releases_differ_in() -> None:
     """Section by section; four fields of an object are named."""
     fields = ", ".join(["spec.a: 1 -> 2"] * 4)
-    assert texts.difference(OLD, NEW, ALL) == (
+    assert comparison_text.difference(OLD, NEW, ALL) == (
         "5.0.0 -> 5.2.0\n\n"
         "Images: 1 added, 1 changed, 1 removed\n"
         "  added     new     q/n\n"
@@ -78,7 +78,7 @@ def test_what_two_releases_differ_in() -> None:
 
 def test_two_releases_that_do_not_differ() -> None:
     """A line a section."""
-    assert texts.difference(OLD, NEW, NOTHING) == (
+    assert comparison_text.difference(OLD, NEW, NOTHING) == (
         "5.0.0 -> 5.2.0\n\nImages: no change\nManifests: no change, 7 the same\nChecks: no change\n"
         "Feature gates: no change\nAccess: no roles and bindings changed\n"
     )
@@ -86,7 +86,7 @@ def test_two_releases_that_do_not_differ() -> None:
 
 def test_the_difference_for_programs() -> None:
     """Every value; what is absent has no key."""
-    data = texts.difference_data(OLD, NEW, ALL)
+    data = comparison_text.difference_data(OLD, NEW, ALL)
     assert (data["from"], data["to"], data["same"]) == ("5.0.0", "5.2.0", 1)
     assert data["images"][0] == {"name": "new", "state": "added", "from": "", "to": "q/n"}
     assert data["manifests"][1]["changes"] == [{"path": "spec.a", "from": 1, "to": 2}] * 5
@@ -102,7 +102,7 @@ def test_the_difference_for_programs() -> None:
         {"object": "ClusterRole a", "granted": ["get pods"], "taken": ["list pods", "watch pods"]}
     ]
     come = ManifestChange("a", "changed", "f", (Change("p", ABSENT, None), Change("q", 0, ABSENT)))
-    found = texts.difference_data(OLD, NEW, Difference((), (come,), 0, (), (), ()))
+    found = comparison_text.difference_data(OLD, NEW, Difference((), (come,), 0, (), (), ()))
     assert found["manifests"][0]["changes"] == [{"path": "p", "to": None}, {"path": "q", "from": 0}]
 
 
@@ -120,7 +120,7 @@ EFFECTS = (
 
 def test_what_an_update_would_do() -> None:
     """To each object; what stays the same is counted only."""
-    assert texts.effects(NEW, EFFECTS) == (
+    assert comparison_text.effects(NEW, EFFECTS) == (
         "The update to 5.2.0 would: 1 created, 1 changed, 1 deleted, 1 left behind, 1 refused, 1 unknown, 2 same\n"
         "create    a\n"
         "change    b   spec.a: 1 -> 2\n"
@@ -129,9 +129,9 @@ def test_what_an_update_would_do() -> None:
         "REFUSED   e   immutable\n"
         "UNKNOWN   f   forbidden\n"
     )
-    assert texts.effects(NEW, EFFECTS[6:]) == "The update to 5.2.0 would: 2 same\n"
-    assert texts.effects(NEW, ()) == "The update to 5.2.0 would: change nothing\n"
-    data = texts.effects_data(NEW, "sha256:1", EFFECTS[1:2], ("note",))
+    assert comparison_text.effects(NEW, EFFECTS[6:]) == "The update to 5.2.0 would: 2 same\n"
+    assert comparison_text.effects(NEW, ()) == "The update to 5.2.0 would: change nothing\n"
+    data = comparison_text.effects_data(NEW, "sha256:1", EFFECTS[1:2], ("note",))
     assert data == {
         "to": "5.2.0",
         "digest": "sha256:1",
@@ -160,7 +160,7 @@ def explained(answer: Any, *rulings: Ruling) -> Explained:
 def test_why_a_cluster_gets_a_manifest() -> None:
     """Every rule that was asked, and what of the cluster it was asked about."""
     found = explained("in", *(Ruling(rule, "passes") for rule in RULES))
-    assert texts.explained(NEW, Described(FILTERS, {}), [found]) == (
+    assert comparison_text.explained(NEW, Described(FILTERS, {}), [found]) == (
         "ConfigMap ns/a of 5.2.0: in\n"
         "  file: a.yaml\n"
         "  feature set     passes   the cluster's is TechPreviewNoUpgrade\n"
@@ -171,7 +171,7 @@ def test_why_a_cluster_gets_a_manifest() -> None:
         "  overrides       passes   none is unmanaged for it\n"
         "  another         passes\n"
     )
-    plain = texts.explained(NEW, Described(Filters(), {}), [explained("in", *found.rulings[:2])])
+    plain = comparison_text.explained(NEW, Described(Filters(), {}), [explained("in", *found.rulings[:2])])
     assert "feature set     passes   the cluster's is Default\n" in plain
     assert "feature gates   passes   enabled are none\n" in plain
 
@@ -180,7 +180,7 @@ def test_why_a_cluster_does_not_get_a_manifest() -> None:
     """The rule that decided stands on top; one that was not asked about the cluster says nothing of it."""
     out = explained("out", Ruling("profile", "fails", "not for this one"), Ruling("overrides", "fails"))
     unknown = explained("unknown", Ruling("feature gates", "unknown", "forbidden"))
-    assert texts.explained(NEW, Described(FILTERS, {}), [out, unknown]) == (
+    assert comparison_text.explained(NEW, Described(FILTERS, {}), [out, unknown]) == (
         "ConfigMap ns/a of 5.2.0: out, by profile\n"
         "  file: a.yaml\n"
         "  profile     fails   not for this one\n"
@@ -190,7 +190,7 @@ def test_why_a_cluster_does_not_get_a_manifest() -> None:
         "  file: a.yaml\n"
         "  feature gates   unknown   forbidden\n"
     )
-    data = texts.explained_data(NEW, "sha256:1", Described(FILTERS, {"feature gates": "forbidden"}), [out])
+    data = comparison_text.explained_data(NEW, "sha256:1", Described(FILTERS, {"feature gates": "forbidden"}), [out])
     assert (data["version"], data["digest"], data["unreadable"]) == (
         "5.2.0",
         "sha256:1",
@@ -231,13 +231,13 @@ def test_a_manifest_that_a_release_has_not(name: str, namespace: str, said: str)
     """Those that may be meant are named."""
     held = [manifest("a"), *(manifest("a", namespace=f"ns{place}") for place in range(1, 5))]
     found = payload("5.2.0", *held, checks=(manifest("etcd", "PreflightCheck", ""),))
-    assert texts.no_such(found, "Secret", name, namespace, "q/i") == said
+    assert comparison_text.no_such(found, "Secret", name, namespace, "q/i") == said
 
 
 def test_rows_of_a_section_are_indented_as_one() -> None:
     """By two blanks where one of them is."""
-    assert texts.table([("  a", "b", "c"), ("d", "e", "")]) == "  a   b   c\n  d   e\n"
-    assert texts.table([("a", "b", "c")]) == "a   b   c\n"
-    assert texts.table([]) == ""
-    lines = texts.table([("a", "b", " ".join("w" * 60))], Screen(60, 24)).splitlines()
+    assert comparison_text.table([("  a", "b", "c"), ("d", "e", "")]) == "  a   b   c\n  d   e\n"
+    assert comparison_text.table([("a", "b", "c")]) == "a   b   c\n"
+    assert comparison_text.table([]) == ""
+    lines = comparison_text.table([("a", "b", " ".join("w" * 60))], Screen(60, 24)).splitlines()
     assert lines[0] == f"a  b  {' '.join('w' * 27)}"

@@ -24,11 +24,11 @@ from kubekit.oci.signatures import Verified
 from runup.advice.control import update_service
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
-from runup.preflight.decide.steps import Trust
+from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control import release_images, signature_stores
 from runup.release.control.release_images import ReleaseImages, Unread
-from runup.release.control.remembered_signatures import MOST_BYTES, merged, remember
 from runup.release.control.signatures import RIGHTS_AGAIN, WITHIN_S, ReleaseChecks, _told
+from runup.release.control.stored_signatures import MOST_BYTES, merged, remember
 from runup.release.decide.payload import METADATA_FILE
 
 VERSION = json.dumps({"kind": "cincinnati-metadata-v0", "version": "5.2.0"}).encode()

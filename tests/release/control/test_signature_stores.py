@@ -23,10 +23,10 @@ from kubekit.kube.clock import SystemClock
 from kubekit.oci.signatures import Keyring, Verifier, generate_key
 from runup.api.config_v1 import NameReference, SignatureStore
 from runup.clusterversion.decide.observed import ReleaseCheck
-from runup.preflight.decide.steps import Trust
+from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control.release_images import ReleaseImages
-from runup.release.control.remembered_signatures import MOST_BYTES, MOST_DIGESTS, merged
 from runup.release.control.signatures import ReleaseChecks
+from runup.release.control.stored_signatures import MOST_BYTES, MOST_DIGESTS, merged
 
 KEY = generate_key()
 DIGEST = "sha256:" + "a" * 64

@@ -19,7 +19,7 @@ from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Keyring, Verifier, gener
 from kubekit.oci.stores import add_signature
 from runup.api.config_v1 import SignatureStore
 from runup.clusterversion.decide.observed import ReleaseCheck
-from runup.preflight.decide.steps import Trust
+from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control.release_images import ReleaseImages
 from runup.release.control.signatures import ReleaseChecks
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runup.release.decide.difference import Difference, difference
-from runup.release.decide.paths import changes
+from runup.release.decide.object_diff import changes
 from runup.release.decide.payload import Payload, load_payload
 
 P = {"include.release.openshift.io/self-managed-high-availability": "true"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.release.decide.paths import ABSENT, changes, shown
+from runup.release.decide.object_diff import ABSENT, changes, shown
 
 DIGEST = "registry.example/a@sha256:" + "0123456789abcdef" * 4
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from runup.release.decide.likely_mistakes import check, missing, oddities
 from runup.release.decide.payload import PayloadError, load_payload
-from runup.release.decide.whole import check, missing, oddities
 
 OK = "0000_50_a_0.yaml"
 ANNOTATED = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, annotations: {x: z}}\n"

@@ -9,8 +9,8 @@ import yaml
 
 from runup.dump import load
 from runup.dump.manifests import JSON
-from runup.sandbox.scenario import as_scenario, releases
 from runup.sandbox.scenario import folder as scenario
+from runup.sandbox.scenario import from_dump, releases
 from runup.sandbox.setup import objects as setup
 
 ALL = {
@@ -99,7 +99,7 @@ def test_a_dump_with_a_feature_gate_of_its_own_has_it(tmp_path: Path) -> None:
     ):
         obj = {"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": name}, "status": status}
         (dump / f"{kind}.yaml").write_text(yaml.safe_dump(obj))
-    made = as_scenario.scenario_of(load.read(dump), base=scenario.BUNDLED / "common")
+    made = from_dump.scenario_of(load.read(dump), base=scenario.BUNDLED / "common")
     built = releases.build(made, tmp_path / "data", registry="127.0.0.1:1", update_service="http://127.0.0.1:2/graph")
     running = next(each for each in built if each.version == "4.16.3")
     found = setup.release_objects(made, running)

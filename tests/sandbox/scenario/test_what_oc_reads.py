@@ -16,8 +16,8 @@ from kubekit.kube.config import load as load_config
 from kubesandbox.apiserver.server import ApiServer
 from runup.dump import load
 from runup.dump.manifests import JSON
-from runup.sandbox.scenario import as_scenario, releases
 from runup.sandbox.scenario import folder as scenarios
+from runup.sandbox.scenario import from_dump, releases
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import objects as setup
 
@@ -75,7 +75,7 @@ async def test_a_dumps_own_is_found_as_it_was(tmp_path: Path) -> None:
     for name, content in files.items():
         (dump / name).parent.mkdir(parents=True)
         (dump / name).write_text(content)
-    made = as_scenario.scenario_of(load.read(dump), base=scenarios.BUNDLED / "common")
+    made = from_dump.scenario_of(load.read(dump), base=scenarios.BUNDLED / "common")
     found = await deployment(made, tmp_path / "data")
     assert images(found)["machine-config-operator"] == IMAGE
     assert found["status"] == {"observedGeneration": 1, "replicas": 1, "readyReplicas": 1}

@@ -11,7 +11,7 @@ from tests.cli.commands import Run
 from kubekit.api import codec
 from runup.updatestatus.cli.files import mock
 from runup.updatestatus.cli.render import text as rendered
-from runup.updatestatus.cli.source import parse_moment
+from runup.updatestatus.cli.status_reading import parse_moment
 from runup.updatestatus.decide import read
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"

@@ -13,7 +13,7 @@ import pytest
 from kubekit.api import codec
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.updatestatus.cli.files import dump, newest_transition
-from runup.updatestatus.cli.source import Found, parse_moment
+from runup.updatestatus.cli.status_reading import Found, parse_moment
 
 JSON = dict[str, Any]
 SINCE = "2026-01-14T09:30:00Z"

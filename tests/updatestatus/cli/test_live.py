@@ -32,10 +32,10 @@ from runup.cli.errors import CommandError
 from runup.dump.manifests import objects_in
 from runup.sandbox import crds
 from runup.updatestatus.cli import live as status_live
-from runup.updatestatus.cli import observing
+from runup.updatestatus.cli import read_cluster
 from runup.updatestatus.cli import watch as status_watch
 from runup.updatestatus.cli.files import mock
-from runup.updatestatus.cli.source import parse_moment
+from runup.updatestatus.cli.status_reading import parse_moment
 from runup.updatestatus.decide.read import report as read_report
 from runup.updatestatus.decide.unreadable import Unreadable
 
@@ -271,7 +271,7 @@ def test_one_node_that_cannot_be_read_is_a_line_of_the_report(server: Server) ->
     status = resource_of(Node), nodes[0]
     server.client.send(calls.merge_patch(*status, {"status": conditions}, subresource="status"))
     try:
-        snapshot = observing.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound))
+        snapshot = read_cluster.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound))
         found = status_live.read(server.client, lambda: datetime.fromisoformat("2023-11-03T17:26:54+00:00"))
     finally:
         server.client.send(calls.merge_patch(*status, {"status": good["status"]}, subresource="status"))
@@ -588,7 +588,7 @@ def test_a_live_server_that_knows_a_part_says_so(server: Server) -> None:
     maps = resource_of(ConfigMap)
     server.client.send(calls.create(maps, body))
     try:
-        found = observing.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound)).incomplete
+        found = read_cluster.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound)).incomplete
     finally:
         server.client.send(calls.delete(maps, PARTLY, NAMESPACE))
     assert found == {
@@ -824,8 +824,10 @@ def test_a_deployment_that_may_not_be_read_is_told(server: Server) -> None:
     forbidden = as_nobody(server)
     now = datetime(2026, 1, 1, tzinfo=UTC)
     client: Any = Scripted(server.client, {"deployments": forbidden})
-    assert observing.observe(client, now, (Forbidden, NotFound)).machine_config_operator == Unreadable(str(forbidden))
-    assert observing.observe(server.client, now, (Forbidden, NotFound)).machine_config_operator is None
+    assert read_cluster.observe(client, now, (Forbidden, NotFound)).machine_config_operator == Unreadable(
+        str(forbidden)
+    )
+    assert read_cluster.observe(server.client, now, (Forbidden, NotFound)).machine_config_operator is None
 
 
 def test_only_pods_of_nodes_that_are_drained_are_read(server: Server) -> None:
@@ -851,7 +853,7 @@ def test_only_pods_of_nodes_that_are_drained_are_read(server: Server) -> None:
             client.send(calls.replace(pods, {**made, "status": {"phase": "Running"}}, subresource="status"))
         for node in nodes[:2]:
             drain(node, "drain-rendered-x")
-        found = observing.observe(client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound))
+        found = read_cluster.observe(client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound))
     finally:
         for node, annotations in before.items():
             drain(node, annotations.get("machineconfiguration.openshift.io/desiredDrain"))
@@ -863,5 +865,5 @@ def test_only_pods_of_nodes_that_are_drained_are_read(server: Server) -> None:
 
 def test_a_cluster_without_drains_is_not_asked_for_budgets(server: Server) -> None:
     """A large cluster has thousands of pods; only those of nodes that are being drained are read."""
-    found = observing.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound))
+    found = read_cluster.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound))
     assert (found.draining_pods, found.pod_disruption_budgets, found.pending_pods) == ((), (), ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.updatestatus.decide import builders as b
 
-from runup.updatestatus.cli.source import Found
+from runup.updatestatus.cli.status_reading import Found
 from runup.updatestatus.cli.watch import Log, Look
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.read import of_status

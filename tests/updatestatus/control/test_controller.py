@@ -40,7 +40,7 @@ from kubekit.kube.clock import Clock, ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.reviews import token_request
 from runup.api.update_v1alpha1 import NAME, HealthInsight, Insight, UpdateStatusStatus
-from runup.process.leading import Election
+from runup.process.leader_election import Election
 from runup.updatestatus.control.controller import Timing
 from runup.updatestatus.control.process import NAMESPACE, Options, Process
 

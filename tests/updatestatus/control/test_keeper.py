@@ -15,7 +15,7 @@ from kubekit.kube import calls
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.errors import Conflict
 from runup.api.update_v1alpha1 import NAME, UpdateStatusStatus
-from runup.updatestatus.control.keeper import Keeper
+from runup.updatestatus.control.status_store import Keeper
 
 
 def status(message: str) -> UpdateStatusStatus:

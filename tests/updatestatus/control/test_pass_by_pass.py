@@ -32,10 +32,10 @@ from runup.updatestatus.control.alerts import Alerts
 from runup.updatestatus.control.caches import Caches, differ, trim_operator, trim_version
 from runup.updatestatus.control.controller import KEY, Now, Timing, UpdateStatusController
 from runup.updatestatus.control.drains import Drains, PodsOfNode
-from runup.updatestatus.control.keeper import Keeper
 from runup.updatestatus.control.metrics import Metrics
 from runup.updatestatus.control.observe import observe
 from runup.updatestatus.control.process import Options, Process
+from runup.updatestatus.control.status_store import Keeper
 from runup.updatestatus.decide.snapshot import Unreadable
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

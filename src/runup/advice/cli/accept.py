@@ -15,7 +15,7 @@ import msgspec
 from kubekit.lang.gotext import quoted
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.value import Value
-from runup.cli import names
+from runup.cli import cluster_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
 from runup.cli.lazy import Command
@@ -24,7 +24,7 @@ from runup.cli.options import option
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.api.config_v1 import ClusterVersion
-    from runup.cli.telling import Teller
+    from runup.cli.result_output import Teller
 
 # A little wider than a report's names, because the update service and the cluster name risks as well.
 _NAME = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -102,7 +102,7 @@ def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str])
 
 # `accept -NAME` is how the design document writes it, `NAME-` how oc reads it; click would take the first for a flag.
 @click.command("accept", cls=Command, context_settings={"ignore_unknown_options": True})
-@click.argument("risks", nargs=-1, metavar="RISK[,RISK-...]", shell_complete=names.risks)
+@click.argument("risks", nargs=-1, metavar="RISK[,RISK-...]", shell_complete=cluster_completion.risks)
 @option("--replace", is_flag=True, help="Accept exactly the risks named, and no others.")
 @option("--clear", is_flag=True, help="Accept no risk any more.")
 @option("--reason", "reason", metavar="TEXT", default="", help="Why; recorded with your name.")
@@ -156,7 +156,7 @@ def _suffixed(argument: str) -> str:
 
 
 def _carry_out(change: Change, ctx: click.Context, told: Why, output: str | None) -> None:
-    from runup.cli.telling import Teller
+    from runup.cli.result_output import Teller
 
     with connection_of(ctx).client() as client:
         carry_out(change, client, told, Teller("accept", output))

@@ -10,7 +10,7 @@ import sys
 import click
 
 from kubekit.lang.value import Value
-from runup.cli import complete
+from runup.cli import static_completion
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.facts import JSON, Facts, read
@@ -18,7 +18,7 @@ from runup.cli.lazy import Command
 from runup.cli.options import option
 from runup.cli.render.overview import channel_line
 from runup.cli.render.text import Output, err, machine, out
-from runup.cli.telling import Teller
+from runup.cli.result_output import Teller
 
 _CLEARED = "cluster will no longer request available update recommendations."
 
@@ -70,7 +70,7 @@ def _checked(facts: Facts, new: str, *, explicit: bool) -> tuple[Output, ...]:
 @click.command("channel", cls=Command)
 @click.argument("words", nargs=-1, metavar="[CHANNEL]")
 @option("--allow-explicit-channel", is_flag=True, help="Accept a channel that the release is not known in.")
-@option("--dump", metavar="DIR", shell_complete=complete.folders, help="Show the channel of a dump.")
+@option("--dump", metavar="DIR", shell_complete=static_completion.folders, help="Show the channel of a dump.")
 @option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @connection_options
 @click.pass_context

@@ -16,7 +16,7 @@ from kubekit.kube.clock import Clock
 from runup import __version__
 from runup.advice.decide.graph import BadGraph, parse_graph
 from runup.advice.decide.service import Failure, Query, ServiceState, unable
-from runup.process import web
+from runup.process import http_fetch
 
 # Upstream allows an hour, which is far too long for a few hundred kilobytes.
 TIMEOUT_S = 60.0
@@ -76,7 +76,7 @@ class UpdateService:
     async def _get(self, uri: str) -> tuple[int, bytes]:
         context = ssl.create_default_context(cafile=self._ca_file or None) if uri.startswith("https:") else None
         headers = {"Accept": "application/json", "User-Agent": f"ClusterVersionOperator/{__version__}"}
-        page = await web.fetch(uri, within_s=TIMEOUT_S, limit=MAX_BYTES, headers=headers, context=context)
+        page = await http_fetch.fetch(uri, within_s=TIMEOUT_S, limit=MAX_BYTES, headers=headers, context=context)
         if len(page.body) > MAX_BYTES:
             raise aiohttp.ClientPayloadError(f"the answer is longer than {MAX_BYTES} bytes")
         return page.status, page.body

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import Version, is_minor_or_major, parse
-from runup.advice.decide import rules
+from runup.advice.decide import matching_rules
 from runup.advice.decide.graph import Advice
 from runup.advice.decide.promql import Known
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, Release
@@ -56,7 +56,9 @@ def from_advice(advice: Advice, known: Known, now: datetime) -> tuple[Candidate,
     """Returns the service's offers, newest first, with their rules evaluated."""
     plain = [Candidate(release) for release in advice.updates]
     conditional = [
-        Candidate(update.release, tuple(JudgedRisk(risk, rules.applies(risk, known, now)) for risk in update.risks))
+        Candidate(
+            update.release, tuple(JudgedRisk(risk, matching_rules.applies(risk, known, now)) for risk in update.risks)
+        )
         for update in advice.conditional
     ]
     return ordered([*plain, *conditional])

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from kubekit.lang.cut import joined
+from kubekit.lang.truncate import joined
 from runup.advice.decide.candidates import Candidate, JudgedRisk
 
 RECOMMENDED = "Recommended"

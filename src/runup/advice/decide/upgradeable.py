@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.cut import joined
+from kubekit.lang.truncate import joined
 from runup.advice.decide.risks.source import SourceRisk
 
 UPGRADEABLE = "Upgradeable"

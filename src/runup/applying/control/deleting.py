@@ -14,9 +14,9 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
-from runup.applying.control import applying
+from runup.applying.control import object_requests
 from runup.applying.decide.task import Task
-from runup.process.leading import cancel
+from runup.process.leader_election import cancel
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
@@ -45,7 +45,7 @@ class Deleting:
         identity = task.identity
         if resource is None or identity in self._asked:
             return
-        if await applying.delete(self._client, resource, identity.name, identity.namespace):
+        if await object_requests.delete(self._client, resource, identity.name, identity.namespace):
             log.info("deleted", task=str(task))
             self._pending[identity] = asyncio.create_task(self._until_gone(identity, resource))
             self._told(True)

@@ -14,7 +14,7 @@ from kubekit.kube.clock import Clock
 from runup.api.config_v1 import Release
 from runup.applying.control.payloads import NotLoaded, Payloads
 from runup.applying.decide.progress import Loading
-from runup.process.leading import cancel
+from runup.process.leader_election import cancel
 from runup.release.decide.payload import Payload
 
 log = structlog.get_logger("payload")

@@ -15,13 +15,13 @@ from datetime import datetime
 import structlog
 
 from kubekit.kube.clock import Clock
-from runup.applying.control.course import Course
-from runup.applying.control.failing import words_of
-from runup.applying.control.insisting import FAILURES, Insisting
-from runup.applying.control.judging import Judging
-from runup.applying.control.keeping import Keeping
-from runup.applying.control.putting import Putting
-from runup.applying.control.trimming import trim
+from runup.applying.control.drift_repair import Keeping
+from runup.applying.control.free_memory import trim
+from runup.applying.control.health_checker import Judging
+from runup.applying.control.object_applier import Putting
+from runup.applying.control.retry import FAILURES, Insisting
+from runup.applying.control.run_progress import Course
+from runup.applying.control.task_errors import words_of
 from runup.applying.decide.graph import Node, after_definitions
 from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
 from runup.applying.decide.problems import Effect, Problem

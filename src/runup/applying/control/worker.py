@@ -20,17 +20,17 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from runup.api.config_v1 import ClusterOperator
+from runup.applying.control.cluster_values import ClusterGives
 from runup.applying.control.deleting import Deleting
+from runup.applying.control.free_memory import trim
 from runup.applying.control.kinds import Kinds
-from runup.applying.control.putting import Memory, Putting, digests_of
+from runup.applying.control.object_applier import Memory, Putting, digests_of
+from runup.applying.control.object_watches import Tracking
 from runup.applying.control.run import Run
-from runup.applying.control.surroundings import ClusterGives
-from runup.applying.control.tracking import Tracking
-from runup.applying.control.trimming import trim
 from runup.applying.decide.progress import Progress, State, Wanted
 from runup.applying.decide.task import Task, tasks_of
 from runup.applying.decide.workloads import DEFINITION
-from runup.process.leading import cancel
+from runup.process.leader_election import cancel
 from runup.process.threads import in_thread
 from runup.release.decide.capabilities import KNOWN, Capabilities
 from runup.release.decide.manifest import Identity, Manifest

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from kubekit.lang.cut import joined
+from kubekit.lang.truncate import joined
 from runup.applying.decide.problems import Effect, Problem
 
 MULTIPLE = "MultipleErrors"

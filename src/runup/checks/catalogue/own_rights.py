@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import rights
-from runup.preflight.decide.accounts import Right
+from runup.preflight.decide.service_account import Right
 
 
 def own_rights() -> tuple[Right, ...]:

@@ -20,7 +20,7 @@ from runup.advice.decide import promql
 from runup.advice.decide.promql import NOTHING, Answer, BadAnswer, Known
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Applies, Check, Context
-from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.snapshots import snapshot_of
 
 API_VERSION, KIND = "preflight.runup.dev/v1alpha1", "PreflightCheckTest"
 REPLACE = "REPLACE-ME"

@@ -21,11 +21,11 @@ from runup.advice.decide import promql
 from runup.api.kinds import RESOURCES
 from runup.checks.decide import declared_page
 from runup.checks.decide.engine import PARTIAL, one_line
-from runup.checks.decide.locate import line_of
 from runup.checks.decide.model import Applies, Check, Container, Context, Finding, Snapshot
 from runup.checks.decide.ranges import Range, RangeError, parse_range
 from runup.checks.decide.reads import Read, plain
 from runup.checks.decide.wording import count, names
+from runup.checks.decide.yaml_lines import line_of
 from runup.preflight.decide.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
 
 API_VERSION = "preflight.runup.dev/v1alpha1"

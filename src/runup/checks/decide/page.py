@@ -14,8 +14,8 @@ from kubekit.lang.version import Version
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.file_based_catalog import parse
 from runup.checks.decide.model import Check, Context, Snapshot
-from runup.checks.decide.objects import snapshot_of
 from runup.checks.decide.reads import namespace_of
+from runup.checks.decide.snapshots import snapshot_of
 from runup.checks.decide.target_catalogs import NONE_READ, Catalogs, TargetCatalog
 
 OPENINGS = ("Applies when", "Why it matters", "What to do", "Accepting it", "Source of the rule")

@@ -18,7 +18,7 @@ from kubekit.api.scheme import Resource, resource_of
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.checks.decide.model import Check
 from runup.checks.decide.reads import namespace_of
-from runup.preflight.decide.accounts import Right
+from runup.preflight.decide.service_account import Right
 
 FILE = "preflight-checks/reads"
 FORMAT = "preflight-reads-v1"

@@ -12,7 +12,7 @@ import gc
 import os
 import sys
 
-from runup.cli.startup import late
+from runup.cli.startup import lazy_imports
 
 _ALLOCATIONS = 200_000
 """New objects before the collector runs: more than a short command creates; a long one (`--watch`) stays bounded."""
@@ -32,7 +32,7 @@ def plugin() -> int:
 def _command(prog: str) -> int:
     gc.set_threshold(_ALLOCATIONS)
     # Before the first import of a module that is to be delayed.
-    late.install()
+    lazy_imports.install()
     from runup.cli.main import main
 
     code = main(prog=prog)

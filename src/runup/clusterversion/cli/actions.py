@@ -19,9 +19,9 @@ from runup.cli.connection import Connection
 from runup.cli.errors import CommandError, message_of
 from runup.cli.output import screen_of
 from runup.cli.render.text import machine
-from runup.cli.telling import Teller
-from runup.clusterversion.cli import going_on, targets
+from runup.cli.result_output import Teller
 from runup.clusterversion.cli import preflight as preflight_request
+from runup.clusterversion.cli import targets, update_in_progress
 from runup.clusterversion.cli.request import Request
 from runup.clusterversion.cli.targets import Flags
 from runup.preflight.cli.render import preflight as rendered
@@ -104,7 +104,7 @@ def _page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
 def _start(request: Request, client: SyncClient) -> None:
     flags, teller = request.flags, Teller("update", request.output)
     cluster = clusters.read(client)
-    target = going_on.back(cluster, version=flags.to, image=flags.to_image) or targets.choose(cluster, flags)
+    target = update_in_progress.back(cluster, version=flags.to, image=flags.to_image) or targets.choose(cluster, flags)
     teller.extend(target.said)
     if isinstance(target, targets.Nothing):
         teller.done(None)
@@ -156,12 +156,12 @@ def _clear(request: Request, client: SyncClient) -> None:
         before, answer = clusters.change(
             client,
             clusters.read(client),
-            lambda seen: going_on.clearing(seen).patch,
+            lambda seen: update_in_progress.clearing(seen).patch,
             send=lambda body: clusters.patch(client, body),
         )
     except KubeError as error:
         raise CommandError(f"Unable to cancel current rollout: {message_of(error)}") from error
-    clearing = going_on.clearing(before)
+    clearing = update_in_progress.clearing(before)
     teller.extend(clearing.said)
     teller.done(clearing.patch if answer else None)
 
@@ -173,7 +173,7 @@ def _clear_preflight(request: Request, client: SyncClient) -> None:
         client, cluster, preflight_request.clear_patch, send=lambda body: clusters.patch(client, body, strict=True)
     )
     teller.say(("out", rendered.cleared(before if after else None)))
-    teller.extend(going_on.goes_on(going_on.going_on(before)) if after else ())
+    teller.extend(update_in_progress.goes_on(update_in_progress.going_on(before)) if after else ())
     teller.done(preflight_request.clear_patch(before) if after else None)
 
 

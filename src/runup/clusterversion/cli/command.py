@@ -10,14 +10,16 @@ from typing import Any
 
 import click
 
-from runup.cli import complete, names
+from runup.cli import cluster_completion, static_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import LazyGroup
 from runup.cli.options import option, with_options
 
 _OC_FLAGS = (
-    option("--to", metavar="VERSION", default="", shell_complete=names.versions, help="The version to go to."),
+    option(
+        "--to", metavar="VERSION", default="", shell_complete=cluster_completion.versions, help="The version to go to."
+    ),
     option("--to-image", metavar="IMAGE", default="", help="The release image to go to, by digest."),
     option("--to-latest", is_flag=True, help="Go to the newest version that is offered."),
     option("--to-multi-arch", is_flag=True, help="Move the current version to its multi-architecture image."),
@@ -33,14 +35,14 @@ _OUR_FLAGS = (
         "--mode",
         metavar="preflight",
         default=None,
-        shell_complete=complete.of(lambda _: ("preflight",)),
+        shell_complete=static_completion.of(lambda _: ("preflight",)),
         help="preflight: check the target, change nothing.",
     ),
     option("--preflight", is_flag=True, help="Short for --mode=preflight."),
     option("--wait", is_flag=True, help="Wait for the preflight; exit 0 none, 2 risks, 3 unknown, 1 failed."),
     option("--timeout", metavar="DURATION", default=None, help="How long --wait waits (default 15m)."),
     option("--clear-preflight", is_flag=True, help="End the preflight; accepted risks stay accepted."),
-    option("--dump", metavar="DIR", shell_complete=complete.folders, help="Show the updates of a dump."),
+    option("--dump", metavar="DIR", shell_complete=static_completion.folders, help="Show the updates of a dump."),
     option(
         "-o",
         "--output",

@@ -19,8 +19,8 @@ from runup.cli.cluster import Patch
 from runup.cli.errors import CommandError
 from runup.cli.parsing import pull_spec
 from runup.cli.render.text import Output, err
-from runup.clusterversion.cli.going_on import before_a_preflight, going_on
 from runup.clusterversion.cli.targets import Flags, update_patch
+from runup.clusterversion.cli.update_in_progress import before_a_preflight, going_on
 from runup.preflight.decide.findings import MODE, wanted
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from runup.cli.facts import JSON, Facts, Release, mapping, read, text
 from runup.cli.lazy import Command
 from runup.cli.options import option
 from runup.cli.render.text import out
-from runup.cli.telling import Teller
+from runup.cli.result_output import Teller
 from runup.cli.versions import check_version, numbers, order
 
 

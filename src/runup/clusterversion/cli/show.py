@@ -58,7 +58,7 @@ def of_cluster(connection: Connection, wanted: Shown) -> None:
 
 def ask(client: SyncClient, wanted: Shown) -> None:
     """Prints the updates of the cluster of `client`."""
-    from runup.advice.cli.recommend.extras import accepted_names
+    from runup.advice.cli.recommend.additions_to_oc import accepted_names
     from runup.cli import cluster as clusters
 
     document = clusters.read_raw(client)
@@ -141,11 +141,11 @@ class _More:
     def lines(self, now: datetime | None, *, wide: bool) -> Iterator[Output]:
         """Yields the update that the spec does not show, the requested preflight, and those that have ended."""
         from runup.cli.output import screen_of
-        from runup.clusterversion.cli import going_on
+        from runup.clusterversion.cli import update_in_progress
         from runup.preflight.cli.render import preflight as rendered
 
         screen = screen_of(sys.stdout)
-        yield from going_on.unasked(self._cluster)
+        yield from update_in_progress.unasked(self._cluster)
         if self._found:
             yield from rendered.section(self._found, screen, wide=wide)
         if self._ended:

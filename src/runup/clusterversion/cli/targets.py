@@ -15,7 +15,7 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.gotext import quoted
-from runup.advice.decide import origin
+from runup.advice.decide import preflight_reasons
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
 from runup.cli.errors import CommandError
 from runup.cli.parsing import PullSpec, pull_spec
@@ -42,12 +42,14 @@ EXPLICIT_WARNING = (
     "for the update to proceed anyway\n"
 )
 _NOTES = {
-    origin.OUTDATED: (
+    preflight_reasons.OUTDATED: (
         "what the preflight of {version} found is old, and nobody has looked since; "
         "check again with runup upgrade --mode=preflight --to={version}"
     ),
-    origin.FAILED: "the preflight of {version} has failed, so its risks are not known",
-    origin.RUNNING: "the preflight of {version} has not finished; the update waits for it, at most its time limit",
+    preflight_reasons.FAILED: "the preflight of {version} has failed, so its risks are not known",
+    preflight_reasons.RUNNING: (
+        "the preflight of {version} has not finished; the update waits for it, at most its time limit"
+    ),
 }
 
 

@@ -19,7 +19,7 @@ from kubekit.kube.errors import Gone, KubeError, Transient
 from runup.api.config_v1 import ClusterVersion
 from runup.cli import cluster as clusters
 from runup.cli.errors import CommandError, message_of
-from runup.clusterversion.cli.view import Progress, Show, shown, so_far
+from runup.clusterversion.cli.wait_progress import Progress, Show, shown, so_far
 from runup.preflight.decide.conditions import COMPLETED, FAILED, RUNNING
 from runup.preflight.decide.findings import Findings, Risk, of_target, wanted
 from runup.preflight.decide.history import History

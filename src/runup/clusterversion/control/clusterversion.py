@@ -33,25 +33,25 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Re
 from runup.applying.control.loading import Loads
 from runup.applying.control.own_release import OwnRelease
 from runup.applying.control.worker import Work, Worker
-from runup.clusterversion.control import story
-from runup.clusterversion.control.age import Age
+from runup.clusterversion.control import preflight_log
 from runup.clusterversion.control.metrics import Metrics
-from runup.clusterversion.control.story import Story
-from runup.clusterversion.decide import stuck
+from runup.clusterversion.control.preflight_log import Story
+from runup.clusterversion.control.workload_age import Age
+from runup.clusterversion.decide import sync_failure
 from runup.clusterversion.decide.applying import APPLY, LOAD, Asked
 from runup.clusterversion.decide.observed import Facts, Observed
 from runup.clusterversion.decide.preflights import CHECK_RELEASE, READ_IMAGES, READ_RELEASE, READ_RIGHTS
 from runup.clusterversion.decide.reconcile import EVALUATE_RULES, NAME, RETRIEVE_UPDATES, reconcile
-from runup.clusterversion.decide.refusal import Refused
-from runup.clusterversion.decide.stuck import Failure
-from runup.preflight.control import reports
-from runup.preflight.control.reports import ReportReader
+from runup.clusterversion.decide.status_write_rejected import Refused
+from runup.clusterversion.decide.sync_failure import Failure
+from runup.preflight.control import report_reader
+from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide import containers, history, settings, workloads
 from runup.preflight.decide.outcome import ReportSeen
 from runup.preflight.decide.workloads import Workplace
-from runup.process.authorities import Authorities
-from runup.process.execute import Executor, NotApplied, StatusRefused
+from runup.process.ca_file import Authorities
 from runup.process.plan import Plan
+from runup.process.plan_executor import Executor, NotApplied, StatusRefused
 from runup.release.control.signatures import ReleaseChecks
 
 log = structlog.get_logger("clusterversion")
@@ -268,12 +268,12 @@ class ClusterVersionController:
         self._queue.add_rate_limited(key)
         version = self._caches.versions.get(NAME)
         # An operator that only records leaves these conditions to the one that applies releases.
-        if self._queue.failures(key) < stuck.AFTER or version is None or self._worker is None:
+        if self._queue.failures(key) < sync_failure.AFTER or version is None or self._worker is None:
             return
         if self._failure is None or self._failure.reason != failure.reason:
             self._failure = failure  # a message that changes each time would cause a write each time
         try:
-            await self._executor.execute(stuck.plan(version, self._failure, self._clock.now()))
+            await self._executor.execute(sync_failure.plan(version, self._failure, self._clock.now()))
         except (KubeError, DecodeError) as error:
             log.warning("that passes fail could not be told", error=str(error))
 
@@ -297,7 +297,7 @@ class ClusterVersionController:
         self._metrics.count(observed, plan, now)
         self._story.tell(observed, plan)
         # A report that is left over must not be taken for one of a later preflight.
-        if story.nobody_writes(observed, plan):
+        if preflight_log.nobody_writes(observed, plan):
             self._reader.clear()
         if plan.actions:
             log.info("reconciled", actions=_summary(plan))
@@ -348,7 +348,7 @@ class ClusterVersionController:
             warnings=tuple(caches.warnings.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),
             report=self._report(preflight_id, wanted.place),
-            report_maps=tuple(sorted(reports.names_of(caches.config_maps.all()))),
+            report_maps=tuple(sorted(report_reader.names_of(caches.config_maps.all()))),
             unusable=wanted.unusable,
             service=self._service.state,
             releases=dict(self._checks.states),

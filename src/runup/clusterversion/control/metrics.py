@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from kubekit.kube.clock import Clock, SystemClock
-from runup.clusterversion.control import story
-from runup.clusterversion.control.cluster_series import ClusterSeries
+from runup.clusterversion.control import preflight_log
+from runup.clusterversion.control.cluster_metrics import ClusterSeries
 from runup.clusterversion.decide.observed import Observed
 from runup.preflight.decide.report import Report
 from runup.process.plan import Plan
@@ -87,20 +87,20 @@ class Metrics:
     def count(self, observed: Observed, plan: Plan, now: datetime) -> None:
         """Counts one pass after it was carried out."""
         self.cluster.look(observed)
-        earlier, current = story.before(observed), story.after(observed, plan)
-        ended = current.outcome in (story.COMPLETED, story.FAILED, story.REFUSED)
+        earlier, current = preflight_log.before(observed), preflight_log.after(observed, plan)
+        ended = current.outcome in (preflight_log.COMPLETED, preflight_log.FAILED, preflight_log.REFUSED)
         if ended and (current.outcome, current.reason) != (earlier.outcome, earlier.reason):
             self._outcomes.labels(outcome=current.outcome, reason=current.reason).inc()
-            if current.outcome != story.REFUSED and earlier.outcome == story.RUNNING:
+            if current.outcome != preflight_log.REFUSED and earlier.outcome == preflight_log.RUNNING:
                 self._ended(observed, now)
-        if story.starts(observed, plan):
+        if preflight_log.starts(observed, plan):
             self._requests.inc()
         # A gauge by reason: the previous reason must not stay at 1.
         self._failing.clear()
-        if current.outcome == story.FAILED:
+        if current.outcome == preflight_log.FAILED:
             self._failing.labels(reason=current.reason).set(1)
         created = observed.deployment.metadata.creation_timestamp if observed.deployment else None
-        self._waits_since = created if current.outcome in (story.RUNNING, story.FAILED) else None
+        self._waits_since = created if current.outcome in (preflight_log.RUNNING, preflight_log.FAILED) else None
         self._timeout_s = observed.facts.place.timeout_s
         self._unusable.set(len(observed.unusable))
         self._report(observed, now)

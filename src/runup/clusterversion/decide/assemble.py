@@ -11,13 +11,13 @@ from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_
 from runup.advice.decide.risks import alerts, in_cluster
 from runup.advice.decide.risks.source import Cluster, SourceRisk
 from runup.api.config_v1 import Release
-from runup.clusterversion.decide import fit
+from runup.clusterversion.decide import size_limits
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.view import View
-from runup.preflight.decide import results
+from runup.preflight.decide import published_risks
 from runup.preflight.decide.attempt import digest_of
 from runup.preflight.decide.outcome import Tally
-from runup.preflight.decide.results import Checked
+from runup.preflight.decide.published_risks import Checked
 from runup.release.decide import documentation
 
 
@@ -30,7 +30,7 @@ def candidates(
     """
     assembled = _assemble(view, checked, risks)
     # The first of `checked` is the requested target, if there is one: it always stays.
-    while len(checked) > 1 and len(by_name(assembled)) > fit.MAX_RISKS:
+    while len(checked) > 1 and len(by_name(assembled)) > size_limits.MAX_RISKS:
         checked = checked[:-1]
         assembled = _assemble(view, checked, risks)
     fitting = _fitting(view, assembled)
@@ -86,20 +86,22 @@ def _assemble(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk
 
 def _fitting(view: View, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Returns the candidates that fit the API. Risks added for what does not fit get documentation links, too."""
-    return tuple(_linked(view, candidate) for candidate in fit.candidates(found))
+    return tuple(_linked(view, candidate) for candidate in size_limits.candidates(found))
 
 
 def _found_by(view: View, target: Checked) -> tuple[JudgedRisk, ...]:
     """Returns the target's risks with links to its own documentation, or to the administrator's copy of it."""
     bases = (target.report.documentation_base,) if target.report else ()
-    return results.with_links(results.judged_risks(target), bases, view.observed.facts.place.documentation_base)
+    return published_risks.with_links(
+        published_risks.judged_risks(target), bases, view.observed.facts.place.documentation_base
+    )
 
 
 def _linked(view: View, candidate: Candidate) -> Candidate:
     """Replaces the built-in documentation base, a placeholder, by the administrator's or this release's own."""
     facts = view.observed.facts
     base = facts.place.documentation_base or facts.documentation_base
-    linked = results.with_links(candidate.risks, (documentation.BUILT_IN,), base)
+    linked = published_risks.with_links(candidate.risks, (documentation.BUILT_IN,), base)
     return candidate if linked == candidate.risks else replace(candidate, risks=linked)
 
 
@@ -113,5 +115,5 @@ def _unlisted(view: View, target: Checked) -> Candidate:
     digest = digest_of(target.release.image)
     known = next((r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None)
     release = replace(known, image=target.release.image) if known else target.release
-    risk = results.path_not_offered(release, target.source_version, holds_up=not target.ended)
+    risk = published_risks.path_not_offered(release, target.source_version, holds_up=not target.ended)
     return add_risks(Candidate(release, offered=False), [risk])

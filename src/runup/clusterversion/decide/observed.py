@@ -13,11 +13,11 @@ from runup.advice.decide.promql import NOTHING, Known
 from runup.advice.decide.service import ServiceState
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
 from runup.applying.decide.progress import Loading, Progress
-from runup.clusterversion.decide.refusal import Refused
-from runup.clusterversion.decide.stuck import Failure
-from runup.preflight.decide.accounts import Right
+from runup.clusterversion.decide.status_write_rejected import Refused
+from runup.clusterversion.decide.sync_failure import Failure
+from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import ReportSeen
-from runup.preflight.decide.steps import Trust
+from runup.preflight.decide.service_account import Right
 from runup.preflight.decide.workloads import Workplace
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 

@@ -19,18 +19,18 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.errors import Terminal, Waiting
 from runup.api.config_v1 import Release, Update
 from runup.clusterversion.decide import assemble, targets
-from runup.clusterversion.decide.goal import asks_for, same_release
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.request import PreflightRequest, Refused, UpdateRequest
+from runup.clusterversion.decide.target_release import asks_for, same_release
 from runup.clusterversion.decide.view import View
-from runup.preflight.decide import accounts, conditions, containers, starting, workloads
+from runup.preflight.decide import conditions, containers, service_account, start_failures, workloads
 from runup.preflight.decide import history as histories
 from runup.preflight.decide.attempt import Attempt, attempt_id
+from runup.preflight.decide.deployment_steps import STEPS, Deployed, Seen, Step, Trust
 from runup.preflight.decide.history import History
 from runup.preflight.decide.outcome import STALE_AFTER_S, Outcome, Scene, State, not_written, outcome, seen_report
+from runup.preflight.decide.published_risks import Checked
 from runup.preflight.decide.report import Report
-from runup.preflight.decide.results import Checked
-from runup.preflight.decide.steps import STEPS, Deployed, Seen, Step, Trust
 from runup.process.plan import Action, Apply, Delete
 
 CHECK_RELEASE = "check-release"
@@ -353,10 +353,10 @@ def _start(case: _Case) -> Preflight:
             case.subject, "ReadingChecks", "what the target's checks read is being looked up"
         )
         return _pending(case, preparing, "what the target's checks read is being looked up", work=_rights_work(case))
-    roles = accounts.role_namespaces(place, rights)
+    roles = service_account.role_namespaces(place, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
     wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
-    return replace(_starting(case), actions=(*accounts.applies(place, case.attempt.id, rights), wanted))
+    return replace(_starting(case), actions=(*service_account.applies(place, case.attempt.id, rights), wanted))
 
 
 def _starting(case: _Case) -> Preflight:
@@ -373,7 +373,7 @@ def _place(view: View, waived: bool) -> workloads.Workplace:
     return with_fields(place, service_account="dedicated") if waived else place
 
 
-def _rights(case: _Case, place: workloads.Workplace) -> tuple[accounts.Right, ...] | None:
+def _rights(case: _Case, place: workloads.Workplace) -> tuple[service_account.Right, ...] | None:
     """Returns the rights of the dedicated account; empty if it is not used, None while they are being looked up."""
     # The operator's account has all rights (docs/decisions/0051-whoever-applies-a-release-has-all-rights.md).
     if place.service_account != "dedicated":
@@ -554,13 +554,13 @@ def _drift(case: _Case) -> tuple[tuple[Action, ...], tuple[tuple[str, Any], ...]
     rights = _rights(case, place)
     if rights is None:
         return (), _rights_work(case)
-    roles = {*accounts.role_namespaces(place, rights), *workloads.roles_of(deployment)}
+    roles = {*service_account.role_namespaces(place, rights), *workloads.roles_of(deployment)}
     # The setting changed from a dedicated account to the operator's: the account's objects go.
     if place.account != workloads.NAME:
         wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place))
         return (wanted, *_without_account(case.view, deployment)), ()
     wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
-    return (*accounts.applies(place, case.attempt.id, rights), wanted), ()
+    return (*service_account.applies(place, case.attempt.id, rights), wanted), ()
 
 
 def _stop(view: View) -> tuple[Action, ...]:
@@ -577,7 +577,7 @@ def _without_account(view: View, found: Deployment) -> tuple[Action, ...]:
     if found.spec.template.spec.service_account_name != workloads.NAME:
         return ()
     preflight_id = found.metadata.annotations.get(workloads.ID_ANNOTATION, "")
-    return accounts.deletes(view.observed.facts.place, preflight_id, workloads.roles_of(found))
+    return service_account.deletes(view.observed.facts.place, preflight_id, workloads.roles_of(found))
 
 
 def _stale_reports(view: View, attempt: Attempt | None) -> tuple[Action, ...]:
@@ -614,7 +614,7 @@ def _steadily(view: View) -> View:
 def _until(scene: Scene, found: Outcome) -> float | None:
     """Returns the seconds until the deadline, or until a wait or an unchanged report is reported; None if neither."""
     waits = []
-    again = starting.look_again_s(scene.deployment, scene.pods, scene.now)
+    again = start_failures.look_again_s(scene.deployment, scene.pods, scene.now)
     if again is not None:
         waits.append(again)
     if not (scene.completed_before or found.state is State.COMPLETED or scene.deadline is None):

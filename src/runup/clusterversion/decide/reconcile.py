@@ -22,22 +22,22 @@ from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from runup.clusterversion.decide import (
     applying,
     assemble,
-    fit,
     history,
     preflights,
-    refusal,
-    stuck,
-    updates,
+    release_accepted,
+    size_limits,
+    status_write_rejected,
+    sync_failure,
     validation,
     view,
 )
 from runup.clusterversion.decide import status as statuses
-from runup.clusterversion.decide.beginning import begin
-from runup.clusterversion.decide.goal import asks_for, same_release
+from runup.clusterversion.decide.initial_history import begin
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.preflights import Preflight
+from runup.clusterversion.decide.release_accepted import Decision
 from runup.clusterversion.decide.request import Refused, UpdateRequest
-from runup.clusterversion.decide.updates import Decision
+from runup.clusterversion.decide.target_release import asks_for, same_release
 from runup.clusterversion.decide.view import View
 from runup.preflight.decide import conditions as preflight_conditions
 from runup.preflight.decide import history as histories
@@ -53,7 +53,7 @@ _OURS = (
     validation.INVALID,
     upgradeable.UPGRADEABLE,
     settings.CONDITION,
-    refusal.TYPE,
+    status_write_rejected.TYPE,
     *preflight_conditions.TYPES,
 )
 _LEGACY = (
@@ -89,7 +89,7 @@ def reconcile(observed: Observed, *, now: datetime) -> Plan:
     if first.update.accepted is None:
         return _plan(observed, first, events)
     # An accepted update changes source version, lists and kept risks: a second decision in the same pass covers them.
-    status = updates.accept(first.view, first.update.accepted)
+    status = release_accepted.accept(first.view, first.update.accepted)
     accepted_version = with_fields(observed.cluster_version, status=status)
     return _plan(observed, _decide(replace(observed, cluster_version=accepted_version), now), events)
 
@@ -99,7 +99,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     preflight = preflights.decide(current_view)
     cluster_risks = assemble.in_the_cluster(observed, now)
     candidates, left_out = assemble.candidates(current_view, preflight.checked, cluster_risks)
-    update = updates.decide(current_view, candidates, workload_gone=preflights.workload_gone(current_view))
+    update = release_accepted.decide(current_view, candidates, workload_gone=preflights.workload_gone(current_view))
     preflight = preflights.after(current_view, preflight, update_ready=update.ready, refused=_is_refused(update))
     preflight = replace(preflight, history=histories.with_update_asked_at(preflight.history, _asked_at(current_view)))
     spec = observed.cluster_version.spec
@@ -110,7 +110,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     lists = statuses.with_updates(
         status, candidates, current_view.accepted, publish_names=current_view.accepts_risks, now=now
     )
-    retrieved = fit.left_out(current_view.advised.condition, left_out)
+    retrieved = size_limits.left_out(current_view.advised.condition, left_out)
     new_conditions = [
         *filter(None, (validation.condition(problems), retrieved, update.condition)),
         *filter(None, (_upgradeable(observed, cluster_risks, status),)),
@@ -119,13 +119,13 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
         *applied,
     ]
     # While passes fail, the failure's conditions replace what this pass would say of the same types.
-    failure_conditions = stuck.conditions(observed.failure, status.conditions)
+    failure_conditions = sync_failure.conditions(observed.failure, status.conditions)
     new_conditions = [
         *(each for each in new_conditions if each.type not in {other.type for other in failure_conditions}),
         *failure_conditions,
     ]
     conditions = statuses.with_conditions(status.conditions, new_conditions, (*_OURS, *_LEGACY), now=now)
-    return _Decided(current_view, preflight, update, fit.status(with_fields(lists, conditions=conditions)))
+    return _Decided(current_view, preflight, update, size_limits.status(with_fields(lists, conditions=conditions)))
 
 
 def _upgradeable(observed: Observed, found: Sequence[SourceRisk], status: ClusterVersionStatus) -> Condition | None:
@@ -186,7 +186,7 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     """Orders the actions: first events, the record, the status (where a stale decision stops), the workload."""
     current_status = observed.cluster_version.status
     fresh = not current_status.desired.version and current_status.available_updates is None
-    wanted = refusal.tell(current_status, decided.status, observed.refused, now=decided.view.now)
+    wanted = status_write_rejected.tell(current_status, decided.status, observed.refused, now=decided.view.now)
     fields, removed = statuses.patch(current_status, wanted, fresh=fresh)
     record: list[Action] = [*_record(observed, decided)]
     status: list[Action] = []
@@ -257,7 +257,7 @@ def _taken_back(decided: _Decided) -> tuple[Event, ...]:
 
 def _cautions(decided: _Decided) -> tuple[Event, ...]:
     """Returns this decision's warnings, unless ReleaseAccepted has the same status and message already."""
-    current = find(decided.view.status.conditions, updates.RELEASE_ACCEPTED)
+    current = find(decided.view.status.conditions, release_accepted.RELEASE_ACCEPTED)
     new = decided.update.condition
     if new is not None and current is not None and (new.status, new.message) == (current.status, current.message):
         return ()
@@ -271,6 +271,6 @@ def _events(found: ClusterVersionStatus, wanted: ClusterVersionStatus) -> tuple[
     for (type_, status), kind in _EVENTS.items():
         new = statuses.changed_condition(found.conditions, wanted.conditions, type_)
         if new is not None and new.status == status:
-            reason = new.reason if type_ == updates.RELEASE_ACCEPTED else type_
+            reason = new.reason if type_ == release_accepted.RELEASE_ACCEPTED else type_
             events.append(Event(CLUSTER_VERSION, NAME, kind, reason, new.message))  # type: ignore[arg-type]
     return tuple(events)

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from kubekit.errors import Terminal, Waiting
 from kubekit.lang.version import Version, parse
-from runup.advice.decide.advise import Advised
+from runup.advice.decide.current_advice import Advised
 from runup.advice.decide.graph import MULTI
 from runup.api.config_v1 import Release, Update
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.attempt import Attempt, digest_of
-from runup.preflight.decide.steps import Trust
+from runup.preflight.decide.deployment_steps import Trust
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_MAJORS = 2

@@ -8,12 +8,12 @@ from datetime import datetime
 
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
-from runup.advice.decide.advise import Advised, advise
+from runup.advice.decide.current_advice import Advised, advise
 from runup.api.config_v1 import ClusterVersionStatus, Release
 from runup.clusterversion.decide import gates, request
-from runup.clusterversion.decide.goal import goal, under_way
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.request import Request
+from runup.clusterversion.decide.target_release import goal, under_way
 from runup.preflight.decide import history as histories
 from runup.preflight.decide.history import History
 

@@ -21,7 +21,7 @@ from runup.api.kmm_v1beta1 import Module
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
-from runup.kernelmodules.cli import texts as rendered
+from runup.kernelmodules.cli import module_table as rendered
 from runup.kernelmodules.control.readiness import Wanted, assess
 from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, toolkit_image
@@ -84,7 +84,7 @@ def exit_code(looked: Looked) -> int:
 
 
 def _wanted(flags: Flags, access: Access) -> Wanted:
-    from kubekit.oci.places import LAYOUT, REGISTRY, files_of, place_of
+    from kubekit.oci.image_locations import LAYOUT, REGISTRY, files_of, place_of
 
     if flags.to_image.startswith(LAYOUT):
         files, _ = files_of(place_of(flags.to_image), (REFERENCES_FILE.partition("/")[0],), access)

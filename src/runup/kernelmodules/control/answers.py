@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 from kubekit.kube.client import Client
 from kubekit.oci.access import Access
-from runup.kernelmodules.control import kernels, material
+from runup.kernelmodules.control import build_inputs, kernels
 from runup.kernelmodules.control.images import verify_image
 from runup.kernelmodules.control.registries import ClusterRegistries
-from runup.kernelmodules.decide.asked import Found, ImageQuestion, Question, ReleaseQuestion
+from runup.kernelmodules.decide.external_queries import Found, ImageQuestion, Question, ReleaseQuestion
 
 
 def answering(client: Client, *, plain_http: frozenset[str] = frozenset()) -> Callable[[Question], Awaitable[Found]]:
@@ -21,6 +21,6 @@ def answering(client: Client, *, plain_http: frozenset[str] = frozenset()) -> Ca
             return (await verify_image(question, registries)).answer
         if isinstance(question, ReleaseQuestion):
             return await kernels.kernels_of(question, registries)
-        return await material.read(client, question)
+        return await build_inputs.read(client, question)
 
     return answer

@@ -14,19 +14,19 @@ from kubekit.api.meta_v1 import NamespacedName
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import ApiError, Conflict, KubeError, Transient
 from kubekit.kube.workqueue import QueueShutDown, WorkQueue
-from runup.kernelmodules.control.asking import Asking
+from runup.kernelmodules.control.answer_cache import Asking
 from runup.kernelmodules.control.caches import Caches
 from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.control.runners import Runners
 from runup.kernelmodules.decide import builds, jobs
-from runup.kernelmodules.decide.asked import Question
+from runup.kernelmodules.decide.external_queries import Question
 from runup.kernelmodules.decide.jobs import Builder
-from runup.kernelmodules.decide.looked import AGAIN_S
+from runup.kernelmodules.decide.module_state import AGAIN_S
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Run
-from runup.process.execute import Executor, NotApplied
 from runup.process.plan import Action, Apply, Event, PatchStatus, Plan
+from runup.process.plan_executor import Executor, NotApplied
 
 log = structlog.get_logger("kernelmodules")
 NAME = "kernel-module-preflight"

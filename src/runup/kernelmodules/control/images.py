@@ -15,14 +15,14 @@ from dataclasses import replace
 from typing import TypeVar
 
 from kubekit.api.codec import DecodeError
-from kubekit.lang.cut import cut
+from kubekit.lang.truncate import cut
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BeyondLimits, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.file_search import Searched, Sought
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
-from kubekit.oci.search import Searched, Sought
 from runup.kernelmodules.control.registries import Registries
-from runup.kernelmodules.decide.asked import ImageQuestion
+from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.files import module_of, spelled
 from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
 from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome

@@ -16,7 +16,7 @@ from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.kernelmodules.control.images import asked
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide import toolkit
-from runup.kernelmodules.decide.asked import Kernels, ReleaseQuestion
+from runup.kernelmodules.decide.external_queries import Kernels, ReleaseQuestion
 from runup.kernelmodules.decide.flavours import Flavour
 from runup.kernelmodules.decide.toolkit import Toolkit
 

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from kubekit.kube.clock import Clock
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
-from runup.kernelmodules.decide.asked import Found, Question
+from runup.kernelmodules.decide.external_queries import Found, Question
 
 _STATUS = ("preflight", "namespace", "name", "status")
 

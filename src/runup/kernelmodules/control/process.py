@@ -17,18 +17,18 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from runup import __version__
 from runup.kernelmodules.control import webhooks
+from runup.kernelmodules.control.answer_cache import Asking
 from runup.kernelmodules.control.answers import answering
-from runup.kernelmodules.control.asking import Asking
 from runup.kernelmodules.control.caches import Caches, reflectors
 from runup.kernelmodules.control.controller import NAME, KernelModulesController
 from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.control.runners import Runners
 from runup.kernelmodules.decide.jobs import Builder
-from runup.process.ending import run_until_told
 from runup.process.endpoint import Endpoint
-from runup.process.execute import Executor
-from runup.process.leading import cancel, keep_running, lead
-from runup.process.served import ProcessOptions, served
+from runup.process.leader_election import cancel, keep_running, lead
+from runup.process.plan_executor import Executor
+from runup.process.process_server import ProcessOptions, served
+from runup.process.shutdown import run_until_told
 
 log = structlog.get_logger("kernelmodules")
 NAMESPACE = "openshift-kernel-module-preflight"

@@ -17,7 +17,7 @@ from runup.kernelmodules.control.images import verify_image
 from runup.kernelmodules.control.kernels import toolkit_at, toolkit_of_release
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide import verdict
-from runup.kernelmodules.decide.asked import ImageQuestion
+from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.toolkit import Toolkit
 from runup.kernelmodules.decide.verdict import ImageVerdict, Readiness, Toolkits, Untold, Work
 

@@ -14,7 +14,7 @@ from kubekit.kube.errors import KubeError, NotFound
 from runup.api.build_v1 import Build
 from runup.kernelmodules.control.caches import Caches, builds_reflector
 from runup.kernelmodules.decide.runs import Runner
-from runup.process.leading import cancel, keep_running
+from runup.process.leader_election import cancel, keep_running
 
 BUILDS = resource_of(Build)
 AGAIN_S, AFTER_ERROR_S = 600.0, 5.0

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import NamespacedName, key_of
-from kubekit.lang.cut import cut, stored_bytes
+from kubekit.lang.truncate import cut, stored_bytes
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus
-from runup.kernelmodules.decide.looked import Looked
+from runup.kernelmodules.decide.module_state import Looked
 
 VERIFIED, NOT_VERIFIED = "True", "False"
 # Bytes of all reasons together: etcd takes 1.5 MiB of an object, so half of it is left for the other fields.

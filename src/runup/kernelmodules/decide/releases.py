@@ -21,9 +21,9 @@ from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
 from runup.kernelmodules.decide import entries, stages, summary
 from runup.kernelmodules.decide.admission import validation_fault
-from runup.kernelmodules.decide.asked import ReleaseQuestion
+from runup.kernelmodules.decide.external_queries import ReleaseQuestion
 from runup.kernelmodules.decide.flavours import Flavour, flavour_of, is_real_time
-from runup.kernelmodules.decide.looked import freshness
+from runup.kernelmodules.decide.module_state import freshness
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.validations import ASK
 from runup.process.plan import Action, Apply, Delete, Plan

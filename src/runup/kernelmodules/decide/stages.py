@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubekit.api.core_v1 import Node
-from runup.kernelmodules.decide import making, texts
+from runup.kernelmodules.decide import build_and_sign, texts
 from runup.kernelmodules.decide.admission import module_faults
-from runup.kernelmodules.decide.asked import ImageQuestion
-from runup.kernelmodules.decide.looked import Looked, Task, freshness, requeued
+from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.mapping import Resolved, Unmapped, loads_something, resolve
+from runup.kernelmodules.decide.module_state import Looked, Task, freshness, requeued
 from runup.kernelmodules.decide.observed import Observed
 
 # Architectures by the last part of a kernel's name, which follows a dot (RHEL) or a dash (Debian).
@@ -48,7 +48,7 @@ def look(task: Task, observed: Observed) -> Looked:
     answered = freshness(question, at, task.now)
     if resolved.build is None and resolved.sign is None:
         return requeued(image.reason, answered)
-    return making.make(task, observed, resolved, image.reason, answered)
+    return build_and_sign.make(task, observed, resolved, image.reason, answered)
 
 
 def architecture_of(kernel: str) -> str:

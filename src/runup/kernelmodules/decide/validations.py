@@ -11,7 +11,7 @@ from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import Module, ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
 from runup.kernelmodules.decide import builds, entries, jobs, runs, stages, summary
-from runup.kernelmodules.decide.looked import Looked, Task
+from runup.kernelmodules.decide.module_state import Looked, Task
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.runs import Run, Runner, Wanted
 from runup.process.plan import Action, Apply, Delete, Plan

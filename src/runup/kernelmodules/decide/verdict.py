@@ -9,7 +9,7 @@ from enum import Enum
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import key_of
 from runup.api.kmm_v1beta1 import Build, Module, Sign
-from runup.kernelmodules.decide.asked import Image, ImageQuestion
+from runup.kernelmodules.decide.external_queries import Image, ImageQuestion
 from runup.kernelmodules.decide.flavours import Flavour, flavour_of
 from runup.kernelmodules.decide.mapping import Resolved, Unmapped, loads_something, resolve
 from runup.kernelmodules.decide.stages import architecture_of, selected

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.cli import names
+from runup.cli import cluster_completion as names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
 from runup.release.cli.shared import access, guarded, registry_options
@@ -63,16 +63,16 @@ def _read(ctx: click.Context) -> Kept:
 
 def _kept(dump: str) -> Kept:
     """Returns what the operator of a dump's cluster had stored."""
-    from runup.preflight.cli import judge
+    from runup.preflight.cli import evaluate
 
-    return judge.stored_in(Path(dump))
+    return evaluate.stored_in(Path(dump))
 
 
 def _judged(dump: str, *targets: str) -> Kept:
     """Returns what the checks find now on a dump, for each target (empty: the next minor version)."""
-    from runup.preflight.cli import judge
+    from runup.preflight.cli import evaluate
 
-    return judge.judged_in(Path(dump), targets)
+    return evaluate.judged_in(Path(dump), targets)
 
 
 def _print(text: Callable[[Screen], str], data: object, output: str | None) -> None:

@@ -21,9 +21,10 @@ from kubekit.lang.files import contents
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
-from runup.preflight.cli import judge, suppress
+from runup.preflight.cli import evaluate
+from runup.preflight.cli import suppressions as suppress
 from runup.preflight.cli.catalogs import images_of
-from runup.preflight.cli.render import preflight_forms as forms
+from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.decide.conditions import COMPLETED, FAILED
 from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, of_report, ordered
 from runup.preflight.decide.report import Report
@@ -63,8 +64,8 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         )
     rules = _suppressions(flags.suppressions)
     registry_access = access()
-    release = judge.release_of(flags.release_dir, flags.to_image, registry_access)
-    wanted = judge.Wanted(
+    release = evaluate.release_of(flags.release_dir, flags.to_image, registry_access)
+    wanted = evaluate.Wanted(
         release,
         flags.to,
         flags.from_,
@@ -78,10 +79,10 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     )
     now = SystemClock().now()
     if flags.dumps:
-        paths = [path for typed in flags.dumps for path in judge.dumps_in(Path(typed))]
-        judged = [judge.of_dump(path, wanted, now) for path in paths]
+        paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))]
+        judged = [evaluate.of_dump(path, wanted, now) for path in paths]
     else:
-        judged = [judge.of_cluster(connection.config(), wanted)]
+        judged = [evaluate.of_cluster(connection.config(), wanted)]
     clusters, notes = _findings(judged, rules, now.date())
     write([*(err(f"warning: {note}\n") for note in notes), *_printed(clusters, flags.output, many=len(judged) > 1)])
     return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in clusters])
@@ -97,7 +98,7 @@ def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
 
 
 def _findings(
-    judged: Sequence[judge.Judged], rules: Sequence[suppress.Suppression], today: date
+    judged: Sequence[evaluate.Judged], rules: Sequence[suppress.Suppression], today: date
 ) -> tuple[list[forms.One], list[str]]:
     clusters: list[forms.One] = []
     notes: list[str] = []
@@ -111,7 +112,7 @@ def _findings(
     return clusters, list(dict.fromkeys(notes))
 
 
-def findings_of(judged: judge.Judged) -> Findings:
+def findings_of(judged: evaluate.Judged) -> Findings:
     """Returns a report as findings; for a cluster that could not be evaluated, the reason is in the conditions."""
     report = judged.report
     if report is None:

@@ -16,9 +16,9 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import Clock
 from kubekit.oci.errors import OciError
+from kubekit.oci.image_locations import LayoutPlace, place_of
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
-from kubekit.oci.places import LayoutPlace, place_of
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription

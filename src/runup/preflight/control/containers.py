@@ -18,7 +18,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError, NotFound, Transient
 from kubekit.kube.watch import Reflector
-from runup.checks.decide.containers import TAIL_BYTES, TAIL_LINES, has_ended, outcome, why_it_waits, without_log
+from runup.checks.decide.container_outcome import TAIL_BYTES, TAIL_LINES, has_ended, outcome, why_it_waits, without_log
 from runup.checks.decide.declarative import NOT_HERE
 from runup.checks.decide.engine import CheckOutcome, could_not_tell, run_check
 from runup.checks.decide.model import Check, Context, Snapshot

@@ -22,7 +22,7 @@ from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.control.readiness import Wanted, assess
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.flavours import Flavour
-from runup.kernelmodules.decide.looked import AGAIN_S
+from runup.kernelmodules.decide.module_state import AGAIN_S
 from runup.kernelmodules.decide.toolkit import TOOLKIT
 from runup.kernelmodules.decide.verdict import Readiness, Seen, Status, flavours, live
 

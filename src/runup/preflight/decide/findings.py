@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from runup.advice.decide.origin import OUTDATED, is_preflights
+from runup.advice.decide.preflight_reasons import OUTDATED, is_preflights
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.preflight.decide.conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.preflight.decide.history import History

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
-from kubekit.lang.cut import cut
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.printable import encoded, printable
+from kubekit.lang.truncate import cut
 from kubekit.lang.version import parse
 from runup.preflight.decide import report as reports
 from runup.preflight.decide.attempt import Attempt, is_attempt_id

@@ -15,7 +15,7 @@ import msgspec
 
 from kubekit.api.core_v1 import ContainerStatus, Event, Pod
 from kubekit.api.workloads_v1 import Deployment
-from runup.preflight.decide import starting, workloads
+from runup.preflight.decide import start_failures, workloads
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.report import Report
 
@@ -166,8 +166,8 @@ def outcome(scene: Scene) -> Outcome:
 def not_written(words: str) -> Outcome:
     """Returns the failure for an object that the API server rejects. `words` name the object and quote the server."""
     way_out = "it is tried again: change what refuses it (a quota, an admission rule, a right, a setting, a flag)"
-    text = f"the API server does not take {starting.cut(words)}"
-    return Outcome(State.FAILED, starting.FAILED_CREATE, text, way_out=way_out)
+    text = f"the API server does not take {start_failures.cut(words)}"
+    return Outcome(State.FAILED, start_failures.FAILED_CREATE, text, way_out=way_out)
 
 
 def seen_report(attempt: Attempt, seen: ReportSeen | None) -> tuple[Report | None, BadReportSeen | None]:
@@ -254,7 +254,7 @@ def _not_started(scene: Scene) -> Outcome | None:
 
 def _not_starting(scene: Scene) -> Outcome | None:
     """Returns why no container runs: a rejected, unscheduled or failed pod, or one that takes long."""
-    trouble = starting.trouble(scene.deployment, scene.pods, scene.events, name=workloads.NAME, now=scene.now)
+    trouble = start_failures.trouble(scene.deployment, scene.pods, scene.events, name=workloads.NAME, now=scene.now)
     if trouble is None:
         return None
     # Slowness is reported only until the first report; a rejection is reported at any time.

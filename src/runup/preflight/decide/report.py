@@ -15,10 +15,10 @@ import msgspec
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.errors import Terminal
-from kubekit.lang.cut import cut
 from kubekit.lang.formats import is_uri
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.printable import encoded, printable
+from kubekit.lang.truncate import cut
 from runup.release.decide import documentation
 
 FORMAT = "preflight-v1-json"

@@ -11,7 +11,7 @@ import click
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
 from runup.release.cli.compare import diff
-from runup.release.cli.look import explain, extract
+from runup.release.cli.extract_explain import explain, extract
 from runup.release.cli.shared import OUTPUT, access, guarded, items, registry_options
 
 

@@ -40,8 +40,7 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
 
     def run() -> int:
         from runup.cli.render.text import machine
-        from runup.release.cli import read
-        from runup.release.cli import texts as texts
+        from runup.release.cli import comparison_text, read
         from runup.release.decide.difference import difference
 
         if live:
@@ -50,9 +49,9 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
         (before, _), (after, _) = (read.load(image, registry_access) for image in images)
         changes = difference(before, after)
         if output:
-            click.echo(machine(texts.difference_data(before, after, changes), output), nl=False)
+            click.echo(machine(comparison_text.difference_data(before, after, changes), output), nl=False)
         else:
-            click.echo(texts.difference(before, after, changes, screen_of(sys.stdout)), nl=False)
+            click.echo(comparison_text.difference(before, after, changes, screen_of(sys.stdout)), nl=False)
         return 0
 
     return guarded(run)
@@ -61,8 +60,7 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
 def _live(connection: Connection, images: tuple[str, ...], output: str | None, registry: dict[str, Any]) -> int:
     from kubekit.oci.errors import OciError
     from runup.cli.render.text import machine
-    from runup.release.cli import dry_run, live, read, surroundings
-    from runup.release.cli import texts as texts
+    from runup.release.cli import comparison_text, dry_run, live, live_values, read
     from runup.release.cli.cluster_images import image_of
     from runup.release.decide.cluster import describe
     from runup.release.decide.explain import explain
@@ -91,14 +89,14 @@ def _live(connection: Connection, images: tuple[str, ...], output: str | None, r
             explain(manifest, described.filters, described.unreadable) for manifest in after.manifests
         )
         ours = [each.manifest for each in explained_manifests if each.answer != "out"]
-        cluster_values, unread = surroundings.read(client, ours, facts.cluster_version.metadata.uid)
+        cluster_values, unread = live_values.read(client, ours, facts.cluster_version.metadata.uid)
         effects = tuple(dry_run.effects(client, explained_manifests, running, cluster_values))
         notes += unread
     notes += [f"{rule}: {why}" for rule, why in described.unreadable.items()]
     for note in notes:
         click.echo(f"note: {note}", err=True)
     if output:
-        click.echo(machine(texts.effects_data(after, digest, effects, notes), output), nl=False)
+        click.echo(machine(comparison_text.effects_data(after, digest, effects, notes), output), nl=False)
     else:
-        click.echo(texts.effects(after, effects, screen_of(sys.stdout)), nl=False)
+        click.echo(comparison_text.effects(after, effects, screen_of(sys.stdout)), nl=False)
     return 3 if notes or any(effect.state == "unknown" for effect in effects) else 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage
-from kubekit.oci.places import LayoutPlace, files_of, place_of
+from kubekit.oci.image_locations import LayoutPlace, files_of, place_of
 from runup.cli.errors import CommandError
 from runup.release.decide.components import FOLDERS, Component, check_name, gathered
 

@@ -25,7 +25,7 @@ from runup.cli.errors import message_of
 from runup.release.decide.difference import deletes
 from runup.release.decide.explain import Explained
 from runup.release.decide.manifest import Manifest
-from runup.release.decide.paths import Change, changes
+from runup.release.decide.object_diff import Change, changes
 
 FIELD_MANAGER = "cluster-version-operator"
 State = Literal["created", "changed", "deleted", "same", "refused", "unknown", "left"]

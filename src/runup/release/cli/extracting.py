@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kubekit.oci.access import Access
-from kubekit.oci.places import files_in, files_of
+from kubekit.oci.image_locations import files_in, files_of
 from runup.cli.errors import CommandError
 from runup.release.cli.read import place
 from runup.release.decide.payload import FOLDERS

@@ -17,20 +17,20 @@ import click
 from kubekit.lang.version import Version, VersionError
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage
+from kubekit.oci.image_locations import LayoutPlace, copy_of, destination_of, files_in, place_of, put
 from kubekit.oci.layers import Image, open_image, read_folders
 from kubekit.oci.layout import Layout
-from kubekit.oci.places import LayoutPlace, copy_of, destination_of, files_in, place_of, put
 from kubekit.oci.signatures import SigningKey
 from kubekit.oci.stores import add_signature
 from runup.checks.catalogue.own_rights import own_rights
-from runup.checks.decide import packing, rights
+from runup.checks.decide import reads_file, rights
 from runup.cli.errors import CommandError
 from runup.cli.named_files import read_file
 from runup.release.cli import components
 from runup.release.control.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
 from runup.release.decide import documentation
+from runup.release.decide.likely_mistakes import oddities
 from runup.release.decide.payload import CHECKS, FOLDERS, load_payload
-from runup.release.decide.whole import oddities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def _with_reads(files: dict[str, bytes], base: Image | None) -> dict[str, bytes]
     """Returns `files` plus the list of what the release's checks read; a base image has the list of its own Python."""
     below = read_folders(base, (CHECKS,)).get(rights.FILE) if base is not None else None
     try:
-        return packing.with_reads(files, own_rights(), below)
+        return reads_file.with_reads(files, own_rights(), below)
     except rights.BadReads as error:
         raise CommandError(f"--base: {error}") from error
 

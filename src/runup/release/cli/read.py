@@ -9,16 +9,16 @@ from typing import Any
 
 from kubekit.lang.printable import one_line
 from kubekit.oci.access import Access
-from kubekit.oci.places import LayoutPlace, Place, files_in, files_of, place_of
+from kubekit.oci.image_locations import LayoutPlace, Place, files_in, files_of, place_of
 from kubekit.oci.reference import Reference
 from runup.cli.render import table
 from runup.cli.render.screen import PIPE, Screen, joined
 from runup.cli.render.table import drawn, wrapped
 from runup.cli.render.text import machine
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters
+from runup.release.decide.likely_mistakes import oddities
 from runup.release.decide.listing import Row, described, notes, rows
 from runup.release.decide.payload import FOLDERS, Payload, load_payload
-from runup.release.decide.whole import oddities
 
 
 def load(

@@ -22,7 +22,7 @@ from kubekit.kube.errors import KubeError
 from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Verification
 from kubekit.oci.stores import MAX_SIGNATURES
 from runup.api.config_v1 import SignatureStore
-from runup.process import web
+from runup.process import http_fetch
 from runup.process.threads import in_thread
 
 NAMESPACE = "openshift-config-managed"
@@ -101,7 +101,7 @@ async def _fetch(url: str, context: ssl.SSLContext | None) -> bytes | None:
     if url.startswith("file:"):
         path = Path(unquote(urlsplit(url).path))
         return await in_thread(lambda: _read(path), f"read {url}")
-    page = await web.fetch(url, within_s=TIMEOUT_S, limit=MAX_SIGNATURE_BYTES, context=context)
+    page = await http_fetch.fetch(url, within_s=TIMEOUT_S, limit=MAX_SIGNATURE_BYTES, context=context)
     if page.status == 404:
         return None
     if page.status >= 400:

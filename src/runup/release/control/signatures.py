@@ -23,10 +23,10 @@ from runup.api.config_v1 import SignatureStore
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.clusterversion.decide.observed import ReleaseCheck
-from runup.preflight.decide.steps import Trust
+from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control.release_images import ReleaseImages, Unread
-from runup.release.control.remembered_signatures import remember
 from runup.release.control.signature_stores import of_config_maps, of_store
+from runup.release.control.stored_signatures import remember
 from runup.release.decide.metadata import MetadataError, parse_image_references
 
 log = structlog.get_logger("releases")

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
 
-from runup.release.decide import access
-from runup.release.decide.access import AccessChange
+from runup.release.decide import rbac_diff as access
 from runup.release.decide.inclusion import (
     CAPABILITY,
     EXCLUDE_PREFIX,
@@ -24,8 +23,9 @@ from runup.release.decide.inclusion import (
     gates_of,
 )
 from runup.release.decide.manifest import Identity, Manifest
-from runup.release.decide.paths import Change, changes
+from runup.release.decide.object_diff import Change, changes
 from runup.release.decide.payload import Payload
+from runup.release.decide.rbac_diff import AccessChange
 
 DELETE = "release.openshift.io/delete"
 State = Literal["added", "removed", "changed", "deleted"]

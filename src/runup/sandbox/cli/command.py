@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.cli import complete
+from runup.cli import static_completion
 from runup.cli.lazy import Group
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DATA = click.option(
     "--data",
     metavar="DIR",
-    shell_complete=complete.folders,
+    shell_complete=static_completion.folders,
     help="The sandbox's folder (default: ~/.local/state/runup/sandbox).",
 )
 OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
@@ -49,7 +49,7 @@ def sandbox() -> None:
     "--scenario",
     default="",
     metavar="NAME",
-    shell_complete=complete.of(_scenarios),
+    shell_complete=static_completion.of(_scenarios),
     help="Which cluster; `runup sandbox list` shows them.",
 )
 @click.option(
@@ -57,7 +57,7 @@ def sandbox() -> None:
     "source",
     default="",
     metavar="PATH",
-    shell_complete=complete.files,
+    shell_complete=static_completion.files,
     help="Start from the dump of a cluster: a folder, or a tar archive.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the API server (default: a free one).")
@@ -183,7 +183,7 @@ def _logs(ctx: click.Context) -> Iterable[str]:
 
 
 @sandbox.command()
-@click.argument("component", default="", shell_complete=complete.of(_logs))
+@click.argument("component", default="", shell_complete=static_completion.of(_logs))
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
 @DATA
 def logs(component: str, follow: bool, data: str | None) -> int:

@@ -24,7 +24,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import load as load_kubeconfig
 from kubekit.kube.errors import KubeError
-from kubekit.lang.lossy import Lossy
+from kubekit.lang.best_effort_stream import Lossy
 from kubesandbox.cluster import end, until_over
 from kubesandbox.controllers import control_plane
 from kubesandbox.errors import SandboxError
@@ -37,8 +37,8 @@ from kubesandbox.node.runners import runners
 from runup.dump import load
 from runup.sandbox.processes.registry import Registry, keep_writer, kept_writer
 from runup.sandbox.processes.update_service import UpdateService
-from runup.sandbox.scenario import as_scenario, releases
 from runup.sandbox.scenario import folder as scenario
+from runup.sandbox.scenario import from_dump, releases
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import imports, settings
 from runup.sandbox.setup import objects as setup
@@ -57,7 +57,7 @@ def read_scenario(chosen: Settings) -> Scenario:
     """Returns the scenario that the settings name: a bundled one, a folder, or a dump; raises SandboxError."""
     if chosen.source:
         dump = load.read(Path(chosen.source))
-        return as_scenario.scenario_of(dump, base=scenario.BUNDLED / "common")
+        return from_dump.scenario_of(dump, base=scenario.BUNDLED / "common")
     return scenario.load(scenario.find(chosen.scenario or scenario.DEFAULT))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kubekit.errors import Terminal
 from kubekit.kube.clock import OFFSET, Clock, SystemClock
-from kubekit.lang.lossy import Lossy
+from kubekit.lang.best_effort_stream import Lossy
 from kubesandbox.errors import SandboxError
 from kubesandbox.node.process import die_with_parent
 from kubesandbox.node.volumes import write

@@ -21,7 +21,7 @@ from kubekit.lang import version as versions
 from kubekit.lang import yaml as kyaml
 from kubesandbox.errors import SandboxError
 from runup.api.config_v1 import ConditionalUpdateRisk
-from runup.dump.collected import Collected
+from runup.dump.completeness import Collected
 from runup.dump.manifests import JSON, identity, objects_under
 from runup.process.names import OPERATOR_NAMESPACE
 

@@ -21,11 +21,11 @@ from kubekit.oci.signatures import SigningKey, generate_key
 from kubesandbox.errors import SandboxError
 from kubesandbox.node.volumes import write
 from runup.checks.catalogue.own_rights import own_rights
-from runup.checks.decide import packing
+from runup.checks.decide import reads_file
 from runup.release.control.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
 from runup.release.decide import documentation
 from runup.sandbox import crds
-from runup.sandbox.scenario import components, fitting, kernelmodules
+from runup.sandbox.scenario import components, kernelmodules, local_manifests
 from runup.sandbox.scenario.folder import Graph, ReleaseSpec, Scenario
 
 JSON = dict[str, Any]
@@ -69,7 +69,7 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
         built = build_release(
             data / "registry",
             version=spec.version,
-            files=fitting.fitted(files, scenario.cluster, update_service),
+            files=local_manifests.fitted(files, scenario.cluster, update_service),
             image_references=references,
             previous=[source for source, target in _edges(scenario.graph) if target == spec.version],
             metadata=_metadata(spec) | {documentation.KEY: f"http://{registry}/docs"},
@@ -91,7 +91,7 @@ def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
         names = ["release", *(f"releases/{v}" for v in (spec.like, spec.version) if v), spec.folder]
         for folder in (layer / name for name in names if name):
             files |= _below(folder)
-    return packing.with_reads(files, own_rights())
+    return reads_file.with_reads(files, own_rights())
 
 
 def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:

@@ -15,8 +15,8 @@ from kubekit.api.whole_v1 import WholeNode
 from kubesandbox.apiserver.access.collected import ABSENT, ANYWAY, NAMESPACE, OWN, PARTLY
 from kubesandbox.apiserver.objects.restoring import IMPORTED
 from runup.dump.manifests import JSON, identity
-from runup.sandbox.scenario.fitting import HOSTNAME, OWN_NODE
 from runup.sandbox.scenario.folder import Scenario
+from runup.sandbox.scenario.local_manifests import HOSTNAME, OWN_NODE
 
 # Kinds that the cluster itself needs and that no check reads: they are created as usual, without the label.
 _UNMARKED = frozenset({"CustomResourceDefinition", "Namespace", "APIService"})

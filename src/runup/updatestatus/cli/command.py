@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.cli import complete
+from runup.cli import static_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.lazy import Command
@@ -18,7 +18,7 @@ from runup.cli.options import option
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
-    from runup.updatestatus.cli.source import Found
+    from runup.updatestatus.cli.status_reading import Found
 
 
 def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -39,7 +39,7 @@ def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
 @option(
     "--dump",
     metavar="DIR",
-    shell_complete=complete.folders,
+    shell_complete=static_completion.folders,
     help="Read a must-gather or another dump instead of a cluster.",
 )
 @option("-w", "--watch", is_flag=True, help="Follow the update until it is over.")
@@ -91,7 +91,7 @@ def status(
 def _found(
     connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool, named: bool
 ) -> Found:
-    from runup.updatestatus.cli.source import moment, parse_moment
+    from runup.updatestatus.cli.status_reading import moment, parse_moment
 
     fixed = parse_moment(now) if now else None
     if mock or dump:
@@ -152,7 +152,7 @@ def _doubt(report: Any) -> str:
 
 def _page(found: Found) -> str:
     from runup.updatestatus.cli.render.html import page
-    from runup.updatestatus.cli.source import moment
+    from runup.updatestatus.cli.status_reading import moment
     from runup.updatestatus.decide.decode import decode, with_unknown
 
     status, unknown = decode(found.obj)

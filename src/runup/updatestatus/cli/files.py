@@ -24,11 +24,11 @@ from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.cli.errors import CommandError
 from runup.cli.render.cluster_name import cluster_name
-from runup.updatestatus.cli.making import assessed
-from runup.updatestatus.cli.source import EPOCH, Found, alerts_note
+from runup.updatestatus.cli.compute_status import assessed
+from runup.updatestatus.cli.status_reading import EPOCH, Found, alerts_note
 from runup.updatestatus.decide.alerts import read_alerts
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
-from runup.updatestatus.decide.node_words import CONTROL_PLANE_POOL
+from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
 from runup.updatestatus.decide.snapshot import (
     LISTED,
     Alert,

@@ -21,7 +21,7 @@ from kubekit.kube.errors import ApiError, Forbidden, NotFound, ServerError
 from kubekit.lang.gotext import nanoseconds
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.cli import cluster as clusters
-from runup.updatestatus.cli.source import EPOCH, Found, alerts_note
+from runup.updatestatus.cli.status_reading import EPOCH, Found, alerts_note
 from runup.updatestatus.decide.read import report as read_report
 from runup.updatestatus.decide.unreadable import Unreadable
 
@@ -54,8 +54,8 @@ def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = Fal
     if written is not None and not (whole and _is_incomplete(written)):
         return Found(written, now_ns, alerts_problem=_alerts_problem(written), read=report)
     # Importing the modules that compute a report takes half as long as starting Python, and most clusters have one.
-    from runup.updatestatus.cli.making import assessed
-    from runup.updatestatus.cli.observing import observe
+    from runup.updatestatus.cli.compute_status import assessed
+    from runup.updatestatus.cli.read_cluster import observe
 
     snapshot = observe(client, now, tolerated)
     alerts = snapshot.alerts

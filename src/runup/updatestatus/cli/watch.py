@@ -23,7 +23,7 @@ from runup.clusterversion.cli.wait import AWAY_S
 from runup.updatestatus.cli import live as status_live
 from runup.updatestatus.cli.render import text as rendered
 from runup.updatestatus.cli.render.changes import changes, summary
-from runup.updatestatus.cli.source import Found
+from runup.updatestatus.cli.status_reading import Found
 from runup.updatestatus.decide import read
 from runup.updatestatus.decide.report import Report
 

@@ -21,9 +21,9 @@ from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.control.alerts import Alerts
 from runup.updatestatus.control.caches import Caches
 from runup.updatestatus.control.drains import Drains
-from runup.updatestatus.control.keeper import Keeper
 from runup.updatestatus.control.metrics import Metrics
 from runup.updatestatus.control.observe import observe
+from runup.updatestatus.control.status_store import Keeper
 from runup.updatestatus.decide.assess import assess, next_change_s
 from runup.updatestatus.decide.informers import Room
 from runup.updatestatus.decide.snapshot import Snapshot, is_drain_wanted, readable

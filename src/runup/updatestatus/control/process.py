@@ -17,16 +17,16 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from runup import __version__
-from runup.process.ending import run_until_told
 from runup.process.endpoint import Endpoint
-from runup.process.leading import cancel, keep_running, lead
-from runup.process.served import ProcessOptions, served
+from runup.process.leader_election import cancel, keep_running, lead
+from runup.process.process_server import ProcessOptions, served
+from runup.process.shutdown import run_until_told
 from runup.updatestatus.control.alerts import Alerts
 from runup.updatestatus.control.caches import Caches, reflectors
 from runup.updatestatus.control.controller import Now, Timing, UpdateStatusController
 from runup.updatestatus.control.drains import Drains
-from runup.updatestatus.control.keeper import Keeper
 from runup.updatestatus.control.metrics import Metrics
+from runup.updatestatus.control.status_store import Keeper
 
 log = structlog.get_logger("updatestatus")
 NAMESPACE = "openshift-update-status-controller"

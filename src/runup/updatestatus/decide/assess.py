@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.updatestatus.decide import health, limits, waits
+from runup.updatestatus.decide import health, limits, waiting
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.control_plane import is_progressing
 from runup.updatestatus.decide.draft import Draft, draft
@@ -99,7 +99,7 @@ def next_change_s(snapshot: Snapshot, now: datetime) -> float | None:
                 thresholds += [condition.last_transition_time + span for span in states.SERIOUS_AFTER.values()]
     for pod in readable(snapshot.pending_pods):
         if pod.metadata.creation_timestamp:
-            thresholds.append(pod.metadata.creation_timestamp + waits.POD_PATIENCE)
+            thresholds.append(pod.metadata.creation_timestamp + waiting.POD_PATIENCE)
     seconds_left = [(moment - now).total_seconds() for moment in thresholds if moment > now]
     # One second later, since ages must be exceeded and not just reached.
     return min(seconds_left) + 1 if seconds_left else None

@@ -10,8 +10,9 @@ import msgspec
 from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator
-from runup.updatestatus.decide import drains, health, uids, waits
+from runup.updatestatus.decide import drains, health, uids
 from runup.updatestatus.decide import nodes as states
+from runup.updatestatus.decide import waiting as waits
 from runup.updatestatus.decide.control_plane import (
     ControlPlaneState,
     assess_control_plane,

@@ -23,8 +23,8 @@ from runup.updatestatus.decide.finding import (
     Finding,
     node_ref,
 )
+from runup.updatestatus.decide.insight_names import listed, qualified
 from runup.updatestatus.decide.nodes import PoolState
-from runup.updatestatus.decide.words import listed, qualified
 
 DRAIN_BLOCKED, POD_NOT_ENDED = "DrainBlocked", "PodStuckTerminating"
 

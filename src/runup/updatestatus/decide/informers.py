@@ -14,7 +14,7 @@ from typing import Any
 from kubekit.api import codec
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.decide import limits
-from runup.updatestatus.decide.words import INFORMER
+from runup.updatestatus.decide.insight_names import INFORMER
 
 JSON = dict[str, Any]
 # Informers a layer may have, by the API.

@@ -18,9 +18,9 @@ from runup.updatestatus.decide import uids
 from runup.updatestatus.decide.control_plane import OperatorState
 from runup.updatestatus.decide.finding import NO_RUNBOOK, Finding, operator_ref
 from runup.updatestatus.decide.health import NOT_FAILING_UNKNOWN
+from runup.updatestatus.decide.insight_names import HEALTHY, REASON_LIMIT, UPDATING, cut, room
 from runup.updatestatus.decide.limits import UNBOUNDED
 from runup.updatestatus.decide.memory import CONTROL_PLANE, Memory, Said
-from runup.updatestatus.decide.words import HEALTHY, REASON_LIMIT, UPDATING, cut, room
 
 _REFERENCE_LIMIT = 2048
 _SUMMARY_LIMIT = 1024

@@ -20,10 +20,10 @@ from runup.updatestatus.decide.finding import (
     cluster_version_ref,
     pool_ref,
 )
+from runup.updatestatus.decide.insight_names import INFORMER, UPDATING, cut
 from runup.updatestatus.decide.memory import CONTROL_PLANE, Memory, Said
-from runup.updatestatus.decide.node_words import CONTROL_PLANE_POOL
+from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
 from runup.updatestatus.decide.nodes import PoolState
-from runup.updatestatus.decide.words import INFORMER, UPDATING, cut
 
 MORE = "InsightsOmitted"
 

@@ -15,7 +15,7 @@ from kubekit.api.conditions import status_of
 from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.updatestatus.decide.node_words import (
+from runup.updatestatus.decide.node_phases import (
     ASSESSMENTS,
     COMPLETED,
     CONTROL_PLANE_POOL,

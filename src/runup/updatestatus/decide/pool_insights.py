@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kubekit.lang.gotext import SECOND, go_duration
 from runup.api.update_v1alpha1 import Insight, MachineConfigPoolInsight, NodeInsight, PoolSummary
-from runup.updatestatus.decide import node_words, uids
+from runup.updatestatus.decide import node_phases, uids
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.finding import SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, node_ref, pool_ref
+from runup.updatestatus.decide.insight_names import AVAILABLE, DEGRADED, HEALTHY, UPDATING, VERSION_LIMIT, cut, room
 from runup.updatestatus.decide.memory import CONTROL_PLANE, Memory, Said
 from runup.updatestatus.decide.nodes import NodeState, PoolState
-from runup.updatestatus.decide.words import AVAILABLE, DEGRADED, HEALTHY, UPDATING, VERSION_LIMIT, cut, room
 
 
 def _scope(pool: PoolState) -> str:
@@ -83,12 +83,12 @@ def _pool_healthy(pool: PoolState) -> Said:
 
 # Phase -> reason of condition Updating.
 _PHASE_REASONS = {
-    node_words.DRAINING: "Draining",
-    node_words.UPDATING: "Updating",
-    node_words.REBOOTING: "Rebooting",
-    node_words.PAUSED: "Paused",
-    node_words.PENDING: "Pending",
-    node_words.UPDATED: "Completed",
+    node_phases.DRAINING: "Draining",
+    node_phases.UPDATING: "Updating",
+    node_phases.REBOOTING: "Rebooting",
+    node_phases.PAUSED: "Paused",
+    node_phases.PENDING: "Pending",
+    node_phases.UPDATED: "Completed",
 }
 # Trouble -> reason of condition Available.
 _TROUBLE_REASONS = {

@@ -23,7 +23,7 @@ from runup.api.update_v1alpha1 import (
     OperatorProgress,
     UpdateStatusStatus,
 )
-from runup.updatestatus.decide import node_words as states
+from runup.updatestatus.decide import node_phases as states
 from runup.updatestatus.decide.decode import decode, unknown_insights
 from runup.updatestatus.decide.finding import (
     ALERT_FIRING,
@@ -34,9 +34,9 @@ from runup.updatestatus.decide.finding import (
     POOL_PAUSED,
     UNKNOWN,
 )
-from runup.updatestatus.decide.node_words import CONTROL_PLANE_POOL
+from runup.updatestatus.decide.insight_names import AVAILABLE, DEGRADED, HEALTHY, INFORMER, UPDATING
+from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
 from runup.updatestatus.decide.report import Counts, HealthRow, NodeRow, OperatorRow, PoolReport, Report
-from runup.updatestatus.decide.words import AVAILABLE, DEGRADED, HEALTHY, INFORMER, UPDATING
 
 JSON = dict[str, Any]
 

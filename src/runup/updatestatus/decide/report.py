@@ -8,8 +8,8 @@ import msgspec
 
 from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import NO_VERSION, ClusterVersionInsight, OperatorProgress, ResourceRef
-from runup.updatestatus.decide import node_words as states
-from runup.updatestatus.decide.words import ARCHITECTURE, INSTALLATION, PARTIAL, UNKNOWN_VERSION
+from runup.updatestatus.decide import node_phases as states
+from runup.updatestatus.decide.insight_names import ARCHITECTURE, INSTALLATION, PARTIAL, UNKNOWN_VERSION
 
 
 class OperatorRow(msgspec.Struct, frozen=True):

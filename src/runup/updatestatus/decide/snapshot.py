@@ -17,7 +17,7 @@ from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.updatestatus.decide.alerts import Alert as Alert
-from runup.updatestatus.decide.node_words import CONTROL_PLANE_POOL, WORKER_POOL
+from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL, WORKER_POOL
 from runup.updatestatus.decide.unreadable import Unreadable as Unreadable
 
 T = TypeVar("T")

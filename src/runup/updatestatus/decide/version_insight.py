@@ -19,9 +19,7 @@ from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide import uids
 from runup.updatestatus.decide.control_plane import ControlPlaneState
 from runup.updatestatus.decide.finding import cluster_version_ref
-from runup.updatestatus.decide.limits import UNBOUNDED
-from runup.updatestatus.decide.memory import CONTROL_PLANE, Memory, Said, same_estimate
-from runup.updatestatus.decide.words import (
+from runup.updatestatus.decide.insight_names import (
     ARCHITECTURE,
     INSTALLATION,
     MULTI,
@@ -32,6 +30,8 @@ from runup.updatestatus.decide.words import (
     VERSION_LIMIT,
     cut,
 )
+from runup.updatestatus.decide.limits import UNBOUNDED
+from runup.updatestatus.decide.memory import CONTROL_PLANE, Memory, Said, same_estimate
 
 _MESSAGE_LIMIT = 4096
 _MOST_WAITS = 64

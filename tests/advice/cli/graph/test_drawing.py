@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from runup.advice.cli.graph.drawing import drawn
-from runup.advice.decide.ways import Step, Ways
+from runup.advice.decide.update_paths import Step, Ways
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubekit.api import codec
-from runup.advice.cli.recommend import acceptances, extras, preflights
+from runup.advice.cli.recommend import acceptances, additions_to_oc, preflights
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
 from runup.preflight.decide import history
@@ -148,14 +148,14 @@ def test_what_speaks_of_preflights(name: str, monkeypatch: pytest.MonkeyPatch) -
         return [], []
 
     monkeypatch.setattr(preflights, "of", of)
-    assert extras.of(document, (), "", NOW) == extras.Extras()
+    assert additions_to_oc.of(document, (), "", NOW) == additions_to_oc.Extras()
     assert bool(asked) is speaks
 
 
 def test_which_names_are_accepted() -> None:
     """Those that are names, in their order."""
     named = [{"name": "B"}, {"name": ""}, {}, "x", {"name": "A"}]
-    assert extras.accepted_names(_cluster(desiredUpdate={"acceptRisks": named})) == ("B", "A")
+    assert additions_to_oc.accepted_names(_cluster(desiredUpdate={"acceptRisks": named})) == ("B", "A")
 
 
 def _report(target: str, source: str = "5.0.0", status: str = "completed", **more: Any) -> Report:

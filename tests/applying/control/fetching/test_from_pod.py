@@ -18,7 +18,7 @@ from kubekit.kube.client import Client
 from runup.api.config_v1 import Release
 from runup.applying.control.fetching.pod import JOBS, PODS, FromPod
 from runup.applying.control.payloads import NotLoaded
-from runup.applying.decide import retrieval
+from runup.applying.decide import retrieval_pod
 
 IMAGE = "registry.example/release@sha256:" + "52" * 32
 RELEASE = Release(image=IMAGE, version="5.2.0")
@@ -44,13 +44,13 @@ class Node:
 
     async def pods(self) -> list[dict[str, Any]]:
         """Pods that fetch releases."""
-        listed = await self.client.send(calls.list_raw(PODS, NAMESPACE, label_selector=retrieval.SELECTOR))
+        listed = await self.client.send(calls.list_raw(PODS, NAMESPACE, label_selector=retrieval_pod.SELECTOR))
         return list(listed.items)
 
     def copy(self, files: dict[str, str] | None = None) -> None:
         """What the Pod would have done."""
         for name, text in (FILES if files is None else files).items():
-            path = self.folder / retrieval.folder_name(IMAGE) / name
+            path = self.folder / retrieval_pod.folder_name(IMAGE) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
@@ -70,9 +70,9 @@ class Node:
 async def node(tmp_path: Path) -> AsyncIterator[Node]:
     """A cluster with the account and the priority that the Pod has."""
     async with cluster(tmp_path / "cluster") as (world, _):
-        account = {"metadata": {"name": retrieval.SERVICE_ACCOUNT, "namespace": NAMESPACE}}
+        account = {"metadata": {"name": retrieval_pod.SERVICE_ACCOUNT, "namespace": NAMESPACE}}
         await world.client.send(calls.apply(ACCOUNTS, account, field_manager="test"))
-        priority = {"metadata": {"name": retrieval.PRIORITY_CLASS}, "value": 1000}
+        priority = {"metadata": {"name": retrieval_pod.PRIORITY_CLASS}, "value": 1000}
         await world.client.send(calls.apply(PRIORITIES, priority, field_manager="test"))
         yield Node(world.client, tmp_path / "payloads")
 
@@ -110,7 +110,7 @@ async def test_a_pod_brings_a_release(node: Node) -> None:
 
 async def test_what_earlier_retrievals_left_goes_first(node: Node) -> None:
     """Pods by their label, and the Jobs of operators of long ago; others stay."""
-    for name, labels in (("version-old", {"k8s-app": retrieval.APP}), ("version-mine", {})):
+    for name, labels in (("version-old", {"k8s-app": retrieval_pod.APP}), ("version-mine", {})):
         container = {"name": "a", "image": "b"}
         pod = {
             "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},

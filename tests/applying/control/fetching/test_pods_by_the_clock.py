@@ -19,11 +19,11 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import Release
 from runup.applying.control.fetching import registry
-from runup.applying.control.fetching.choice import fetching
 from runup.applying.control.fetching.pod import WITHIN_S, FromPod
 from runup.applying.control.fetching.registry import FromRegistry
+from runup.applying.control.fetching.release_source import fetching
 from runup.applying.control.payloads import NotLoaded
-from runup.applying.decide import retrieval
+from runup.applying.decide import retrieval_pod
 from runup.preflight.decide.workloads import Workplace
 from runup.release.control.release_images import ReleaseImages
 
@@ -181,4 +181,4 @@ async def test_which_way_releases_come(image: str | None, tmp_path: Path) -> Non
             with pytest.raises(NotLoaded, match="no payload image has been specified") as caught:
                 await source.load(Release(image=image or ""))
             assert caught.value.reason == "RetrievePayload"
-    assert retrieval.ACTIVE_DEADLINE_S < WITHIN_S
+    assert retrieval_pod.ACTIVE_DEADLINE_S < WITHIN_S

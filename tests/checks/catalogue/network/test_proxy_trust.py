@@ -10,7 +10,7 @@ from tests.factories import NOW, context
 
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Context
-from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.snapshots import snapshot_of
 
 CERTIFICATE = BY_NAME["CertificateAuthorityExpires"].example.partition("ca-bundle.crt: |\n")[2].replace("    ", "")
 

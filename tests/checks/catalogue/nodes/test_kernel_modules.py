@@ -10,7 +10,7 @@ from tests.factories import context
 
 from runup.checks.catalogue.nodes.kernel_modules import same_image
 from runup.checks.decide.engine import run_check
-from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.snapshots import snapshot_of
 
 
 @pytest.mark.parametrize(

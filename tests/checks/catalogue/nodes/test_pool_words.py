@@ -9,7 +9,7 @@ from tests.factories import context
 
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.engine import run_check
-from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.snapshots import snapshot_of
 
 JSON = dict[str, Any]
 (CHECK,) = (check for check in CHECKS if check.name == "MachineConfigPoolHealth")

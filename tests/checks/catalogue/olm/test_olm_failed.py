@@ -9,7 +9,7 @@ from tests.checks.catalogue.asking import BY_NAME, JSON, findings
 from tests.factories import context
 
 from runup.checks.decide.engine import run_check
-from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.snapshots import snapshot_of
 
 
 def csv(name: str, phase: str, namespace: str = "ns", **spec: Any) -> JSON:

@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.api import codec
 from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, PackageManifest, Subscription
-from runup.checks.catalogue.olm.shared.olm import brought, of_subscription, packages_of
+from runup.checks.catalogue.olm.shared.installed_operators import brought, of_subscription, packages_of
 
 
 def named(kind: type[Any], name: str, namespace: str, **parts: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubekit.lang.version import Version
-from runup.checks.catalogue.olm.shared.olm import BadMaximum, allows, maximum
+from runup.checks.catalogue.olm.shared.installed_operators import BadMaximum, allows, maximum
 
 
 def properties(*values: Any) -> str:

@@ -19,7 +19,7 @@ from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.file_based_catalog import MAX_YAML_BYTES, BadCatalog, Entry, Package, folders, parse, slim
 from runup.checks.decide.model import Context, Snapshot
-from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.snapshots import snapshot_of
 from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
 
 SUBSCRIPTION: dict[str, Any] = {

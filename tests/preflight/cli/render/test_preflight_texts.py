@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.preflight.cli.render import samples
 from tests.preflight.cli.render.samples import WHEN
 
-from runup.advice.decide.origin import OUTDATED
+from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ClusterVersionSpec, Update
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen

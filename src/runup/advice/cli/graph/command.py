@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.cli import complete
+from runup.cli import static_completion
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
 from runup.cli.options import with_options
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SOURCE = (
     click.argument("source", metavar="DIR|FILE"),
-    click.option("--releases", metavar="FILE", shell_complete=complete.files, help="A JSON list of releases."),
+    click.option("--releases", metavar="FILE", shell_complete=static_completion.files, help="A JSON list of releases."),
     click.option("--image", "images", multiple=True, metavar="IMAGE", help="A release image; may repeat."),
     click.option("--arch", default="amd64", metavar="NAME", help="The architecture, by its Go name (default amd64)."),
     registry_options,
@@ -114,8 +114,8 @@ def show(
     """
     from runup.advice.cli.graph import drawing
     from runup.advice.cli.graph import source as sources
-    from runup.advice.decide.building import of_channel
-    from runup.advice.decide.ways import ways
+    from runup.advice.decide.build_graph import of_channel
+    from runup.advice.decide.update_paths import ways
 
     loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
     part = of_channel(loaded.document, channel)

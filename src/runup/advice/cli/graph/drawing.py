@@ -12,7 +12,7 @@ from typing import Any
 
 from kubekit.lang.printable import one_line
 from kubekit.lang.version import Version
-from runup.advice.decide.ways import Step, Ways
+from runup.advice.decide.update_paths import Step, Ways
 from runup.cli.render.text import columns, indented, machine
 
 _WIDE, _HIGH, _LEFT, _TOP = 190, 26, 90, 60

@@ -17,7 +17,7 @@ import msgspec
 from aiohttp import web
 
 from runup.advice.cli.graph.source import Source
-from runup.advice.decide.building import of_channel
+from runup.advice.decide.build_graph import of_channel
 from runup.cli.errors import CommandError
 
 PATHS = ("/api/upgrades_info/v1/graph", "/api/upgrades_info/graph", "/graph")

@@ -13,8 +13,8 @@ import msgspec
 from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import contents
-from runup.advice.decide import building, graph_data
-from runup.advice.decide.building import Hop, KnownRelease, channels_of
+from runup.advice.decide import build_graph, graph_data
+from runup.advice.decide.build_graph import Hop, KnownRelease, channels_of
 from runup.advice.decide.graph import BadGraph, parse_graph
 from runup.cli.errors import CommandError
 from runup.release.cli import shared
@@ -55,7 +55,7 @@ def load(
         raise CommandError(f"there is no {source}; give a folder of graph data, or a graph that was built")
     known_releases = [*_listed(releases), *_of_images(images, access)] if releases or images else None
     try:
-        built = building.build(_data(path), known_releases, architecture)
+        built = build_graph.build(_data(path), known_releases, architecture)
     except Terminal as error:
         raise CommandError(f"{source}: {error.message}") from error
     notes = (*built.notes, _ASSUMED) if built.assumed else built.notes
@@ -148,7 +148,7 @@ def _listed(file: str | None) -> tuple[KnownRelease, ...]:
     if file is None:
         return ()
     try:
-        return building.read_releases(_parsed(Path(file)))
+        return build_graph.read_releases(_parsed(Path(file)))
     except Terminal as error:
         raise CommandError(f"{file}: {error.message}") from error
 

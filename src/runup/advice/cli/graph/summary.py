@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runup.advice.cli.graph.source import Source, channels
-from runup.advice.decide.building import of_channel
+from runup.advice.decide.build_graph import of_channel
 from runup.cli.render.text import aligned
 
 JSON = dict[str, Any]

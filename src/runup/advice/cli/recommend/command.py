@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from kubekit.lang.value import Value
-from runup.cli import complete
+from runup.cli import static_completion
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.lazy import Command
@@ -24,7 +24,7 @@ from runup.cli.options import option
 @option("--version", "target", default="", metavar="VERSION", help="Everything about one update.")
 @option("--quiet", is_flag=True, help="With --version: say only what was not accepted.")
 @option("--accept", multiple=True, metavar="NAME[,NAME...]", help="Issues to put up with; may be repeated.")
-@option("--dump", metavar="DIR", shell_complete=complete.folders, help="Read a dump instead of a cluster.")
+@option("--dump", metavar="DIR", shell_complete=static_completion.folders, help="Read a dump instead of a cluster.")
 @option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @option("--mock-clusterversion", metavar="FILE", hidden=True)
 @connection_options
@@ -108,12 +108,12 @@ def _seen(connection: Connection, dump: str | None, mock: str | None, check: Any
 
 
 def _print(seen: Seen, asked: Any, output: str | None) -> None:
-    from runup.advice.cli.recommend import extras, text
+    from runup.advice.cli.recommend import additions_to_oc, text
     from runup.cli import facts
 
     read = facts.read(seen.cluster)
     advice = text.advise(read, seen.checks, seen.problem, asked)
-    more = extras.of(seen.cluster, seen.config_maps, asked.version, seen.now)
+    more = additions_to_oc.of(seen.cluster, seen.config_maps, asked.version, seen.now)
     if output:
         from runup.advice.cli.recommend.machine import as_data
         from runup.cli.render.text import machine

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from runup.advice.cli.recommend import alerts, extras
+from runup.advice.cli.recommend import additions_to_oc, alerts
 from runup.advice.cli.thanos import alerts as ask_alerts
 from runup.cli import cluster as clusters
 from runup.cli.connection import Connection
@@ -25,7 +25,11 @@ def read(connection: Connection, check: Callable[[], None]) -> Read:
         check()
         cluster = clusters.read_raw(client)
         alerts_or_error = ask_alerts(client, client.now())
-        maps = tuple(each for name in (extras.HISTORY, extras.ACCEPTED) if (each := clusters.read_record(client, name)))
+        maps = tuple(
+            each
+            for name in (additions_to_oc.HISTORY, additions_to_oc.ACCEPTED)
+            if (each := clusters.read_record(client, name))
+        )
         if isinstance(alerts_or_error, Unreadable):
             return cluster, (), alerts_or_error.why, maps, client.now()
         alert_documents = [

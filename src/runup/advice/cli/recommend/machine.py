@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from runup.advice.cli.recommend.buckets import buckets, issue
-from runup.advice.cli.recommend.extras import Extras
+from runup.advice.cli.recommend.additions_to_oc import Extras
 from runup.advice.cli.recommend.text import Advice, Asked
+from runup.advice.cli.recommend.updates_by_minor import buckets, issue
 from runup.cli.facts import Condition, Facts, Update, mapping
 
 JSON = dict[str, Any]

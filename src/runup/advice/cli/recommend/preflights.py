@@ -12,7 +12,7 @@ from datetime import datetime
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.lang.value import Value
-from runup.advice.decide.origin import OUTDATED
+from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, texts

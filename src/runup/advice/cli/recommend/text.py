@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from kubekit.lang.value import Value
 from runup.advice.cli.recommend.alerts import Check
-from runup.advice.cli.recommend.buckets import Buckets, buckets, issue, minor_of
+from runup.advice.cli.recommend.updates_by_minor import Buckets, buckets, issue, minor_of
 from runup.cli.facts import Condition, Facts, Update
 from runup.cli.render.overview import NO_INFO, NO_UPDATES, channel_line
 from runup.cli.render.text import Output, columns, err, indented, out, reason_and_message

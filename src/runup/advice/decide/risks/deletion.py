@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubekit.lang.cut import joined
+from kubekit.lang.truncate import joined
 from runup.advice.decide.risks.source import Cluster, SourceRisk, docs_url
 
 NAME = "ResourceDeletionInProgress"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kubekit.api.codec import Undecodable
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition
-from runup.advice.decide import rules
+from runup.advice.decide import matching_rules
 from runup.advice.decide.candidates import ALWAYS, JudgedRisk
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, ConditionalUpdateRisk
 
@@ -55,8 +55,8 @@ class SourceRisk:
     def applies(self, risk: ConditionalUpdateRisk) -> Condition:
         """Returns the source's own condition or a match, or Unknown if the source could not decide."""
         if self.unknown:
-            return rules.could_not_evaluate(risk, self.unknown)
-        return self.found or rules.match()
+            return matching_rules.could_not_evaluate(risk, self.unknown)
+        return self.found or matching_rules.match()
 
 
 Source = Callable[[Cluster], Iterable[SourceRisk]]

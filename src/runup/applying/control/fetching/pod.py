@@ -20,13 +20,13 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import ApiError, KubeError, NotFound, Transient
 from kubekit.oci.errors import OciError
-from kubekit.oci.places import files_in
+from kubekit.oci.image_locations import files_in
 from runup.api.config_v1 import Release
-from runup.applying.control.fetching.reading import payload_of
+from runup.applying.control.fetching.parsing import payload_of
 from runup.applying.control.payloads import NotLoaded
-from runup.applying.decide import retrieval
+from runup.applying.decide import retrieval_pod
 from runup.process.threads import in_thread
-from runup.release.decide import whole
+from runup.release.decide import likely_mistakes
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 from runup.release.decide.payload import MANIFESTS, RELEASE_MANIFESTS, Payload
 
@@ -52,7 +52,7 @@ class FromPod:
         *,
         namespace: str,
         node: str,
-        folder: Path = Path(retrieval.PAYLOADS),
+        folder: Path = Path(retrieval_pod.PAYLOADS),
         profile: str = DEFAULT_PROFILE,
         within_s: float = WITHIN_S,
     ) -> None:
@@ -70,7 +70,7 @@ class FromPod:
         """Returns the payload of `release.image`, fetched if its folder is not complete; raises NotLoaded."""
         if not release.image:
             raise NotLoaded("no payload image has been specified", reason="RetrievePayload")
-        folder = self._folder / retrieval.folder_name(release.image)
+        folder = self._folder / retrieval_pod.folder_name(release.image)
         async with self._one:
             try:
                 await self._prune()
@@ -90,11 +90,11 @@ class FromPod:
     async def _prune(self) -> None:
         """Deletes the Pods and Jobs of earlier retrievals, finished or not; raises KubeError."""
         # Operators of earlier versions used Jobs, which have no label: only the name's prefix identifies them.
-        for resource, selector in ((PODS, retrieval.SELECTOR), (JOBS, "")):
+        for resource, selector in ((PODS, retrieval_pod.SELECTOR), (JOBS, "")):
             page = await self._client.send(calls.list_raw(resource, self._namespace, label_selector=selector))
             for leftover in page.items:
                 name = leftover["metadata"]["name"]
-                if selector or name.startswith(retrieval.PREFIX):
+                if selector or name.startswith(retrieval_pod.PREFIX):
                     await self._delete(resource, name)
 
     async def _delete(self, resource: Resource, name: str) -> None:
@@ -106,7 +106,9 @@ class FromPod:
     async def _fetch(self, release: Release, folder: Path) -> None:
         """Runs a Pod that fills `folder`, and deletes it if it succeeded; raises KubeError, Terminal."""
         suffix = "".join(secrets.choice(_LETTERS) for _ in range(5))
-        pod = retrieval.pod(release.image, release.version, namespace=self._namespace, node=self._node, suffix=suffix)
+        pod = retrieval_pod.pod(
+            release.image, release.version, namespace=self._namespace, node=self._node, suffix=suffix
+        )
         name = pod["metadata"]["name"]
         try:
             await self._client.send(calls.create(PODS, pod, field_manager="cluster-version-operator"))
@@ -133,12 +135,12 @@ class FromPod:
                 last_seen = error.message
                 await self._clock.sleep(POLL_S)
                 continue
-            end = retrieval.ended(pod)
+            end = retrieval_pod.ended(pod)
             if end is not None:
                 if end.error:
                     raise Terminal(end.error, reason="RetrievePayload")
                 return
-            last_seen = retrieval.waiting(pod)
+            last_seen = retrieval_pod.waiting(pod)
             await self._clock.sleep(POLL_S)
         raise Terminal(f"pod {name} did not end within {self._within_s:g} s: {last_seen}", reason="RetrievePayload")
 
@@ -150,6 +152,6 @@ def _is_whole(folder: Path) -> bool:
 def _lacking(folder: Path) -> str:
     """Returns which parts of a release `folder` lacks, in words; "" if it is complete."""
     if not folder.is_dir():
-        return f"the pod ended and {folder} is not there; does this operator see the node's {retrieval.PAYLOADS}?"
+        return f"the pod ended and {folder} is not there; does this operator see the node's {retrieval_pod.PAYLOADS}?"
     paths = (path.relative_to(folder).as_posix() for name in _FOLDERS for path in (folder / name).rglob("*"))
-    return "; ".join(whole.missing(paths))
+    return "; ".join(likely_mistakes.missing(paths))

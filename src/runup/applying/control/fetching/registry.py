@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runup.api.config_v1 import Release
-from runup.applying.control.fetching.reading import payload_of
+from runup.applying.control.fetching.parsing import payload_of
 from runup.applying.control.payloads import NotLoaded
 from runup.process.threads import in_thread
 from runup.release.control.release_images import ReleaseImages, Unread

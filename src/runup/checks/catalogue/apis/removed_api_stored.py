@@ -29,7 +29,7 @@ from runup.checks.catalogue.shared.kubernetes import READS, source_minor, target
 from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_any
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
-from runup.checks.decide.tables import removed_versions, table
+from runup.checks.decide.removal_tables import removed_versions, table
 from runup.checks.decide.wording import count, names
 
 NAME = "RemovedAPIStored"

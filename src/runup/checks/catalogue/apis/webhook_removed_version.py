@@ -23,7 +23,7 @@ from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.kubernetes import READS as VERSIONS
 from runup.checks.catalogue.shared.kubernetes import source_minor, target_minor
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.tables import removed_versions
+from runup.checks.decide.removal_tables import removed_versions
 from runup.checks.decide.wording import names
 
 NAME = "WebhookRemovedVersion"

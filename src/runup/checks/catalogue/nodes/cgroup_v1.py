@@ -24,7 +24,7 @@ from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.kubernetes import target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.tables import document
+from runup.checks.decide.removal_tables import document
 
 NAME = "CgroupV1"
 EXAMPLE = """

@@ -30,8 +30,8 @@ from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.nodes.max_unavailable import allowed
 from runup.checks.catalogue.nodes.node_pools import by_pool
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
-from runup.checks.catalogue.shared.of_last import of_each, of_groups
 from runup.checks.catalogue.shared.pods import ENDED, PODS, by_node, drained
+from runup.checks.catalogue.shared.result_cache import of_each, of_groups
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names

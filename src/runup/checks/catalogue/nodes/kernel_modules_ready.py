@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName, key_of
-from kubekit.lang.cut import cut
+from kubekit.lang.truncate import cut
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry
 from runup.checks.catalogue.declaring import declared, named, risk, unsure

@@ -13,7 +13,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.shared.of_last import of_each
+from runup.checks.catalogue.shared.result_cache import of_each
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, dated, names, resource

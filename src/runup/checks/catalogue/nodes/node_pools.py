@@ -16,7 +16,7 @@ from kubekit.api.scheme import resource_of
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
-from runup.checks.catalogue.shared.of_last import of_each
+from runup.checks.catalogue.shared.result_cache import of_each
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.of_last import of_each
+from runup.checks.catalogue.shared.result_cache import of_each
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names

@@ -23,7 +23,7 @@ from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.kubernetes import target_minor
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.tables import document
+from runup.checks.decide.removal_tables import document
 from runup.checks.decide.wording import count, names
 
 NAME = "ContainerRuntimeTooOld"

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.olm.shared.olm import READS, installed
+from runup.checks.catalogue.olm.shared.installed_operators import READS, installed
 from runup.checks.catalogue.shared.presence import all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import LONGEST_CAUSE, dated, names

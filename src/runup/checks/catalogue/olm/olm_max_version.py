@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
-from runup.checks.catalogue.olm.shared.olm import (
+from runup.checks.catalogue.olm.shared.installed_operators import (
     CSVS,
     PROPERTIES,
     READS,

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kubekit.lang.cut import cut
+from kubekit.lang.truncate import cut
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
-from runup.checks.catalogue.olm.shared.olm import target_name
+from runup.checks.catalogue.olm.shared.installed_operators import target_name
 from runup.checks.catalogue.olm.shared.olm_catalog_images import UNTOUCHED, of_subscription
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.file_based_catalog import Entry, Package

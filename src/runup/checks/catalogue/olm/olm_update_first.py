@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 
 from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, PackageChannel, PackageManifest, Subscription
 from runup.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
-from runup.checks.catalogue.olm.shared.olm import (
+from runup.checks.catalogue.olm.shared.installed_operators import (
     PACKAGES,
     PROPERTIES,
     READS,

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.shared.of_last import of_last
+from runup.checks.catalogue.shared.result_cache import of_last
 from runup.checks.decide.model import Snapshot, Unreadable
 
 TODAYS_ROLE, OLDER_ROLE = "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"

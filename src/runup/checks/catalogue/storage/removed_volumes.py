@@ -21,7 +21,7 @@ from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.kubernetes import target_minor
 from runup.checks.catalogue.storage.shared.volumes import REMOVED_PLUGINS, VOLUMES
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.tables import table
+from runup.checks.decide.removal_tables import table
 from runup.checks.decide.wording import count, names
 
 NAME = "RemovedVolumePlugin"

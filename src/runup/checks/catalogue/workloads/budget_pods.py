@@ -20,8 +20,8 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.shared.of_last import of_groups
 from runup.checks.catalogue.shared.pods import PODS, by_namespace, stays
+from runup.checks.catalogue.shared.result_cache import of_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import in_order, named, not_computed
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot, Unreadable

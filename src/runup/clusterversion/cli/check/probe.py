@@ -19,7 +19,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, reviews
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import BadRequest, Conflict, Invalid, KubeError
-from kubekit.kube.policy import Timeouts
+from kubekit.kube.retry_policy import Timeouts
 from kubekit.oci.access import is_loopback
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
 from runup.api.machineconfig_v1 import MachineConfigPool

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from kubekit.api import codec
-from runup.advice.decide.origin import OUTDATED
+from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from runup.api.apiserver_v1 import APIRequestCount, PerUserAPIRequestCount
-from runup.checks.decide.tables import document
+from runup.checks.decide.removal_tables import document
 
 
 def clients(count: APIRequestCount) -> tuple[Counter[str], Counter[str]]:

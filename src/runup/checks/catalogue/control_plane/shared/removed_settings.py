@@ -9,7 +9,7 @@ from runup.checks.catalogue.control_plane.shared.component_settings import Setti
 from runup.checks.catalogue.declaring import risk, unsure
 from runup.checks.catalogue.shared.kubernetes import target_minor
 from runup.checks.decide.model import Context, Finding
-from runup.checks.decide.tables import table
+from runup.checks.decide.removal_tables import table
 
 
 def judge(

@@ -8,7 +8,7 @@ from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import PersistentVolume
 from runup.checks.decide.reads import Slim
-from runup.checks.decide.tables import table
+from runup.checks.decide.removal_tables import table
 
 REMOVED_PLUGINS = frozenset(plugin for row in table("removed-volumes").removed.values() for plugin in row)
 AFFINITY = "nodeAffinity"

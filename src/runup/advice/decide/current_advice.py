@@ -1,0 +1,143 @@
+"""Combines the update service's answer and the cluster's state into the current advice.
+
+A service that does not answer removes nothing: until it answers again, the advice in ClusterVersion is kept, so that a
+restart of the operator does not make updates vanish and come back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.version import Version, parse
+from runup.advice.decide import graph as graphs
+from runup.advice.decide import preflight_reasons, risks, service
+from runup.advice.decide.candidates import Candidate, from_advice
+from runup.advice.decide.graph import MULTI, Advice, BadGraph, Graph
+from runup.advice.decide.promql import NOTHING, Known
+from runup.advice.decide.service import Failure, Query, ServiceState
+from runup.api.config_v1 import ClusterVersionSpec, ClusterVersionStatus, ConditionalUpdate, Release
+
+# Failures after which the earlier advice in ClusterVersion is kept, because the service may recover.
+_KEEPS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid")
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """The candidates, all reachable releases, the condition RetrievedUpdates, and the query that is due.
+
+    `settled` is False until the first answer; then `condition` is None and the existing condition is kept.
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+    reachable: tuple[Release, ...] = ()
+    nodes: tuple[Release, ...] = ()
+    condition: Condition | None = None
+    due: Query | None = None
+    settled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """The values that every way of reading the advice needs."""
+
+    current: Release
+    due: Query | None
+    known: Known
+    now: datetime
+
+
+def advise(
+    spec: ClusterVersionSpec,
+    status: ClusterVersionStatus,
+    state: ServiceState,
+    *,
+    current: Release,
+    configured_url: str,
+    architecture: str,
+    now: datetime,
+    known: Known = NOTHING,
+) -> Advised:
+    """Returns the current advice. `configured_url` is the operator's flag, empty for none.
+
+    `architecture` is the operator's own. `known` are the answers of Prometheus.
+    """
+    try:
+        query = service.query_for(
+            spec, current, configured_url=configured_url, architecture=current.architecture or architecture
+        )
+    except service.NotAsked as error:
+        return Advised(condition=service.retrieved(Failure(error.reason, error.message)))
+    due = query if service.is_due(state, query, now=now) else None
+    graph = service.usable_graph(state, query, now=now)
+    if graph is not None:
+        return _from_graph(graph, spec, status, state.failure, _Pass(current, due, known, now))
+    failure = state.failure if state.query == query else None
+    if failure is None:
+        return Advised(candidates=_kept(status, _Pass(current, due, known, now)), due=due, settled=False)
+    keeps_earlier = failure.reason in _KEEPS
+    return Advised(
+        candidates=_kept(status, _Pass(current, due, known, now)) if keeps_earlier else (),
+        condition=service.retrieved(failure),
+        due=due,
+    )
+
+
+def _from_graph(
+    graph: Graph,
+    spec: ClusterVersionSpec,
+    status: ClusterVersionStatus,
+    failure: Failure | None,
+    on: _Pass,
+) -> Advised:
+    current, due = on.current, on.due
+    requested_architecture = spec.desired_update.architecture if spec.desired_update else ""
+    here = Version(current.version)
+    try:
+        offered = graphs.advice(
+            graph,
+            current=here,
+            channel=spec.channel,
+            migrating=requested_architecture == MULTI and current.architecture != MULTI,
+        )
+    except BadGraph as error:
+        earlier = () if error.reason == "VersionNotFound" else _kept(status, on)
+        failure = Failure(error.reason, service.unable(error.message))
+        return Advised(earlier, nodes=graph.releases, condition=service.retrieved(failure), due=due)
+    return Advised(
+        from_advice(offered, on.known, on.now),
+        graphs.reachable(graph, here),
+        graph.releases,
+        service.retrieved(failure),
+        due,
+    )
+
+
+def _kept(status: ClusterVersionStatus, on: _Pass) -> tuple[Candidate, ...]:
+    """Returns the service's earlier advice as stored in ClusterVersion, without the risks that the operator added."""
+    conditional = tuple(update for update in map(_service_part, status.conditional_updates) if update is not None)
+    # The CVO lists a release either as available or as conditional, never as both.
+    guarded = {update.release.image for update in status.conditional_updates}
+    plain = [release for release in status.available_updates or () if release.image not in guarded]
+    plain.extend(update.release for update in conditional if not update.risks)
+    advice = Advice(tuple(plain), tuple(update for update in conditional if update.risks))
+    return tuple(c for c in from_advice(advice, on.known, on.now) if _is_newer(c.release, on.current))
+
+
+def _service_part(update: ConditionalUpdate) -> ConditionalUpdate | None:
+    """Returns `update` with the service's risks only; None if the service never offered it."""
+    if any(risk.name == preflight_reasons.NOT_OFFERED for risk in update.risks):
+        return None
+    service_risks = tuple(
+        graphs.known_rules(risk)
+        for risk in update.risks
+        if not preflight_reasons.is_preflights(risk) and not risks.owns(risk)
+    )
+    return ConditionalUpdate(release=update.release, risks=service_risks)
+
+
+def _is_newer(release: Release, current: Release) -> bool:
+    there, here = parse(release.version), parse(current.version)
+    # The same version with another image is an update as well, for example to the Multi architecture.
+    return there is None or here is None or there > here or (there == here and release.image != current.image)

@@ -1,0 +1,141 @@
+"""Watches the cluster's values that are put into objects of a release: proxy, TLS profile, internal API address.
+
+Only what the manifests ask for is watched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import Resource
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
+from runup.api.owned_v1 import Configuration
+from runup.applying.control.object_watches import WATCH_S
+from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
+from runup.applying.decide.task import Task
+from runup.process import tls
+from runup.process.leader_election import cancel, keep_running
+from runup.process.tls import API_SERVER
+
+_CLUSTER = NamespacedName("", "cluster")
+_HTTPS = "443"
+
+
+def _config(kind: str, plural: str) -> Resource:
+    return Resource("config.openshift.io", "v1", kind, plural, namespaced=False)
+
+
+PROXY, INFRASTRUCTURE = _config("Proxy", "proxies"), _config("Infrastructure", "infrastructures")
+
+
+class ClusterGives:
+    """The current `surroundings`; `changed` is called when they change.
+
+    `operator` is namespace and name of the operator's own Deployment.
+    """
+
+    def __init__(self, client: Client, clock: Clock, operator: tuple[str, str], changed: Callable[[], None]) -> None:
+        self.surroundings = Surroundings(operator=operator)
+        self._client = client
+        self._clock = clock
+        self._operator = operator
+        self._changed = changed
+        self._owner_uid = ""
+        self._caches: dict[Resource, Cache[Configuration]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def wanted(self, tasks: Sequence[Task], owner_uid: str) -> None:
+        """Starts to watch what `tasks` ask for."""
+        self._owner_uid = owner_uid
+        for resource in _asked_for(tasks, self._operator):
+            if resource not in self._caches:
+                self._follow(resource)
+        self.surroundings = self._now()
+
+    async def settled(self) -> None:
+        """Waits until each watch has its first list or an error."""
+        for cache in self._caches.values():
+            changed = asyncio.Event()
+            cache.add_state_listener(changed.set)
+            while not cache.synced and cache.error is None:
+                changed.clear()
+                await changed.wait()
+        self.surroundings = self._now()
+
+    async def close(self) -> None:
+        """Stops all watches."""
+        await cancel(self._tasks)
+        self._tasks.clear()
+        self._caches.clear()
+
+    def _follow(self, resource: Resource) -> None:
+        cache: Cache[Configuration] = Cache(Configuration)
+        self._caches[resource] = cache
+        cache.add_listener(lambda *_: self._look())
+        reflector = Reflector(
+            self._client,
+            Configuration,
+            cache,
+            field_selector="metadata.name=cluster",
+            clock=self._clock,
+            resource=resource,
+            watch_s=WATCH_S,
+        )
+        self._tasks.append(asyncio.create_task(keep_running(reflector.run, self._clock)))
+
+    def _look(self) -> None:
+        new = self._now()
+        if new != self.surroundings:
+            self.surroundings = new
+            self._changed()
+
+    def _now(self) -> Surroundings:
+        proxy = self._get(PROXY)
+        status = proxy.status if proxy is not None else {}
+        host, port = self._address()
+        api_server = self._get(API_SERVER)
+        return Surroundings(
+            owner_uid=self._owner_uid,
+            proxy=Proxy(*(_text(status, key) for key in ("httpProxy", "httpsProxy", "noProxy"))),
+            operator=self._operator,
+            internal_host=host,
+            internal_port=port,
+            tls=tls.profile_of({"spec": api_server.spec}) if api_server is not None else None,
+        )
+
+    def _get(self, resource: Resource) -> Configuration | None:
+        cache = self._caches.get(resource)
+        return cache.get(_CLUSTER) if cache is not None else None
+
+    def _address(self) -> tuple[str, str]:
+        infrastructure = self._get(INFRASTRUCTURE)
+        url = urlsplit(_text(infrastructure.status, "apiServerInternalURI") if infrastructure is not None else "")
+        try:
+            return (url.hostname or "", str(url.port or _HTTPS)) if url.hostname else ("", "")
+        except ValueError:  # the port is not a valid number
+            return "", ""
+
+
+def _asked_for(tasks: Sequence[Task], operator: tuple[str, str]) -> set[Resource]:
+    resources: set[Resource] = set()
+    for task in tasks:
+        annotations = task.manifest.annotations or {}
+        if INJECT_PROXY in annotations:
+            resources.add(PROXY)
+        if annotations.get(INJECT_TLS) == "true":
+            resources.add(API_SERVER)
+        if (task.identity.namespace, task.identity.name) == operator and task.identity.kind == "Deployment":
+            resources.add(INFRASTRUCTURE)
+    return resources
+
+
+def _text(values: dict[str, Any], key: str) -> str:
+    value = values.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,80 @@
+"""Keeps an applied release in place: repairs drift that a watch reports, and applies every object again once a day."""
+
+from __future__ import annotations
+
+import structlog
+
+from runup.applying.control.health_checker import Judging
+from runup.applying.control.retry import FAILURES, Insisting
+from runup.applying.control.run_progress import Course
+from runup.applying.control.task_errors import words_of
+from runup.applying.decide.task import Task
+from runup.release.decide.manifest import Identity
+
+log = structlog.get_logger("payload")
+# An object that somebody else keeps changing is repaired with a growing pause, at most this long.
+LONGEST_REPAIR_S = 60.0
+CALM_AFTER_S = 120.0
+# Every object is applied again once in this time, one by one, for changes that no watch reports.
+FULL_PASS_S = 24 * 3600.0
+
+
+class Keeping:
+    """The upkeep of one run's objects."""
+
+    def __init__(self, course: Course, insisting: Insisting, judging: Judging) -> None:
+        self._course = course
+        self._putting = course.putting
+        self._insisting = insisting
+        self._judging = judging
+        self._repaired: dict[Identity, tuple[float, float]] = {}
+        self._repairing: set[Identity] = set()
+
+    def look_after(self, task: Task) -> None:
+        """Judges the health of `task` again, if the release is completed and the task is not being repaired."""
+        if self._course.completed and task.identity not in self._repairing:
+            self._course.tell(task, self._judging.health(task))
+
+    def must_repair(self, task: Task) -> bool:
+        """Returns whether `task` has drifted and is not being repaired; the caller must then repair it."""
+        if task.identity in self._repairing or not self._putting.drifted(task):
+            return False
+        self._repairing.add(task.identity)
+        return True
+
+    async def repair(self, task: Task) -> None:
+        """Applies a drifted object again, after a growing pause (up to 60 s) if it was repaired shortly before."""
+        identity = task.identity
+        again, pause = self._last_repair(identity, self._course.clock.monotonic())
+        log.info("put back", task=str(task), again=again)
+        if pause:
+            await self._course.clock.sleep(pause)
+        try:
+            await self._insisting.put(task)
+            await self._judging.well(task)
+        finally:
+            self._repairing.discard(identity)
+
+    async def over_and_over(self) -> None:
+        """Applies one object after the other again, all of them once in 24 hours, until cancelled."""
+        tasks = list(self._course.tasks.values())
+        while True:
+            if not tasks:  # nothing of the release is meant for this cluster
+                await self._course.clock.sleep(FULL_PASS_S)
+            for task in tasks:
+                # Spread evenly over the day, so that the API server has no peak of requests.
+                await self._course.clock.sleep(FULL_PASS_S / len(tasks))
+                if task.deletes or task.identity in self._repairing:
+                    continue
+                try:
+                    await self._putting.put(task, anew=True)
+                except FAILURES as error:
+                    log.warning("could not be applied anew", task=str(task), error=words_of(error))
+
+    def _last_repair(self, identity: Identity, now: float) -> tuple[bool, float]:
+        """Returns whether the object was repaired shortly before, and the seconds to wait this time."""
+        repaired_at, pause = self._repaired.get(identity, (-CALM_AFTER_S, 0.0))
+        again = now - repaired_at < CALM_AFTER_S + pause
+        pause = min(max(pause * 2, 1.0), LONGEST_REPAIR_S) if again else 0.0
+        self._repaired[identity] = (now, pause)
+        return again, pause

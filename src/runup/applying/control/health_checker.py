@@ -1,0 +1,90 @@
+"""Judges the health of applied objects from the watches, and waits until they are healthy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from runup.api.owned_v1 import OwnedWorkload
+from runup.applying.control.retry import Insisting
+from runup.applying.control.run_progress import Course
+from runup.applying.decide import operators, workloads
+from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
+from runup.applying.decide.operators import wants_versions
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.task import Task
+from runup.release.decide.manifest import Identity
+
+
+class Judging:
+    """The health checks of one run. `since` holds when each ClusterOperator that is not ready was first waited for."""
+
+    def __init__(self, course: Course, insisting: Insisting, since: dict[str, datetime]) -> None:
+        self._course = course
+        self._putting = course.putting
+        self._insisting = insisting
+        self._since = since
+        self._versions = {
+            task.index: wants_versions(task.manifest.object)
+            for task in course.tasks.values()
+            if task.kind == CLUSTER_OPERATOR
+        }
+        self._listening: dict[Identity, set[asyncio.Event]] = defaultdict(set)
+
+    def changed(self, identity: Identity) -> None:
+        """Wakes everything that waits for the object, so that it is judged again."""
+        for event in self._listening.get(identity, ()):
+            event.set()
+
+    async def well(self, task: Task) -> None:
+        """Waits until the object of `task` is healthy, and applies it again if it drifts meanwhile."""
+        with self._changes(task.identity) as event:
+            while True:
+                event.clear()
+                if self._putting.drifted(task):
+                    await self._insisting.put(task)
+                problem = self.health(task)
+                self._course.tell(task, problem)
+                # A problem with effect REPORT stops nothing, so the tasks that wait for this one continue.
+                if problem is None or problem.effect is Effect.REPORT:
+                    self._putting.well(task)
+                    return
+                # Time alone changes the verdict: an operator counts as unavailable only after operators.GRACE.
+                await self._course.within(operators.GRACE.total_seconds(), event)
+
+    def health(self, task: Task) -> Problem | None:
+        """Returns why the object of `task` is not healthy, None if it is."""
+        if task.deletes:
+            return None
+        if task.kind == CLUSTER_OPERATOR:
+            return self._operator(task)
+        latest = self._putting.seen(task)
+        return workloads.problem_of(task, latest if isinstance(latest, OwnedWorkload) else None, self._course.state)
+
+    def _operator(self, task: Task) -> Problem | None:
+        name = task.identity.name
+        cache = self._putting.operators
+        if not cache.synced:
+            why = f": {cache.error}" if cache.error else ""
+            return Problem("WaitingForObject", f"waiting on the list of ClusterOperators{why}", Effect.NONE)
+        now = self._course.clock.now()
+        since = self._since.setdefault(name, now)
+        operator = self._putting.operator(name)
+        problem = operators.problem_of(name, self._versions[task.index], operator, self._course.state, since, now)
+        if problem is None:
+            self._since.pop(name, None)
+        return problem
+
+    @contextmanager
+    def _changes(self, identity: Identity) -> Iterator[asyncio.Event]:
+        event = asyncio.Event()
+        self._listening[identity].add(event)
+        try:
+            yield event
+        finally:
+            self._listening[identity].discard(event)
+            if not self._listening[identity]:
+                del self._listening[identity]

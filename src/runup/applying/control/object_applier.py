@@ -1,0 +1,284 @@
+"""Applies the object of one task with as few requests as possible, and reports whether it is in place or has drifted.
+
+An object that is in place is not written: the watched metadata says which content was applied last (our label), and
+whether every field of it is still ours (managedFields; docs/decisions/0045). `Memory` outlives a run, so that another
+run of the same release, or a new release, begins where the last one stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import Resource
+from kubekit.errors import Terminal
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.errors import NotFound
+from runup.api.config_v1 import ClusterOperator
+from runup.api.owned_v1 import Owned, OwnedWorkload
+from runup.applying.control import object_requests
+from runup.applying.control.deleting import Deleting
+from runup.applying.control.kinds import Kinds
+from runup.applying.control.object_watches import Tracking
+from runup.applying.control.task_errors import KindMissing
+from runup.applying.decide import ownership
+from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
+from runup.applying.decide.rendering import LABEL, Rendered, Surroundings, rendered
+from runup.applying.decide.task import Task
+from runup.applying.decide.workloads import DEFINITION, JOB, KINDS
+from runup.release.decide.manifest import Identity
+
+log = structlog.get_logger("payload")
+# The most requests at a time. A task that waits for something else holds none of these slots.
+MOST_AT_ONCE = 16
+NAMESPACE = ("", "Namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Good:
+    """The state of an object right after it was applied: label value, hash of the fields we own, resourceVersion."""
+
+    digest: str
+    fields: bytes
+    resource_version: int
+
+
+@dataclass
+class Memory:
+    """The memory of this process of the objects that it has applied."""
+
+    good: dict[Identity, Good] = field(default_factory=dict)
+    # The server's answers to our writes, for kinds whose status is waited for: they may be newer than the watch.
+    answers: dict[Identity, Owned] = field(default_factory=dict)
+    # Jobs that have succeeded and that the TTL-after-finished controller then deletes.
+    over: set[Identity] = field(default_factory=set)
+
+
+class Putting:
+    """Applies the objects of one run.
+
+    `surroundings` returns the cluster's values that are put into objects (proxy, TLS profile and so on), and `digests`
+    holds the digest of each rendered object, by task index.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        *,
+        client: Client,
+        kinds: Kinds,
+        tracking: Tracking,
+        deleting: Deleting,
+        operators: Cache[ClusterOperator],
+        memory: Memory,
+        digests: dict[int, str],
+        surroundings: Callable[[], Surroundings],
+        image: str = "",
+    ) -> None:
+        self.operators = operators
+        self.writes = 0
+        self._tasks = tasks
+        self._image = image
+        self._client = client
+        self._kinds = kinds
+        self._tracking = tracking
+        self._deleting = deleting
+        self._memory = memory
+        self._digests = digests
+        self._surroundings = surroundings
+        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+        self._locks: dict[Identity, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._namespaces = {task.identity.name: task for task in tasks if task.kind == NAMESPACE and not task.deletes}
+        self._definitions = {
+            defined: task
+            for task in tasks
+            if task.kind == DEFINITION and not task.deletes
+            for defined in _defined(task)
+        }
+
+    def needs(self, task: Task) -> Iterator[Task]:
+        """Yields the tasks of the CustomResourceDefinition and the Namespace of `task`, if the release has them."""
+        definition = self._definitions.get(task.kind)
+        if definition is not None:
+            yield definition
+        namespace = self._namespaces.get(task.identity.namespace)
+        if namespace is not None:
+            yield namespace
+
+    def hands_over(self, task: Task) -> bool:
+        """Returns whether applying `task` ends this process: it changes the image of the operator's own Deployment.
+
+        False if that Deployment has no replicas now.
+        """
+        namespace, name = self._surroundings().operator
+        if task.identity != Identity("apps", "Deployment", namespace, name):
+            return False
+        deployment = self.seen(task)
+        runs = (
+            isinstance(deployment, OwnedWorkload) and deployment.status is not None and deployment.status.replicas > 0
+        )
+        pod = task.manifest.object.get("spec", {}).get("template", {}).get("spec", {})
+        images = {each.get("image") for each in pod.get("containers") or () if each.get("name") == name}
+        return runs and bool(images) and self._image not in images
+
+    def defined_by(self, task: Task) -> tuple[tuple[str, str], ...]:
+        """Returns group and kind of what `task` defines; empty if it is not a CustomResourceDefinition."""
+        return _defined(task) if task.kind == DEFINITION and not task.deletes else ()
+
+    def operator(self, name: str) -> ClusterOperator | None:
+        """Returns the ClusterOperator of that name, None if there is none."""
+        return self.operators.get(NamespacedName("", name))
+
+    def seen(self, task: Task) -> Owned | None:
+        """Returns the object of `task` from the watch or from the answer to our write, whichever is newer."""
+        watched, answered = self._tracking.get(task.identity), self._memory.answers.get(task.identity)
+        if watched is None or answered is None:
+            return watched or answered
+        return watched if _version(watched) >= _version(answered) else answered
+
+    def in_place(self, task: Task) -> bool:
+        """Returns whether the object of `task` is as the release has it, as far as the watch tells."""
+        watched = self._tracking.get(task.identity)
+        if watched is None or watched.metadata.deletion_timestamp is not None:
+            return False
+        if task.create_only:
+            return True
+        digest, good = self._digests[task.index], self._memory.good.get(task.identity)
+        if good is not None and good.digest == digest:
+            # The fields are as right after our write, so they need not be compared with the manifest again.
+            if _short(watched.owned) == good.fields and watched.metadata.labels.get(LABEL) == digest:
+                return True
+            if _version(watched) < good.resource_version:
+                return True  # the watch has not delivered our own write yet
+        if watched.metadata.labels.get(LABEL) != digest or not watched.owned:
+            return False
+        # The label is right, but this process has no record of these fields, for example after a restart.
+        if not ownership.covers(json.loads(watched.owned), self._rendered(task).object):
+            return False
+        self._memory.good[task.identity] = Good(digest, _short(watched.owned), _version(watched))
+        return True
+
+    def drifted(self, task: Task) -> bool:
+        """Returns whether the object of `task` was changed or deleted since it was applied.
+
+        An object that is being deleted has not drifted yet: it is applied again once it is gone.
+        """
+        if task.deletes or not self._tracking.follows(*task.kind):
+            return False
+        watched = self._tracking.get(task.identity)
+        if watched is None and task.identity in self._memory.over:
+            return False
+        if watched is None:
+            good = self._memory.good.get(task.identity)
+            return good is not None and self._tracking.gone(task.identity, good.resource_version)
+        return watched.metadata.deletion_timestamp is None and not self.in_place(task)
+
+    def well(self, task: Task) -> None:
+        """Records that the object of `task` is healthy: a Job with a TTL has not drifted if it is gone after that."""
+        if task.kind == JOB and "ttlSecondsAfterFinished" in (task.manifest.object.get("spec") or {}):
+            self._memory.over.add(task.identity)
+
+    def look_again(self) -> None:
+        """Computes the digests of all objects again, after the cluster's values have changed."""
+        self._digests.update(digests_of(self._tasks, self._surroundings()))
+
+    async def put(self, task: Task, *, updating: bool = False, anew: bool = False) -> None:
+        """Applies or deletes the object of `task`; raises KubeError, DecodeError, Terminal, KindMissing.
+
+        An object that is in place is written only with `anew`. Objects are deleted only while `updating`.
+        """
+        if task.unusable:
+            raise Terminal(task.unusable, reason="UpdatePayloadFailed")
+        # A repair and the daily pass may write the same object at the same time.
+        async with self._locks[task.identity]:
+            if task.deletes:
+                if updating:
+                    async with self._slots:
+                        await self._deleting.delete(task, await self._resource(task))
+                return
+            if (not anew and self.in_place(task)) or (anew and task.identity in self._memory.over):
+                return
+            self._memory.over.discard(task.identity)
+            await self._write(task)
+
+    async def _write(self, task: Task) -> None:
+        resource = await self._resource(task)
+        if resource is None:
+            # The next attempt asks again: the kind may be served by then.
+            self._kinds.forget(_api_version(task))
+            raise KindMissing(f"{task.identity.kind} in {_api_version(task)}")
+        async with self._slots:
+            # Rendered only now, because all CustomResourceDefinitions at once take megabytes.
+            new = self._rendered(task)
+            is_new_operator = task.kind == CLUSTER_OPERATOR and self.operator(task.identity.name) is None
+            self.writes += 1
+            try:
+                if task.create_only:
+                    answer = await object_requests.create(self._client, resource, new.object)
+                else:
+                    answer = await object_requests.apply(self._client, resource, new.object)
+            except NotFound as error:
+                if error.api_missing:
+                    self._kinds.forget(_api_version(task))
+                raise
+            if is_new_operator:
+                await self._relate(task, resource)
+        if answer is not None:
+            self._memory.good[task.identity] = Good(new.digest, _short(answer.owned), _version(answer))
+            if task.kind in KINDS:
+                self._memory.answers[task.identity] = answer
+        # The write has succeeded, so the kind is served and can be watched.
+        self._tracking.follow(resource)
+
+    async def _relate(self, task: Task, resource: Resource) -> None:
+        related = (task.manifest.object.get("status") or {}).get("relatedObjects")
+        if related:
+            self.writes += 1
+            await object_requests.relate(self._client, resource, task.identity.name, related)
+
+    async def _resource(self, task: Task) -> Resource | None:
+        return await self._kinds.resource(_api_version(task), task.identity.kind)
+
+    def _rendered(self, task: Task) -> Rendered:
+        return rendered(task, self._surroundings())
+
+
+def digests_of(tasks: Sequence[Task], surroundings: Surroundings) -> dict[int, str]:
+    """Returns the digest of every task's rendered object, by task index.
+
+    The digest is "" if the object cannot be rendered: applying it then raises the error.
+    """
+    digests: dict[int, str] = {}
+    for task in tasks:
+        try:
+            digests[task.index] = rendered(task, surroundings).digest
+        except Terminal:
+            digests[task.index] = ""
+    return digests
+
+
+def _short(fields: bytes) -> bytes:
+    return hashlib.sha256(fields).digest()
+
+
+def _defined(task: Task) -> tuple[tuple[str, str], ...]:
+    spec = task.manifest.object.get("spec") or {}
+    return ((str(spec.get("group", "")), str((spec.get("names") or {}).get("kind", ""))),)
+
+
+def _api_version(task: Task) -> str:
+    return str(task.manifest.object.get("apiVersion") or "v1")
+
+
+def _version(obj: Owned) -> int:
+    """Returns the resourceVersion as a number, 0 if it is not one: on every server it is a number that grows."""
+    text = obj.metadata.resource_version
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,122 @@
+"""Watches the objects of a release, kind by kind, selected by our label.
+
+Of most kinds only the metadata is requested: it includes managedFields, and contents (such as those of Secrets) are not
+needed. Workloads and CustomResourceDefinitions come with their status, which is waited for. A kind is watched from when
+it is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import Resource
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
+from runup.api.owned_v1 import Owned, OwnedWorkload, without_others
+from runup.applying.decide.ownership import MANAGER
+from runup.applying.decide.rendering import LABEL
+from runup.applying.decide.workloads import DEFINITION, KINDS
+from runup.process.leader_election import cancel, keep_running
+from runup.release.decide.manifest import Identity
+
+# Half an hour to an hour: dozens of kinds are watched, and each watch that ends costs a request.
+WATCH_S = 1800
+Changed = Callable[[Identity], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    cache: Cache[Owned]
+    reflector: Reflector[Owned]
+    task: asyncio.Task[None]
+
+
+class Tracking:
+    """The watches of a release's kinds. `changed` is called with the identity of each object that changes."""
+
+    def __init__(self, client: Client, clock: Clock, changed: Changed) -> None:
+        self._client = client
+        self._clock = clock
+        self._changed = changed
+        self._followed: dict[tuple[str, str], _Followed] = {}
+
+    def follow(self, resource: Resource) -> Cache[Owned]:
+        """Returns the cache of that kind, and starts to watch it if it is not watched yet."""
+        kind = (resource.group, resource.kind)
+        if kind not in self._followed:
+            self._followed[kind] = self._start(resource, kind)
+        return self._followed[kind].cache
+
+    def follows(self, group: str, kind: str) -> bool:
+        """Returns whether that kind is watched already."""
+        return (group, kind) in self._followed
+
+    def gone(self, identity: Identity, version: int) -> bool:
+        """Returns whether an object of that resourceVersion is gone or has lost our label.
+
+        That is known once the watch has come to that version without the object.
+        """
+        followed = self._followed.get((identity.group, identity.kind))
+        if followed is None or not followed.cache.ready or self.get(identity) is not None:
+            return False
+        seen_version = followed.cache.resource_version
+        return seen_version.isdecimal() and int(seen_version) >= version
+
+    def hurry(self, group: str, kind: str) -> None:
+        """Lists that kind again at once if listing it failed before, because it is served by now."""
+        if (group, kind) in self._followed:
+            self._followed[(group, kind)].reflector.hurry()
+
+    def get(self, identity: Identity) -> Owned | None:
+        """Returns the object from the watch, None if none has our label or its kind is not watched."""
+        followed = self._followed.get((identity.group, identity.kind))
+        return followed.cache.get(NamespacedName(identity.namespace, identity.name)) if followed else None
+
+    def errors(self) -> tuple[str, ...]:
+        """Returns the errors of kinds that cannot be watched, sorted."""
+        return tuple(sorted(each.cache.error for each in self._followed.values() if each.cache.error))
+
+    async def settled(self, cache: Cache[Owned]) -> None:
+        """Waits until `cache` has its first list or an error."""
+        if cache.synced or cache.error is not None:
+            return
+        changed = asyncio.Event()
+        cache.add_state_listener(changed.set)
+        while not cache.synced and cache.error is None:
+            changed.clear()
+            await changed.wait()
+
+    async def close(self) -> None:
+        """Stops all watches."""
+        await cancel([each.task for each in self._followed.values()])
+        self._followed.clear()
+
+    def _start(self, resource: Resource, kind: tuple[str, str]) -> _Followed:
+        typed: type[Owned] = OwnedWorkload if kind in KINDS else Owned
+        # Other managers' entries and labels are dropped, because a release has hundreds of objects.
+        cache: Cache[Owned] = Cache(typed, keep=lambda obj: without_others(obj, MANAGER, LABEL))
+        reflector = Reflector(
+            self._client,
+            typed,
+            cache,
+            label_selector=LABEL,
+            clock=self._clock,
+            resource=resource,
+            # A hundred definitions are megabytes. Those listed existed before, so only changes need their status.
+            listed_as=Owned if kind == DEFINITION else None,
+            watch_s=WATCH_S,
+        )
+        group, name = kind
+
+        def heard(_change: object, old: Owned | None, new: Owned | None) -> None:
+            obj = new or old
+            if obj is not None:
+                self._changed(Identity(group, name, obj.metadata.namespace, obj.metadata.name))
+
+        cache.add_listener(heard)
+        return _Followed(cache, reflector, asyncio.create_task(keep_running(reflector.run, self._clock)))

@@ -1,0 +1,42 @@
+"""Adds the file that declares what a release's checks read (`rights`) to the release's files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from runup.checks.decide import rights
+from runup.checks.decide.declarative import DeclarativeError, declared_check
+from runup.preflight.decide.service_account import Right
+from runup.release.decide.manifest import parse_manifests
+from runup.release.decide.payload import CHECKS, is_cases
+
+
+def with_reads(files: Mapping[str, bytes], own: Iterable[Right], base: bytes | None = None) -> dict[str, bytes]:
+    """Returns a release's `files` with the file of reads; one that they already contain stays.
+
+    `own` is what this release's Python checks read. `base` is the file of the image below, whose Python counts instead.
+    Raises BadReads if `base` cannot be used.
+    """
+    if rights.FILE in files:
+        return dict(files)
+    python = own if base is None else rights.of_file(base)[0]
+    return {**files, rights.FILE: rights.to_file(python, of_files(files))}
+
+
+def of_files(files: Mapping[str, bytes]) -> tuple[Right, ...]:
+    """Returns what the declarative checks among `files` (path in the image -> bytes) read.
+
+    An unusable check reads nothing. All checks of a release count, even those that a cluster may not get: which it gets
+    changes while it runs.
+    """
+    checks = []
+    for path, data in sorted(files.items()):
+        if not path.startswith(f"{CHECKS}/") or path == rights.FILE or is_cases(path):
+            continue
+        text = data.decode("utf-8", errors="replace")
+        for manifest in parse_manifests(path, text)[0]:
+            try:
+                checks.append(declared_check(manifest.object, file=path, text=text))
+            except DeclarativeError:
+                continue
+    return rights.of_checks(checks)

@@ -1,0 +1,66 @@
+"""Completes versions and risk names from the cluster, if it answers at once.
+
+Any error results in no completion: a shell that waits, or prints an error into the line, is worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from runup.cli import static_completion
+from runup.cli.connection import connection_of
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from runup.api.config_v1 import ClusterVersion
+
+_LIMIT_S = 2.0
+
+
+def versions(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Returns the versions that the cluster knows as updates, newest first, described as recommended or risky."""
+    return _matching(_ask(ctx, _versions), incomplete)
+
+
+def risks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Returns the names of risks, also after a comma."""
+    # `upgrade accept A,B` takes several names: the last one is completed, the ones before it stay.
+    done, comma, last = incomplete.rpartition(",")
+    start = done + comma
+    return [static_completion.item(start + each.value, help=each.help) for each in _matching(_ask(ctx, _risks), last)]
+
+
+def _matching(items: Iterable[tuple[str, str]], incomplete: str) -> list[CompletionItem]:
+    return [static_completion.item(name, help=text) for name, text in items if name.startswith(incomplete)]
+
+
+def _versions(cluster: ClusterVersion) -> list[tuple[str, str]]:
+    from runup.cli.versions import newest_first
+
+    named = {release.version: "recommended" for release in cluster.status.available_updates or ()}
+    for update in cluster.status.conditional_updates:
+        # A conditional update whose risks are all accepted is in both lists: it counts as recommended.
+        named.setdefault(update.release.version, "with known risks")
+    return newest_first(named.items(), lambda pair: pair[0])
+
+
+def _risks(cluster: ClusterVersion) -> list[tuple[str, str]]:
+    from runup.preflight.decide.findings import known_risk_names
+
+    return [(name, "") for name in known_risk_names(cluster)]
+
+
+def _ask(ctx: click.Context, names: Callable[[ClusterVersion], list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    try:
+        from kubekit.kube.client_sync import SyncClient
+        from kubekit.kube.retry_policy import Timeouts
+        from runup.cli.cluster import read
+
+        with SyncClient(connection_of(ctx).config(), timeouts=Timeouts(_LIMIT_S, _LIMIT_S)) as client:
+            return names(read(client))
+    except Exception:  # noqa: BLE001 (see the module's docstring)
+        return []

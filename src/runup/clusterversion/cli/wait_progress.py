@@ -1,0 +1,132 @@
+"""Shows the progress of `--wait`: in place on a terminal, one line per change elsewhere.
+
+`Progress` is a value; comparing and drawing values is pure. `shown` writes them to a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from runup.advice.decide.preflight_reasons import IN_PROGRESS, INCOMPLETE, OUTDATED
+from runup.cli.output import bare, screen_of
+from runup.cli.render.screen import Drawn, Screen, joined
+from runup.cli.render.table import drawn, wrapped
+from runup.preflight.cli.render.preflight import brief_table
+from runup.preflight.decide.findings import Findings, Risk
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+LEAVE = "Ctrl-C ends the waiting; the preflight goes on."
+_A_SECOND = 8
+# Lines of the live view besides its table: blank lines, headings, progress and trouble.
+_BESIDE = 8
+_FEWEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of a preflight: one line, the risks found so far, and the trouble in reading it, if any."""
+
+    line: str
+    risks: tuple[Risk, ...] = ()
+    trouble: str = ""
+
+
+Show = Callable[[Progress], None]
+
+
+def so_far(found: Findings) -> tuple[Risk, ...]:
+    """Returns the risks that this preflight has found by now, without those that stand for unfinished checks."""
+    return tuple(
+        risk
+        for risk in found.risks
+        if risk.from_preflight
+        and risk.applies != "False"
+        and risk.reason != OUTDATED
+        and risk.name not in (IN_PROGRESS, INCOMPLETE)
+    )
+
+
+def changed(before: Progress | None, after: Progress) -> Iterator[str]:
+    """Yields one line for each difference of `after`, the cause first."""
+    if after.trouble != (before.trouble if before else ""):
+        yield after.trouble or "The API server answers again."
+    if after.trouble:
+        return
+    if before is None or after.line != before.line:
+        yield after.line
+    names = {risk.name for risk in before.risks} if before else set()
+    for risk in after.risks:
+        if risk.name not in names:
+            text = " ".join(risk.message.split())
+            yield f"found: {risk.name}{'' if risk.applies == 'True' else ' (could not be told)'}: {text}"
+
+
+def region(progress: Progress, screen: Screen) -> Drawn:
+    """Returns the live view: progress, as many risks as there is room for, and how to leave."""
+    parts: list[str] = [wrapped(progress.line, screen)]
+    if progress.trouble:
+        parts.append(wrapped(progress.trouble, screen))
+    if progress.risks:
+        parts += ["\nFound so far:\n", _table(progress.risks, screen)]
+    return joined(*parts, "\n", wrapped(LEAVE, screen))
+
+
+def _table(risks: tuple[Risk, ...], screen: Screen) -> Drawn:
+    """Returns as many of the risks as fit the screen: more would push the progress line out of view."""
+    room = max((screen.height or 24) - _BESIDE, _FEWEST)
+    whole = drawn(brief_table(risks, indent=2), screen)
+    if whole.count("\n") <= room:
+        return whole
+    names = [f"  {risk.name}" for risk in risks[: room - 1]]
+    omitted = len(risks) - len(names)
+    return joined("".join(f"{name}\n" for name in names), f"  and {omitted} more\n" if omitted else "")
+
+
+@contextmanager
+def shown(stream: TextIO) -> Iterator[Show]:
+    """Yields a function that shows progress on `stream`."""
+    screen = screen_of(stream)
+    with _in_place(stream) if screen.live else _line_by_line(stream) as show:
+        yield show
+
+
+@contextmanager
+def _line_by_line(stream: TextIO) -> Iterator[Show]:
+    last: list[Progress] = []
+
+    def show(progress: Progress) -> None:
+        lines = list(changed(last[-1] if last else None, progress))
+        # While the server is away the progress keeps its last values and adds the trouble.
+        last[:] = [progress]
+        stream.write("".join(f"{line}\n" for line in lines))
+        stream.flush()
+
+    yield show
+
+
+@contextmanager
+def _in_place(stream: TextIO) -> Iterator[Show]:
+    from rich.console import Console
+    from rich.live import Live
+
+    screen = screen_of(stream)
+    console = Console(file=bare(stream), no_color=not screen.colour, highlight=False, markup=False, emoji=False)
+    with Live(console=console, refresh_per_second=_A_SECOND, transient=True, redirect_stdout=False) as live:
+        yield lambda progress: _update(live, progress, screen_of(stream))
+
+
+def _update(live: Live, progress: Progress, screen: Screen) -> None:
+    from rich.spinner import Spinner
+    from rich.table import Table
+    from rich.text import Text
+
+    beside = Table.grid(padding=(0, 1, 0, 0))
+    # The spinner's column takes two columns of the screen.
+    narrower = Screen(max((screen.width or 80) - 3, 1), screen.height, screen.colour, screen.live)
+    beside.add_row(Spinner("line"), Text.from_ansi(region(progress, narrower)))
+    live.update(beside)

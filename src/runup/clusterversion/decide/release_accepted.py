@@ -1,0 +1,349 @@
+"""Decides the update's part of a pass, for a request without `mode`. The update is only accepted here, not applied.
+
+The guards in order: its preflight has finished (docs/decisions/0072 D24), no unaccepted risk (docs/decisions/0072 D11),
+signature, preconditions, and then that the preflight's workload is gone. The first that does not hold sets
+ReleaseAccepted and ends the pass; nothing of the running release changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from msgspec.structs import replace as with_fields
+
+from kubekit.api.conditions import with_condition
+from kubekit.api.meta_v1 import Condition, ConditionStatus
+from kubekit.errors import Terminal, Waiting
+from kubekit.lang.truncate import joined
+from kubekit.lang.version import parse
+from runup.advice.decide import acceptance, preflight_reasons
+from runup.advice.decide.candidates import Candidate, holding
+from runup.advice.decide.recommended import recommended, unaccepted
+from runup.api.config_v1 import ClusterVersionStatus, Release, Update
+from runup.clusterversion.decide import applying, history, preconditions, targets
+from runup.clusterversion.decide.observed import ReleaseCheck
+from runup.clusterversion.decide.preconditions import Objection
+from runup.clusterversion.decide.preflights import RECHECK, again, check_work, ending, look_work
+from runup.clusterversion.decide.request import UpdateRequest
+from runup.clusterversion.decide.target_release import same_image
+from runup.clusterversion.decide.view import View
+from runup.preflight.decide.attempt import digest_of
+from runup.preflight.decide.deployment_steps import Trust
+
+RELEASE_ACCEPTED = "ReleaseAccepted"
+# Bytes of a list of names in a message.
+_MAX_NAMES = 4096
+_NOT_AVAILABLE = "when image is empty the update must be an available update"
+_AMBIGUOUS = "there are multiple possible payloads for this version, specify the exact image"
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """A Warning event that goes with a decision."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """An update that may begin. `risks` is the text on accepted risks that the history keeps."""
+
+    release: Release
+    verified: bool
+    risks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome of the request in this pass. `condition` is ReleaseAccepted without a time, None if it is unchanged.
+
+    `ready`: no guard objects to the update; it is accepted once the preflight's workload is gone.
+    """
+
+    condition: Condition | None = None
+    accepted: Accepted | None = None
+    ready: bool = False
+    invalid: str = ""
+    warnings: tuple[Caution, ...] = ()
+    work: tuple[tuple[str, Any], ...] = ()
+    requeue_after_s: float | None = None
+
+
+def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) -> Decision:
+    """Decides on the requested update. `candidates` carry every risk that counts, a preflight's findings included."""
+    if not isinstance(view.request, UpdateRequest):
+        return Decision(_loaded(view))
+    update = view.request.update
+    try:
+        target = _target(view, update, candidates)
+    except Waiting as error:
+        work = look_work(view, update)
+        text = _retrieving(Release(version=update.version, image=update.image))
+        return Decision(_unknown(text), work=work, requeue_after_s=error.retry_after_s)
+    except Terminal as error:
+        invalid = f'spec.desiredUpdate.version: Invalid value: "{update.version}": {error.message}'
+        # A version that is not offered makes the spec Invalid; an image may still be loaded by another look.
+        if not update.image:
+            return Decision(_loaded(view), invalid=invalid)
+        if isinstance(error, targets.VersionMismatch):
+            return Decision(_another_version(Release(version=update.version, image=update.image), error.found))
+        return replace(Decision(_failed(update, error.message)), **again(view, update, error))
+    if target is None or _is_current(view, target):
+        return Decision(_loaded(view))
+    if _installs(view) and not same_image(target.image, view.observed.facts.release.image):
+        text = f"Waiting for the installation of {view.current.version} to complete before the update to "
+        return Decision(_unknown(f"{text}{target.version or target.image} is looked at.", reason="Installing"))
+    decided = _guard(view, update, target, candidates)
+    # An update waits until its preflight's workload is gone (docs/decisions/0024-what-is-live-and-what-is-dated.md).
+    if decided.accepted is None or workload_gone:
+        return decided
+    text = f"Waiting for the preflight's workload to be removed{ending(view)}."
+    waiting = _unknown(text, reason="PreflightStopping")
+    wait_s = RECHECK.total_seconds()
+    return replace(decided, condition=waiting, accepted=None, ready=True, requeue_after_s=wait_s)
+
+
+def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
+    """Returns the status of a cluster that starts the update to `accepted`, which the sync worker applies."""
+    status, now = view.status, view.now
+    release = accepted.release
+    done = _condition("True", "PayloadLoaded", _loaded_text(view, release))
+    progressing = Condition(type="Progressing", status="True", message=f"Working towards {release.version}")
+    conditions = with_condition(with_condition(status.conditions, done, now=now), progressing, now=now)
+    entries = history.begin(status.history, release, now=now, verified=accepted.verified, accepted_risks=accepted.risks)
+    updating_status = with_fields(status, desired=release, history=entries, conditions=conditions)
+    return applying.accept(view, updating_status, release)
+
+
+def _guard(view: View, update: Update, target: Release, candidates: Sequence[Candidate]) -> Decision:
+    candidate = _candidate(candidates, target)
+    exposed = unaccepted(candidate, view.accepted) if candidate else ()
+    if not update.force and preflight_reasons.IN_PROGRESS in exposed and (len(exposed) == 1 or not view.accepts_risks):
+        return Decision(_unknown(_unfinished(candidate, target), reason=preflight_reasons.RUNNING))
+    if exposed and view.accepts_risks and not update.force:
+        return Decision(_refused("UnacceptedRisks", _unaccepted_text(view, target, exposed)))
+    if same_image(target.image, view.observed.facts.release.image):
+        # The operator's own release is not downloaded or verified: its code is already running this decision.
+        return Decision(accepted=Accepted(target, verified=False))
+    check = view.observed.releases.get(target.image) or ReleaseCheck()
+    if check.trust is Trust.PENDING or (check.trust is Trust.FAILED and not update.force):
+        return _untrusted(view, update, target, check)
+    # A graph may be wrong about an image: what the image says of itself counts.
+    if check.version and parse(check.version) != parse(target.version):
+        return Decision(_another_version(target, check.version))
+    if view.observed.progress is not None:
+        return _load(view, update, target, candidate, check)
+    return _check_preconditions(view, update, target, candidate, check)
+
+
+def _load(view: View, update: Update, target: Release, candidate: Candidate | None, check: ReleaseCheck) -> Decision:
+    """Loads the target's payload before it is accepted, while the running release goes on."""
+    load = view.observed.loads.get(target.image)
+    work = applying.load_work(target, load, view.now)
+    named = f'version="{target.version}" image="{target.image}"'
+    if load is None or load.payload is None:
+        if load is None or not load.error:
+            return Decision(_unknown(_retrieving(target)), work=work)
+        step = "Loading" if load.reason == "LoadPayload" else "Retrieving"
+        condition = _refused(load.reason, f"{step} payload failed {named} failure={load.error}")
+        return Decision(condition, work=work, requeue_after_s=applying.RETRY.total_seconds())
+    metadata = load.payload.metadata
+    if target.version and parse(metadata.version) != parse(target.version):
+        return Decision(_another_version(target, metadata.version))
+    loaded = with_fields(
+        target,
+        version=target.version or metadata.version,
+        url=target.url or metadata.url,
+        architecture=target.architecture or metadata.architecture,
+        channels=target.channels or metadata.channels,
+    )
+    return _check_preconditions(view, update, loaded, candidate, check)
+
+
+def _check_preconditions(
+    view: View, update: Update, target: Release, candidate: Candidate | None, check: ReleaseCheck
+) -> Decision:
+    verdict = recommended(candidate, view.accepted) if candidate and candidate.risks else None
+    objections = preconditions.objections(
+        view.observed.cluster_version,
+        target,
+        available=candidate is not None and candidate.offered and not candidate.risks,
+        recommended=verdict,
+    )
+    blocked = any(objection.blocking for objection in objections)
+    # The running release goes on: a rejected update is told in ReleaseAccepted alone.
+    if blocked and not update.force:
+        text = preconditions.summary(objections)
+        head = f'Preconditions failed for payload loaded version="{target.version}" image="{target.image}"'
+        warning = Caution("PreconditionBlock", f"{head}: {text}")
+        return Decision(_refused("PreconditionChecks", f"{head}: {text}"), warnings=(warning,))
+    risks = _taken(view, target, candidate, objections, check, was_forced=blocked)
+    warnings = (
+        (Caution("PreconditionWarn", preconditions.summary(objections, was_forced=blocked)),) if objections else ()
+    )
+    return Decision(accepted=Accepted(target, check.trust is Trust.VERIFIED, risks), warnings=warnings)
+
+
+def _untrusted(view: View, update: Update, target: Release, check: ReleaseCheck) -> Decision:
+    work = check_work(target.image, check, view.now)
+    if check.trust is Trust.PENDING:
+        return Decision(_unknown(_retrieving(target)), work=work)
+    wait = RECHECK.total_seconds()
+    why = f"The update cannot be verified: {check.error}"
+    return Decision(_failed(update, why, target), work=work, requeue_after_s=wait)
+
+
+def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Release | None:
+    """Returns the requested release, None if the request changes nothing. Raises Terminal or Waiting."""
+    if update.image:
+        if update.image == view.current.image:
+            return view.current
+        known = (*(c.release for c in candidates), *view.advised.nodes)
+        return _with_texts(targets.by_image(update, known, view.observed.releases), view)
+    version = update.version or view.current.version
+    if parse(version) == parse(view.current.version) and not _migrates(view, update):
+        return view.current
+    offered = [c for c in candidates if view.accepts_risks or recommended(_by_version(c), ()).status == "True"]
+    matching = targets.by_version(version, (candidate.release for candidate in offered))
+    if len(matching) == 1:
+        return _with_texts(matching[0], view)
+    if matching:
+        raise Terminal(_AMBIGUOUS, reason="AmbiguousTarget")
+    before = next((e for e in view.status.history if e.image and parse(e.version) == parse(version)), None)
+    if before is not None:
+        # A rollback: the graph leads forwards only, so that the history alone knows that release.
+        back = Release(version=before.version, image=before.image) if view.observed.progress is not None else None
+        return _with_texts(back, view) if back is not None else None
+    if any(parse(entry.version) == parse(version) for entry in view.status.history):
+        return None
+    if not view.advised.settled:
+        raise Waiting("the update service is being asked", reason="ResolvingTarget", retry_after_s=RECHECK.seconds)
+    raise Terminal(_NOT_AVAILABLE, reason="TargetNotFound")
+
+
+def _by_version(candidate: Candidate) -> Candidate:
+    """Returns `candidate` without its unfinished preflight, which delays an update but does not refuse the version."""
+    held = holding(candidate)
+    return with_fields(held, risks=tuple(risk for risk in held.risks if risk.name != preflight_reasons.IN_PROGRESS))
+
+
+def _with_texts(release: Release, view: View) -> Release:
+    return with_fields(release, architecture=release.architecture or view.current.architecture)
+
+
+def _migrates(view: View, update: Update) -> bool:
+    return bool(update.architecture) and update.architecture != view.current.architecture
+
+
+def _installs(view: View) -> bool:
+    """Returns whether the first release is still being applied: an incomplete installation cannot be updated from."""
+    applies = view.observed.progress is not None
+    return applies and not any(entry.state == "Completed" for entry in view.status.history)
+
+
+def _is_current(view: View, target: Release) -> bool:
+    return same_image(target.image, view.current.image)
+
+
+def _candidate(candidates: Sequence[Candidate], target: Release) -> Candidate | None:
+    digest = digest_of(target.image)
+    return next((c for c in candidates if digest_of(c.release.image) == digest), None)
+
+
+def _taken(
+    view: View,
+    target: Release,
+    candidate: Candidate | None,
+    found: Sequence[Objection],
+    check: ReleaseCheck,
+    *,
+    was_forced: bool,
+) -> str:
+    """Returns the text that the history keeps: what was forced, what was warned of, which risks were accepted."""
+    lines = []
+    if check.trust is not Trust.VERIFIED:
+        lines.append(
+            f'Target release version="{target.version}" image="{target.image}" cannot be verified, '
+            f"but continuing anyway because the update was forced: {check.error}"
+        )
+    if found:
+        lines.append(preconditions.summary(found, was_forced=was_forced))
+    old = sorted(r.name for r in candidate.risks if not r.holds_up) if candidate else []
+    if old:
+        lines.append(f"Nobody looked anew at what preflights said before: [{','.join(old)}].")
+    names = sorted(risk.name for risk in candidate.risks if risk.holds_up) if candidate else []
+    if view.accepts_risks and names and not unaccepted(candidate, view.accepted) if candidate else False:
+        lines.append(
+            f"The target release {target.image} is exposed to the risks [{joined(names, ',', _MAX_NAMES)}] "
+            "which were all explicitly accepted by the cluster administrator."
+        )
+    return "\n".join(lines)
+
+
+def _unaccepted_text(view: View, target: Release, exposed: Sequence[str]) -> str:
+    return (
+        f"The update from {view.current.version} to {target.version} is blocked because it is exposed to unaccepted "
+        f"risks [{joined(exposed, ',', _MAX_NAMES)}]; fix what they name, or "
+        f"accept them one by one (`runup upgrade accept NAME`).{_lapsed(view, exposed)}"
+    )
+
+
+def _lapsed(view: View, exposed: Sequence[str]) -> str:
+    """Returns a text on earlier acceptances that no longer count."""
+    records = (view.acceptances[name] for name in exposed if name in view.acceptances)
+    texts = [r.problem or f"The acceptance of {r.name} ended at {acceptance.stamp(r.until)}" for r in records]
+    return f" {joined(texts, '; ', _MAX_NAMES)}." if texts else ""
+
+
+def _unfinished(candidate: Candidate | None, target: Release) -> str:
+    message = (
+        next((r.applies.message for r in candidate.risks if r.name == preflight_reasons.IN_PROGRESS), "")
+        if candidate
+        else ""
+    )
+    return f"Waiting for the preflight of {target.version} to finish, at most its time limit: {message}"
+
+
+def _loaded(view: View) -> Condition | None:
+    """Returns ReleaseAccepted for a pass without a new request: the release worked towards counts as accepted."""
+    condition = next((c for c in view.status.conditions if c.type == RELEASE_ACCEPTED), None)
+    loaded = f'Payload loaded version="{view.current.version}" image="{view.current.image}"'
+    if condition is not None and condition.status == "True" and condition.message.startswith(loaded):
+        return None
+    return _condition("True", "PayloadLoaded", _loaded_text(view, view.current))
+
+
+def _loaded_text(view: View, release: Release) -> str:
+    architecture = release.architecture or view.observed.facts.architecture
+    return f'Payload loaded version="{release.version}" image="{release.image}" architecture="{architecture}"'
+
+
+def _retrieving(release: Release) -> str:
+    return f'Retrieving and verifying payload version="{release.version}" image="{release.image}"'
+
+
+def _failed(update: Update, why: str, target: Release | None = None) -> Condition:
+    release = target or Release(version=update.version, image=update.image)
+    text = f'Retrieving payload failed version="{release.version}" image="{release.image}" failure={why}'
+    return _refused("RetrievePayload", text)
+
+
+def _another_version(target: Release, found: str) -> Condition:
+    text = f"release image version {found} does not match the expected upstream version {target.version}"
+    named = f'version="{target.version}" image="{target.image}"'
+    return _refused("VerifyPayloadVersion", f"Verifying payload failed {named} failure={text}")
+
+
+def _unknown(message: str, reason: str = "RetrievePayload") -> Condition:
+    return _condition("Unknown", reason, message)
+
+
+def _refused(reason: str, message: str) -> Condition:
+    return _condition("False", reason, message)
+
+
+def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:
+    return Condition(type=RELEASE_ACCEPTED, status=status, reason=reason, message=message)

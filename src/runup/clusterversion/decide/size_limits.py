@@ -1,0 +1,281 @@
+"""Makes ClusterVersion's status fit its schema: the only place that truncates, and counts what it leaves out.
+
+If the API server rejects a status, nothing is reported, now and after every restart. So no input is assumed to be
+small: reports, the update service, operators and the spec are outside our control.
+
+There are two steps, since an administrator accepts what is shown: `candidates` makes names, releases and the number of
+risks fit before anything is decided on them; `status` truncates texts after all decisions. Both leave unchanged what
+fits already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.formats import is_uri
+from kubekit.lang.printable import is_hazardous, printable
+from kubekit.lang.truncate import cut, stored_bytes
+from runup.advice.decide import preflight_reasons
+from runup.advice.decide.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, Candidate, JudgedRisk, add_risks
+from runup.api.config_v1 import (
+    ClusterVersionStatus,
+    ConditionalUpdate,
+    ConditionalUpdateRisk,
+    MatchingRule,
+    Release,
+    UpdateHistory,
+)
+from runup.preflight.decide import published_risks
+from runup.preflight.decide.report import MAX_NAME
+from runup.release.decide import documentation
+
+# Limits of the CRD's schema; a test compares them with the definition that our releases carry.
+MAX_RISKS = 500
+MAX_UPDATES = 500
+MAX_MESSAGE = 32768
+MAX_REASON = 1024
+REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+# An object has to fit into one request to etcd, 1.5 MiB: lists, history, conditions, and `managedFields`, which take
+# some 600 bytes a risk.
+MAX_LISTS = 512 * 1024
+MAX_HISTORY = 128 * 1024
+MAX_CONDITION = 16 * 1024
+MAX_TAKEN = 8 * 1024
+# Limits, in bytes, of a text in the update lists: the first that makes the lists fit is used.
+TEXTS = (MAX_MESSAGE, 8192, 2048, 512, 256)
+# Limits of risks an update, tried in this order while there are too many risks in all.
+_RISKS = (MAX_RISKS_AN_UPDATE, 100, 50, 20, 10, 5, 2)
+_MAX_URL = 4096
+_MAX_QUERY = 2048
+_MAX_RULES = 4
+_MAX_CHANNELS = 200
+_NAMES_SHOWN = 10
+_OVERHEAD = 600
+_IMAGE = re.compile(r"[!-~]{1,1024}")
+_WORST = {"True": 0, "Unknown": 1, "False": 2}
+# Risks that stand for the preflight itself are listed before its findings.
+_FIRST = (preflight_reasons.IN_PROGRESS, preflight_reasons.INCOMPLETE, preflight_reasons.NOT_OFFERED)
+
+
+def candidates(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Returns the candidates in `found` (newest first) that ClusterVersion can carry.
+
+    Releases that cannot be updated to (no image, an image that is not a pull spec) are left out. An update with too
+    many risks keeps the gravest and one that stands for the others. If all updates together are too many, the oldest
+    that no preflight has checked are left out.
+    """
+    kept = [_named(candidate) for candidate in found if _usable(candidate.release)]
+    # Fewer risks an update first: leaving out whole updates is the last resort.
+    for limit in _RISKS:
+        fitting = [_limited(candidate, limit) for candidate in kept]
+        if _fit(fitting):
+            return tuple(fitting)
+    # Each turn drops at least one update, so that this ends.
+    while not _fit(fitting):
+        fitting = _without_oldest(fitting)
+    return tuple(fitting)
+
+
+def release(found: Release) -> Release:
+    """Returns `found` as the API accepts it: a known architecture, no duplicate channels, a safe URL."""
+    readable = not is_hazardous(found.url) and stored_bytes(found.url) <= _MAX_URL
+    channels = dict.fromkeys(cut(printable(channel), MAX_NAME) for channel in found.channels)
+    return replace(
+        found,
+        url=found.url if readable else "",
+        architecture=found.architecture if found.architecture == "Multi" else "",
+        channels=tuple(channels)[:_MAX_CHANNELS],
+    )
+
+
+def status(found: ClusterVersionStatus) -> ClusterVersionStatus:
+    """Returns `found` with every text printable, truncated to the room there is."""
+    # The API's list is a map by type: of two conditions of one type the first stays, as `find` reads it.
+    by_type = {condition.type: _condition(condition) for condition in reversed(found.conditions)}
+    fitting = replace(
+        found,
+        desired=release(found.desired),
+        conditions=tuple(by_type[type_] for type_ in dict.fromkeys(c.type for c in found.conditions)),
+        history=_history(found.history),
+    )
+    for limit in TEXTS:
+        lists = _lists(fitting, limit)
+        if _stored((lists.conditional_updates, lists.conditional_update_risks)) <= MAX_LISTS:
+            break
+    return lists
+
+
+def left_out(condition: Condition | None, number: int) -> Condition | None:
+    """Returns RetrievedUpdates with the number of updates that are not listed added to its message."""
+    if condition is None or not number:
+        return condition
+    text = f"{number} {'update is' if number == 1 else 'updates are'} not listed: the status has no room for more."
+    return replace(condition, message=f"{condition.message} {text}".strip())
+
+
+def _usable(found: Release) -> bool:
+    return bool(_IMAGE.fullmatch(found.image)) and bool(found.version) and len(found.version) <= MAX_NAME
+
+
+def _named(candidate: Candidate) -> Candidate:
+    """Returns the candidate with names, links and rules that the API accepts. Risks of equal names are merged."""
+    risks = [_judged(risk) for risk in candidate.risks]
+    renamed = replace(candidate, release=release(candidate.release), risks=tuple(risks))
+    unique = len({risk.name for risk in risks}) == len(risks)
+    return renamed if unique else add_risks(replace(renamed, risks=()), risks)
+
+
+def _judged(found: JudgedRisk) -> JudgedRisk:
+    risk = found.risk
+    name = _name(risk.name)
+    link = is_uri(risk.url) and not is_hazardous(risk.url) and stored_bytes(risk.url) <= _MAX_URL
+    fitting = replace(
+        risk,
+        name=name,
+        message=printable(risk.message) if risk.message.strip() else f"Nothing is said about risk {name}.",
+        # The name comes from other people: it is quoted before it becomes part of a URL.
+        url=risk.url if link else documentation.page(quote(name)),
+        matching_rules=_rules(risk.matching_rules),
+    )
+    return replace(found, risk=fitting, applies=_condition(found.applies, MAX_MESSAGE))
+
+
+def _name(name: str) -> str:
+    """Returns `name`, or its first 200 characters with a digest that keeps it apart from names that begin alike."""
+    shown = printable(name).replace("\n", "\\n") or "UnnamedRisk"
+    if len(shown) <= MAX_NAME:
+        return shown
+    return f"{shown[:200]}...{hashlib.sha256(shown.encode()).hexdigest()[:16]}"
+
+
+def _rules(rules: Sequence[MatchingRule]) -> tuple[MatchingRule, ...]:
+    """Returns the rules, or "Always" if a query is too long: truncated, it would be another query."""
+    if not rules or any(rule.promql and stored_bytes(rule.promql.promql) > _MAX_QUERY for rule in rules):
+        return ALWAYS
+    return tuple(_rule(rule) for rule in rules[:_MAX_RULES])
+
+
+def _rule(rule: MatchingRule) -> MatchingRule:
+    if rule.promql is None:
+        return rule
+    # Escapes keep a PromQL query's meaning: within quotes they mean the same character; line ends are all whitespace.
+    query = printable(rule.promql.promql.replace("\r\n", "\n").replace("\r", "\n"))
+    return replace(rule, promql=replace(rule.promql, promql=query))
+
+
+def _limited(candidate: Candidate, limit: int) -> Candidate:
+    if len(candidate.risks) <= limit:
+        return candidate
+    # What is cut must not make an update look safer (docs/decisions/0027-what-is-written-fits.md).
+    ordered = sorted(candidate.risks, key=_weight)
+    kept, others = ordered[: limit - 1], ordered[limit - 1 :]
+    rest = _standing_for(candidate, others)
+    return replace(candidate, risks=tuple(sorted([*kept, rest], key=lambda risk: risk.name)))
+
+
+def _weight(risk: JudgedRisk) -> tuple[bool, bool, bool, int, str]:
+    first, worst = risk.name not in _FIRST, _WORST[risk.applies.status]
+    return risk.name in published_risks.OMISSIONS, first, not risk.holds_up, worst, risk.name
+
+
+def _standing_for(candidate: Candidate, others: Sequence[JudgedRisk]) -> JudgedRisk:
+    """Returns the one risk that counts those that do not fit, including those that the report itself left out."""
+    omissions = [risk for risk in others if risk.name in published_risks.OMISSIONS]
+    named = [risk for risk in others if risk not in omissions]
+    count = len(named) + sum(risk.stands_for for risk in omissions)
+    more = "more than " if any(not risk.stands_for for risk in omissions) else ""
+    names = ", ".join(risk.name for risk in named[:_NAMES_SHOWN])
+    names += f" and {count - len(named[:_NAMES_SHOWN])} more" if count > _NAMES_SHOWN else ""
+    worst = min((risk.applies.status for risk in others), key=lambda found: _WORST[found])
+    from_preflight = any(risk.from_preflight for risk in candidate.risks)
+    text = f"{more}{count} more risks were found than an update can carry: {names}."
+    omitted = published_risks.omitted(candidate.release.version, text, worst, from_preflight=from_preflight)
+    # If none of them holds up an update, neither does the risk that stands for them (docs/decisions/0024).
+    holds_up = any(risk.holds_up for risk in others)
+    return replace(omitted, stands_for=0 if more else count, holds_up=holds_up)
+
+
+def _fit(found: Sequence[Candidate]) -> bool:
+    """Returns whether candidates fit in bytes, and so in number: 3 KiB an update with a risk, 2 KiB a further risk."""
+    return sum(map(_bytes, found)) <= MAX_LISTS
+
+
+def _bytes(candidate: Candidate) -> int:
+    """Returns the most bytes a candidate takes once its texts are at their shortest; its risks are in two lists."""
+    release_bytes = _stored(candidate.release) + _OVERHEAD + TEXTS[-1] * bool(candidate.risks)
+    return release_bytes + 2 * sum(_risk_bytes(risk.risk) for risk in candidate.risks)
+
+
+def _risk_bytes(risk: ConditionalUpdateRisk) -> int:
+    texts = [risk.name, risk.url, *(rule.promql.promql for rule in risk.matching_rules if rule.promql)]
+    return sum(map(stored_bytes, texts)) + 2 * TEXTS[-1] + _OVERHEAD
+
+
+def _without_oldest(found: Sequence[Candidate]) -> list[Candidate]:
+    """Returns the candidates without the oldest tenth of those that no preflight has checked."""
+    unchecked = [i for i, candidate in enumerate(found) if not any(risk.from_preflight for risk in candidate.risks)]
+    number = max(len(unchecked) // 10, 1)
+    dropped = set(unchecked[-number:] if unchecked else range(len(found) - 1, len(found)))
+    return [candidate for i, candidate in enumerate(found) if i not in dropped]
+
+
+def _lists(found: ClusterVersionStatus, limit: int) -> ClusterVersionStatus:
+    updates = tuple(_update(update, limit) for update in found.conditional_updates)
+    risks = tuple(_risk(risk, limit) for risk in found.conditional_update_risks)
+    return replace(found, conditional_updates=updates, conditional_update_risks=risks)
+
+
+def _update(update: ConditionalUpdate, limit: int) -> ConditionalUpdate:
+    risks = tuple(_risk(risk, limit) for risk in update.risks)
+    return replace(update, risks=risks, conditions=_verdicts(update.conditions, limit))
+
+
+def _risk(risk: ConditionalUpdateRisk, limit: int) -> ConditionalUpdateRisk:
+    message = cut(printable(risk.message), limit)
+    return replace(risk, message=message, conditions=_verdicts(risk.conditions, limit))
+
+
+def _verdicts(conditions: Sequence[Condition], limit: int) -> tuple[Condition, ...]:
+    """Returns the conditions with limited texts and reasons that `metav1.Condition` allows."""
+    return tuple(_verdict(_condition(condition, limit)) for condition in conditions)
+
+
+def _verdict(condition: Condition) -> Condition:
+    fits = len(condition.reason) <= MAX_REASON and REASON.fullmatch(condition.reason)
+    return condition if fits else replace(condition, reason="ReasonNotReadable")
+
+
+def _condition(condition: Condition, limit: int = MAX_CONDITION) -> Condition:
+    reason, message = printable(condition.reason), cut(printable(condition.message), limit)
+    if (reason, message) == (condition.reason, condition.message) and len(reason) <= MAX_REASON:
+        return condition
+    return replace(condition, reason=cut(reason, MAX_REASON), message=message)
+
+
+def _history(entries: Sequence[UpdateHistory]) -> tuple[UpdateHistory, ...]:
+    """Returns the entries with texts on accepted risks truncated, the oldest most: there are up to 100 entries."""
+    fitting = [_taken(entry, MAX_TAKEN) for entry in entries]
+    for index in reversed(range(1, len(fitting))):
+        if _stored(fitting) <= MAX_HISTORY:
+            break
+        fitting[index] = _taken(fitting[index], TEXTS[-1])
+    return tuple(fitting)
+
+
+def _taken(entry: UpdateHistory, limit: int) -> UpdateHistory:
+    text = cut(printable(entry.accepted_risks), limit)
+    return entry if text == entry.accepted_risks else replace(entry, accepted_risks=text)
+
+
+def _stored(obj: Any) -> int:
+    """Returns the bytes of `obj` as the API server stores it: Go's encoder writes `<`, `>` and `&` as six bytes."""
+    data = codec.encode(obj)
+    return len(data) + 5 * sum(data.count(char) for char in (b"<", b">", b"&"))

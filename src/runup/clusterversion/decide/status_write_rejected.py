@@ -1,0 +1,104 @@
+"""Handles a status that the API server rejected: reports it, writes the rest, and never resends it unchanged.
+
+Everything written fits the definition that our releases carry; the installed one may be older, or somebody's own.
+`Refused` lives as long as the process: another operator comes with another definition and may try again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubekit.api.conditions import find, without_condition
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.printable import printable
+from kubekit.lang.truncate import cut
+from runup.api.config_v1 import ClusterVersionStatus
+from runup.clusterversion.decide import status as statuses
+
+JSON = dict[str, Any]
+TYPE = "StatusWriteRefused"
+_MAX_MESSAGE = 1000
+_MAX_REMEMBERED = 200
+_FIELD = re.compile(r"status\.([a-zA-Z]+)")
+_ATTRIBUTES = {
+    "desired": "desired",
+    "history": "history",
+    "observedGeneration": "observed_generation",
+    "versionHash": "version_hash",
+    "capabilities": "capabilities",
+    "conditions": "conditions",
+    "availableUpdates": "available_updates",
+    "conditionalUpdates": "conditional_updates",
+    "conditionalUpdateRisks": "conditional_update_risks",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Digests of the field values that were rejected, and the API server's latest message."""
+
+    values: frozenset[tuple[str, str]] = frozenset()
+    message: str = ""
+
+    def and_also(self, fields: JSON, causes: Iterable[str], message: str) -> Refused:
+        """Adds a rejection: of the `fields` sent those that `causes` (paths) name, else all but the conditions."""
+        # Without a named field all are suspects but the conditions, which are needed to report this.
+        named = {match[1] for cause in causes if (match := _FIELD.match(cause))} & fields.keys()
+        named = named or (fields.keys() - {"conditions"}) or set(fields)
+        new = {(name, _digest(fields[name])) for name in named}
+        # Forgetting all of them costs one more attempt each, and bounds the memory.
+        kept = self.values if len(self.values) < _MAX_REMEMBERED else frozenset()
+        return Refused(kept | new, message)
+
+
+def tell(
+    found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: Refused, *, now: datetime
+) -> ClusterVersionStatus:
+    """Returns `wanted` with the rejected fields as in `found`, and a condition that reports the rejection."""
+    rejected_fields = _left(found, wanted, refused)
+    if not rejected_fields:
+        return wanted
+    kept = replace(wanted, **{_ATTRIBUTES[name]: getattr(found, _ATTRIBUTES[name]) for name in rejected_fields})
+    before = find(found.conditions, TYPE)
+    text = (
+        f"The API server refuses what {', '.join(sorted(rejected_fields))} should say, "
+        f"so it is as before: {refused.message}"
+    )
+    condition = Condition(
+        type=TYPE,
+        status="True",
+        reason="StatusInvalid",
+        message=cut(printable(text), _MAX_MESSAGE),
+        last_transition_time=before.last_transition_time if before else now,
+    )
+    reporting = replace(kept, conditions=(*without_condition(kept.conditions, TYPE), condition))
+    # The report itself was rejected: nothing more can be said in the status.
+    if "conditions" in _left(found, reporting, refused):
+        return replace(kept, conditions=found.conditions)
+    return reporting
+
+
+def _left(found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: Refused) -> list[str]:
+    if not refused.values:
+        return []
+    fields, _gone = statuses.patch(found, wanted, fresh=False)
+    return [name for name, value in fields.items() if (name, _digest(value)) in refused.values]
+
+
+def _digest(value: Any) -> str:
+    """Returns a digest that ignores times: they change often, and do not change why a value was rejected."""
+    return hashlib.sha256(json.dumps(_timeless(value), sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _timeless(item) for key, item in value.items() if not key.endswith("Time")}
+    return [_timeless(item) for item in value] if isinstance(value, list | tuple) else value

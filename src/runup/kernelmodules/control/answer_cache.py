@@ -1,0 +1,105 @@
+"""Finds the answers to questions of validations, a limited number at a time, each once for all Modules that ask it.
+
+In: questions of a plan's work. Out: `known`, which the next pass observes, and a call of `told` for each answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
+
+import structlog
+
+from kubekit.kube.clock import Clock
+from runup.kernelmodules.decide.external_queries import (
+    Answer,
+    Answers,
+    Found,
+    Image,
+    ImageQuestion,
+    Kernels,
+    Material,
+    Question,
+    ReleaseQuestion,
+)
+from runup.process.leader_election import cancel
+
+log = structlog.get_logger("kernelmodules")
+# The most questions at a time. Layers are streamed, so this limits the load on registries and memory, not on the CPU.
+AT_A_TIME = 8
+# How long an answer is kept: a question that was not asked again by then is of an object that is gone or verified.
+KEPT = timedelta(hours=1)
+
+
+class Asking:
+    """The answers by now, and the questions under way.
+
+    `answer` raises no error for what a registry or the cluster may say.
+    """
+
+    def __init__(self, answer: Callable[[Question], Awaitable[Found]], clock: Clock, told: Callable[[], None]) -> None:
+        self._answer = answer
+        self._clock = clock
+        self._told = told
+        self._places = asyncio.Semaphore(AT_A_TIME)
+        self._known: dict[Question, Answer] = {}
+        self._tasks: dict[Question, asyncio.Task[None]] = {}
+
+    @property
+    def known(self) -> Answers:
+        """The answers by now."""
+        return Answers(dict(self._known))
+
+    @property
+    def under_way(self) -> int:
+        """The number of questions that wait for an answer."""
+        return len(self._tasks)
+
+    def ask(self, questions: Iterable[Question]) -> None:
+        """Starts to find answers to `questions`, except those that are under way."""
+        for question in questions:
+            if question not in self._tasks:
+                self._tasks[question] = asyncio.create_task(self._find(question))
+
+    def forget(self) -> None:
+        """Drops all answers, because a new request needs current ones: images may have been added or deleted."""
+        self._known.clear()
+
+    async def close(self) -> None:
+        """Cancels all questions under way."""
+        await cancel(tuple(self._tasks.values()))
+
+    async def _find(self, question: Question) -> None:
+        try:
+            async with self._places:
+                answer = await self._found(question)
+            self._known[question] = Answer(answer, self._clock.now())
+        finally:
+            del self._tasks[question]
+        self._drop_old()
+        self._told()
+
+    async def _found(self, question: Question) -> Found:
+        try:
+            return await self._answer(question)
+        except Exception as error:
+            # A question without an answer would leave its Module pending for ever.
+            log.exception("a question could not be answered", question=str(question))
+            return _failed(question, f"{type(error).__name__}: {error}")
+
+    def _drop_old(self) -> None:
+        oldest = self._clock.now() - KEPT
+        for question in [each for each, answer in self._known.items() if answer.at < oldest]:
+            del self._known[question]
+
+
+def _failed(question: Question, problem: str) -> Found:
+    """Returns an answer that reports our own bug, which must not look like a verdict on a Module.
+
+    The question is asked again like any that failed.
+    """
+    text = f"it could not be found out, by an error of the operator: {problem}"
+    if isinstance(question, ImageQuestion):
+        return Image(verified=False, reason=f"image {question.image}: {text}")
+    return Kernels(problem=text) if isinstance(question, ReleaseQuestion) else Material(problem=text)

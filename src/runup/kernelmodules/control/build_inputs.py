@@ -1,0 +1,58 @@
+"""Reads the inputs of builds and signatures: the Dockerfile of a ConfigMap, and a hash of each Secret.
+
+Only the hash of a Secret is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from kubekit.api import codec
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import KubeError
+from runup.kernelmodules.decide.external_queries import Material, MaterialQuestion
+
+SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+DOCKERFILE = "dockerfile"
+
+
+class _Lacking(Exception):
+    """Raised if an input is missing or invalid."""
+
+
+async def read(client: Client, question: MaterialQuestion) -> Material:
+    """Returns the inputs that the question asks for; what is missing is the answer's `problem`."""
+    try:
+        dockerfile = await _dockerfile(client, question) if question.config_map else ""
+        versions = [await _version(client, question.namespace, name, key) for name, key in question.secrets]
+    except _Lacking as error:
+        return Material(problem=str(error))
+    return Material(dockerfile, tuple(versions))
+
+
+async def _dockerfile(client: Client, question: MaterialQuestion) -> str:
+    where = f"{question.namespace}/{question.config_map}"
+    try:
+        config_map = await client.send(calls.get(ConfigMap, question.config_map, question.namespace))
+    except (KubeError, DecodeError) as error:
+        raise _Lacking(f"failed to get dockerfile ConfigMap {where}: {error}") from error
+    if not config_map.data.get(DOCKERFILE):
+        raise _Lacking(f"invalid Dockerfile ConfigMap {where} format, {DOCKERFILE} key is missing")
+    return config_map.data[DOCKERFILE]
+
+
+async def _version(client: Client, namespace: str, name: str, key: str) -> str:
+    where = f"{namespace}/{name}"
+    try:
+        secret = await client.send(calls.get_raw(SECRETS, name, namespace))
+    except (KubeError, DecodeError, ValueError) as error:
+        raise _Lacking(f"failed to get Secret {where}: {error}") from error
+    data = secret.get("data") or {}
+    if key and key not in data:
+        raise _Lacking(f"Secret {where} has no key {key}")
+    # Sorted, so that only the content counts and not the order of the keys.
+    return f"{name}:{hashlib.sha256(codec.encode(sorted(data.items()))).hexdigest()[:16]}"

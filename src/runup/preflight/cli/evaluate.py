@@ -1,0 +1,346 @@
+"""Evaluates the checks on a cluster or a dump for `runup preflight run`, without an operator, and returns the report.
+
+The checks, their names and the report are those of the target's process in a cluster (docs/decisions/0072 D13). A
+cluster is only read. A dump is read as the sandbox's import and `upgrade status --dump` read it, and what it lacks is
+Unknown.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import Resource
+from kubekit.errors import Terminal
+from kubekit.lang.version import Version, VersionError
+from runup import __version__
+from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import manifests
+from runup.checks.decide.declared_checks import declared_checks
+from runup.checks.decide.engine import evaluate
+from runup.checks.decide.model import Check, Context
+from runup.checks.decide.results import Header, completed
+from runup.checks.decide.snapshots import snapshot_of
+from runup.cli.cluster import ACCEPTED
+from runup.cli.errors import CommandError
+from runup.cli.facts import texts
+from runup.cli.operator_namespace import operator_namespace
+from runup.clusterversion.decide.targets import check_distance
+from runup.preflight.cli import catalogs
+from runup.preflight.cli import missing_kinds as collect
+from runup.preflight.control.release import TargetRelease, load_release, python_checks
+from runup.preflight.control.target_process import PreflightTarget, Request, filters_of
+from runup.preflight.decide import history
+from runup.preflight.decide.findings import Accepted, accepted, accepted_names
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import Report, read
+
+if TYPE_CHECKING:
+    from kubekit.kube.config import ClusterConfig
+    from kubekit.oci.access import Access
+    from runup.dump.load import Dump
+
+AGENT = f"runup-preflight-run/{__version__}"
+FOLDERS = ("manifests", "release-manifests", "preflight-checks")
+FOUR = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The update to check: `target` and `source` as typed, empty for the release's or the cluster's own."""
+
+    release: TargetRelease
+    target: str = ""
+    source: str = ""
+    image: str = ""
+    check_timeout_s: float = 10.0
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
+    # The target's CatalogSources: name -> image, whether other catalogs are read too, and with which access.
+    catalogs: Mapping[str, str] = field(default_factory=dict)
+    reads_catalogs: bool = False
+    access: Access | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The result for one cluster: its report, or `problem`, the reason why there is none.
+
+    `where` names the cluster or dump. `cluster` is its ClusterVersion, if it has one, `accepted` the accepted names
+    that count. `notes` are warnings about the dump. `lacking` are the kinds that an Unknown check reads and that the
+    dump does not have in full, `collect` is the command that adds them.
+    """
+
+    where: str
+    report: Report | None = None
+    cluster: ClusterVersion | None = None
+    accepted: Accepted = field(default_factory=dict)
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    collect: str = ""
+    of_dump: bool = False
+
+
+def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
+    """Returns the release in a folder or an image; without either, an empty one, so that only the built-in checks run.
+
+    Raises Terminal if the release cannot be read, and CommandError if the folder does not exist.
+    """
+    if release_dir:
+        if not Path(release_dir).is_dir():
+            raise CommandError(f"--release-dir {release_dir}: there is no such folder")
+        return load_release(Path(release_dir))
+    if not image:
+        return TargetRelease()
+    from kubekit.oci.image_locations import files_of, place_of
+
+    files, _ = files_of(place_of(image), FOLDERS, access)
+    with tempfile.TemporaryDirectory(prefix="runup-release-") as scratch:
+        for name, data in files.items():
+            path = Path(scratch) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        return load_release(Path(scratch))
+
+
+def of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
+    """Evaluates a live cluster once, as the target's process does. Raises what the client raises."""
+    import asyncio
+
+    return asyncio.run(_of_cluster(config, wanted))
+
+
+class _Kept:
+    """A report sink that keeps the report in memory."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: bytes) -> None:
+        """Stores `data` in memory."""
+        self.data = data
+
+
+async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
+    from kubekit.kube import calls
+    from kubekit.kube.clock import SystemClock
+    from kubekit.kube.errors import Forbidden, NotFound
+    from runup.kernelmodules.control.registries import ClusterRegistries
+    from runup.preflight.control.client import ReadOnlyClient
+    from runup.preflight.control.target_process import Timing
+
+    kept = _Kept()
+    async with ReadOnlyClient(config, namespace=operator_namespace(), user_agent=AGENT) as client:
+        # ClusterVersion is a singleton of this name.
+        cluster = await client.send(calls.get(ClusterVersion, "version"))
+        target = _target(wanted, cluster)
+        release = _with_kubernetes(wanted.release, target)
+        request = Request(
+            target,
+            wanted.source,
+            target_image=wanted.image,
+            engine_version=__version__,
+            prometheus_url=wanted.prometheus_url,
+            prometheus_ca=wanted.prometheus_ca,
+            reads_catalogs=wanted.reads_catalogs,
+            catalogs=wanted.catalogs,
+        )
+        timing = Timing(check_limit_s=wanted.check_timeout_s)
+        run = PreflightTarget(
+            client,
+            request,
+            release,
+            kept,
+            SystemClock(),
+            _Quiet(),
+            extra=python_checks(),
+            timing=timing,
+            registries=ClusterRegistries(client, wanted.access) if wanted.access else None,
+        )
+        await run.run(once=True)
+        record: dict[str, str] = {}
+        if accepted_names(cluster):
+            # The acceptance records are optional: without them, every accepted name counts.
+            with suppress(NotFound, Forbidden):
+                record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
+    return Judged("the cluster", read(kept.data), cluster, accepted(cluster, record, SystemClock().now()))
+
+
+class _Quiet:
+    """A log that discards everything: the report names what could not be read."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_args, **_fields: None
+
+
+def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
+    """Evaluates the dump at `path`, at the dump's own time; an error becomes the result's `problem`."""
+    from runup.dump.layout import BadDump, name_of
+    from runup.dump.load import moment_of
+    from runup.dump.load import read as read_dump
+
+    extra = python_checks()
+    try:
+        dump = read_dump(path, only=_plurals((*CHECKS, *extra), wanted.release))
+        judged = _of_dump(dump, wanted, moment_of(dump) or now, extra)
+        return replace(judged, collect=collect.command(path, dump.style, judged.lacking), of_dump=True)
+    except BadDump as error:
+        return Judged(name_of(path), problem=error.message)
+    except (Terminal, CommandError, codec.DecodeError) as error:
+        return Judged(name_of(path), problem=getattr(error, "message", "") or str(error))
+
+
+def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, History, Accepted]:
+    """Returns the dump's cluster, and a report for each target as if an operator had stored it. Raises CommandError."""
+    from kubekit.kube.clock import SystemClock
+
+    results = [of_dump(path, Wanted(TargetRelease(), target), SystemClock().now()) for target in targets]
+    reports = tuple(one.report for one in results if one.report is not None)
+    if len(reports) < len(results) or results[0].cluster is None:
+        raise CommandError(next(one.problem for one in results if one.report is None))
+    return results[0].cluster, History(reports=reports), results[0].accepted
+
+
+def stored_in(path: Path) -> tuple[ClusterVersion, History, Accepted]:
+    """Returns what the operator of the dump's cluster had stored. Raises CommandError if `path` is not a dump."""
+    from runup.dump.layout import BadDump
+    from runup.dump.load import read as read_dump
+
+    try:
+        dump = read_dump(path, only=("clusterversions", "configmaps"))
+        cluster = codec.convert(ClusterVersion, dump.cluster_version)
+        # By name only: the operator's namespace differs between installations.
+        kept = [obj for obj in dump.objects if (obj["kind"], obj["metadata"]["name"]) == ("ConfigMap", history.NAME)]
+        reports = history.read(codec.convert(ConfigMap, kept[0]) if kept else None)
+        return cluster, reports, accepted(cluster, _texts(dump))
+    except BadDump as error:
+        raise CommandError(error.message) from error
+    except codec.DecodeError as error:
+        raise CommandError(f"{path}: {error}") from error
+
+
+def dumps_in(path: Path) -> Iterator[Path]:
+    """Yields the dump at `path`, or each of the cases in it if it is a folder of several."""
+    marks = sorted(path.glob("*-cv.yaml")) if path.is_dir() else []
+    yield from (mark.with_name(mark.name.removesuffix("-cv.yaml")) for mark in marks)
+    if not marks:
+        yield path
+
+
+def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) -> Judged:
+    cluster = codec.convert(ClusterVersion, dump.cluster_version)
+    raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
+    gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
+    target = _target(wanted, cluster)
+    release = _with_kubernetes(wanted.release, target)
+    source = _version(wanted.source or cluster.status.desired.version, "source")
+    request = Request(target, str(source), target_image=wanted.image, engine_version=__version__)
+    filters = filters_of(request, source, cluster, gate)
+    checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
+    cluster_manifests = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
+    context = Context(
+        source,
+        _version(target, "target"),
+        now,
+        release.kubernetes,
+        operator_namespace(),
+        cluster_manifests,
+        target_image=wanted.image,
+    )
+    snapshot = snapshot_of(
+        (read for check in checks for read in check.reads),
+        dump.objects,
+        lacking=lambda resource: _lacking(dump, resource),
+        partly=lambda resource: _partly(dump, resource),
+    )
+    if wanted.access is not None:
+        target_catalogs = catalogs.read(wanted.catalogs, snapshot, context, wanted.access, reads=wanted.reads_catalogs)
+        context = replace(context, catalogs=target_catalogs)
+    header = Header(
+        source_version=str(source),
+        target_version=target,
+        started_time=now,
+        target_image=wanted.image,
+        engine_version=__version__,
+        documentation_base=release.documentation_base,
+    )
+    outcomes = evaluate(checks, snapshot, context)
+    return Judged(
+        dump.name,
+        completed(header, outcomes, now),
+        cluster,
+        accepted(cluster, _texts(dump), now),
+        notes=tuple(dump.problems),
+        lacking=collect.kinds(outcomes, snapshot),
+    )
+
+
+def _texts(dump: Dump) -> dict[str, str]:
+    """Returns the dump's acceptance records: why and until when risks are accepted."""
+    records = (o for o in dump.objects if (o["kind"], o["metadata"]["name"]) == ("ConfigMap", ACCEPTED))
+    return texts(next(records, None), "data")
+
+
+def _lacking(dump: Dump, resource: Resource) -> str:
+    if (resource.group, resource.plural) in dump.collected.whole:
+        return ""
+    return f"the dump holds no {resource.name}: whether there were any is not known"
+
+
+def _partly(dump: Dump, resource: Resource) -> str:
+    key = (resource.group, resource.plural)
+    return dump.collected.why_partly(key) if key in dump.collected.partly else ""
+
+
+def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
+    """Returns the plurals to read from a dump.
+
+    Returns none, which means all, if the release has declarative checks: their reads are known only with its gates.
+    """
+    if release.check_files:
+        return frozenset()
+    # Needed for every check: versions, acceptance records and feature gates.
+    always = {"clusterversions", "configmaps", "featuregates"}
+    return frozenset(always | {read.plural for check in checks for read in check.reads})
+
+
+def _target(wanted: Wanted, cluster: ClusterVersion) -> str:
+    """Returns the requested version, else the release's, else the next minor version.
+
+    Raises Terminal as the operator does.
+    """
+    source = _version(wanted.source or cluster.status.desired.version, "source")
+    named = wanted.target or wanted.release.version
+    if not named:
+        return f"{source.major}.{source.minor + 1}.0"
+    target = str(_version(named, "target"))
+    check_distance(str(source), target, another_image=bool(wanted.image or wanted.release.version))
+    return target
+
+
+def _version(text: str, whose: str) -> Version:
+    try:
+        return Version(text)
+    except VersionError as error:
+        hint = "give it with --from" if whose == "source" else "give it with --to"
+        raise CommandError(f"the {whose} version is not known: {error}; {hint}") from error
+
+
+def _with_kubernetes(release: TargetRelease, target: str) -> TargetRelease:
+    """Returns the release with the Kubernetes version that it ships, if it does not say: 4.y has 1.(y+13).
+
+    For other major versions it stays unknown.
+    """
+    version = Version(target)
+    if release.kubernetes or version.major != FOUR:
+        return release
+    return replace(release, kubernetes=f"1.{version.minor + 13}.0")

@@ -1,0 +1,455 @@
+"""The target release's process: watches what its checks read, evaluates them, and writes one report again and again.
+
+In: a read-only client, the release's checks, the destination of the report. Out: the report that the managing operator
+reads. The process never changes the cluster. Its order of steps prevents three mistakes. A first report is written
+before the API server has answered, so that a reader can tell "not yet" from "not at all". The first change after a calm
+is evaluated at once, the next after a short quiet time, at most a second later. A report that cannot be written leaves
+the last good one in place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from dataclasses import replace as replaced
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubekit.api.codec import DecodeError
+from kubekit.errors import Terminal
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import Forbidden, NotFound, Transient
+from kubekit.lang.version import Version, VersionError
+from runup.advice.control.prometheus import Prometheus
+from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import manifests
+from runup.checks.decide.declared_checks import declared_checks
+from runup.checks.decide.engine import CheckOutcome
+from runup.checks.decide.model import Check, Context
+from runup.checks.decide.results import Header, completed, failed, running
+from runup.kernelmodules.control.registries import ClusterRegistries, Registries
+from runup.kernelmodules.decide.toolkit import TOOLKIT
+from runup.preflight.control.catalog_images import CatalogImages
+from runup.preflight.control.containers import Containers, waiting
+from runup.preflight.control.module_images import ModuleImages
+from runup.preflight.control.release import TargetRelease
+from runup.preflight.control.report_sinks import Sink
+from runup.preflight.control.runner import LIMIT_S, Runner
+from runup.preflight.control.watched_kinds import Reads
+from runup.preflight.decide.report import Report, ReportedContainer, encode
+from runup.release.decide import capabilities
+from runup.release.decide.capabilities import Capabilities
+from runup.release.decide.inclusion import Filters, feature_set_and_gates
+
+# The number of kinds that the progress message names; the rest is counted.
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The intervals of the process, in seconds.
+
+    A change is evaluated after `quiet_s` without another, `longest_s` at most. The first change after `longest_s`
+    without an evaluation waits only `first_s`, because somebody may be watching for the effect of a fix. An unchanged
+    report is evaluated and written again every `heartbeat_s`, to show that the process is alive. While an evaluation
+    takes long, the last report is rewritten every `latest_s` (a reader waits three times as long).
+    """
+
+    first_s: float = 0.01
+    quiet_s: float = 0.1
+    longest_s: float = 1.0
+    heartbeat_s: float = 20.0
+    latest_s: float = 30.0
+    progress_s: float = 0.2
+    check_limit_s: float = LIMIT_S
+    retry_s: float = 1.0
+    longest_retry_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The preflight that was requested. An empty source version is read from the cluster."""
+
+    target_version: str
+    source_version: str = ""
+    preflight_id: str = ""
+    target_image: str = ""
+    namespace: str = ""
+    profile: str = "self-managed-high-availability"
+    engine_version: str = ""
+    # The URL of Prometheus without the path, empty to disable queries; a file with CA certificates, if it needs one.
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
+    # Whether many clusters share that Prometheus, so that queries must select this one.
+    prometheus_hosted: bool = False
+    # Whether operator catalogs are read from their registries, and the given images by CatalogSource.
+    reads_catalogs: bool = True
+    catalogs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class PreflightTarget:
+    """A run of the process. `extra` are the checks from the image's Python packages.
+
+    `registries` is the access to images of kernel modules, by default with the credentials of the cluster's nodes.
+    """
+
+    client: Client
+    request: Request
+    release: TargetRelease
+    sink: Sink
+    clock: Clock
+    log: Any
+    extra: Sequence[Check] = ()
+    builtin: Sequence[Check] = CHECKS
+    timing: Timing = field(default_factory=Timing)
+    registries: Registries | None = None
+
+    def __post_init__(self) -> None:
+        self._changed = asyncio.Event()
+        # Outcomes are kept for less than a heartbeat, so that each heartbeat evaluates every check.
+        self._runner = Runner(self.clock, self.timing.check_limit_s, self.timing.heartbeat_s * 0.9)
+        self._evaluated_at = float("-inf")
+        self._once = False
+        self._evaluated = False
+        self._cluster_id = ""
+        self._started = self.clock.now()
+        self._last: Report | None = None
+        self._manifests: tuple[Mapping[str, Any], ...] | None = None
+        self._writing = asyncio.Lock()
+        self._written_at = float("-inf")
+        registries = self.registries or ClusterRegistries(self.client)
+        toolkit = self.release.images.get(TOOLKIT, "")
+        self._images = ModuleImages(registries, toolkit, self.clock, self._changed.set)
+        self._catalogs = CatalogImages(
+            registries,
+            self.clock,
+            self._changed.set,
+            named=self.request.catalogs,
+            reads=self.request.reads_catalogs,
+        )
+
+    async def run(self, *, once: bool = False) -> None:
+        """Evaluates the checks until cancelled, or once. Raises Terminal if the request cannot be evaluated at all."""
+        _version(self.request.target_version, "target")
+        self._once = once
+        beating = asyncio.create_task(self._beat())
+        try:
+            await self._run()
+        finally:
+            beating.cancel()
+            with suppress(asyncio.CancelledError):
+                await beating
+
+    async def _run(self) -> None:
+        # A first report before any request, so that the operator sees that the process runs.
+        await self._write(running(self._header(self.request.source_version), (), 0, self.clock.now(), "starting"))
+        try:
+            source, checks = await self._prepare()
+        except Terminal as error:
+            header = self._header(self.request.source_version)
+            await self._write(failed(header, (), self.clock.now(), error.message))
+            raise
+        reads = Reads(
+            self.client,
+            dict.fromkeys(resource for check in checks for resource in check.reads),
+            clock=self.clock,
+            changed=self._changed.set,
+        )
+        containers = Containers(
+            self.client,
+            checks,
+            preflight_id=self.request.preflight_id,
+            namespace=self.request.namespace,
+            images=self.release.images,
+            clock=self.clock,
+            changed=self._changed.set,
+        )
+        prometheus = Prometheus(
+            self.request.prometheus_url,
+            self.client.config.auth,
+            self.clock,
+            self._changed.set,
+            ca_file=self.request.prometheus_ca,
+            hosted=self.request.prometheus_hosted,
+            alerts=False,
+        )
+        following = asyncio.create_task(_all_of(reads.run(), containers.run()))
+        # The task ends only by a bug, which must not look like a cluster in which nothing changes.
+        following.add_done_callback(lambda _: self._changed.set())
+        try:
+            await self._until_read(reads, source, len(checks), following)
+            while True:
+                _raise_if_over(following)
+                self._changed.clear()
+                await self._evaluate(checks, reads, source, containers, prometheus)
+                if self._once and self._last is not None:
+                    return
+                await self._until_changed()
+        finally:
+            await self._images.close()
+            await self._catalogs.close()
+            following.cancel()
+            await prometheus.close()
+            with suppress(asyncio.CancelledError):
+                await following
+
+    async def _prepare(self) -> tuple[Version, tuple[Check, ...]]:
+        """Returns the source version and the checks for this cluster; waits while the API server cannot be reached."""
+        wait_s = self.timing.retry_s
+        while True:
+            try:
+                cluster, gate = await self._read(ClusterVersion, "version"), await self._read(FeatureGate, "cluster")
+                break
+            except Transient as error:
+                if self._once:
+                    raise
+                self.log.warning("the API server did not answer", error=str(error), retry_in_seconds=wait_s)
+                header = self._header(self.request.source_version)
+                await self._write(running(header, (), 0, self.clock.now(), f"waiting for the API server: {error}"))
+                await self.clock.sleep(wait_s)
+                wait_s = min(wait_s * 2, self.timing.longest_retry_s)
+        self._cluster_id = cluster.spec.cluster_id if cluster else ""
+        source = _version(self.request.source_version or _running_version(cluster), "source")
+        filters = filters_of(self.request, source, cluster, gate)
+        if self.release.manifests is not None:
+            self._manifests = manifests.for_cluster(self.release.manifests, filters)
+        return source, (*self.builtin, *declared_checks(self.release.check_files, filters), *self.extra)
+
+    async def _read(self, kind: type[Any], name: str) -> Any:
+        """Returns one object, or None if it does not exist or may not be read: the checks that need it report that."""
+        try:
+            return await self.client.send(calls.get(kind, name))
+        except (NotFound, Forbidden, DecodeError) as error:
+            self.log.warning(f"{kind.__name__} {name} cannot be read", error=str(error))
+            return None
+
+    async def _until_read(self, reads: Reads, source: Version, total: int, following: asyncio.Task[None]) -> None:
+        """Waits until every read has an answer or a final refusal, and reports which kinds are still missing."""
+        while waiting := reads.waiting:
+            _raise_if_over(following)
+            self._changed.clear()
+            why = reads.trouble or reading(reads.kinds, {str(resource) for resource in waiting})
+            await self._write(running(self._header(str(source)), (), total, self.clock.now(), why))
+            await self._changed.wait()
+
+    async def _until_changed(self) -> None:
+        """Waits for a change and then for a quiet moment, or until the next heartbeat."""
+        if not await self._changes_within(self.timing.heartbeat_s):
+            return
+        now = self.clock.monotonic()
+        calm = now - self._evaluated_at >= self.timing.longest_s
+        quiet_s = min(self.timing.first_s, self.timing.quiet_s) if calm else self.timing.quiet_s
+        deadline = now + self.timing.longest_s
+        while (remaining_s := deadline - self.clock.monotonic()) > 0:
+            self._changed.clear()
+            if not await self._changes_within(min(quiet_s, remaining_s)):
+                return
+
+    async def _changes_within(self, seconds: float) -> bool:
+        """Returns whether something changed within that many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _evaluate(
+        self,
+        checks: Sequence[Check],
+        reads: Reads,
+        source: Version,
+        containers: Containers,
+        prometheus: Prometheus,
+    ) -> None:
+        """Runs the checks on the current state of the cluster and writes the report.
+
+        A check that waits for a container, a query or a catalog is left out; the report then stays `running`.
+        """
+        snapshot, news, now = reads.snapshot(), reads.news, self.clock.now()
+        target = _version(self.request.target_version, "target")
+        kubernetes, namespace = self.release.kubernetes, self.request.namespace
+        module_images = await self._images.settled(snapshot) if self._once else self._images.seen(snapshot)
+        context = Context(
+            source,
+            target,
+            now,
+            kubernetes,
+            namespace,
+            self._manifests,
+            prometheus.state,
+            self.request.target_image,
+            module_images,
+        )
+        catalogs = self._catalogs
+        target_catalogs = await catalogs.settled(snapshot, context) if self._once else catalogs.seen(snapshot, context)
+        context = replaced(context, catalogs=target_catalogs)
+        queries = [check.query for check in checks if check.query and check.applies_to(context)]
+        prometheus.want(list(dict.fromkeys(queries)), self._cluster_id)
+        unanswered = {query for query in queries if prometheus.state.configured} - set(prometheus.state.answers)
+        header = self._header(str(source))
+        outcomes: list[CheckOutcome] = []
+        of_containers = await containers.look(context)
+        undecided = {check.name for check in checks if check.query in unanswered or catalogs.awaited(check.name)}
+        awaited = (*waiting(checks, of_containers), *(check.name for check in checks if check.name in undecided))
+        for check in checks:
+            if self._shows_progress():
+                await self._write(running(header, outcomes, len(checks), now), containers.wanted)
+            if check.container is None and check.name not in undecided:
+                outcomes.append(await self._runner.current(check, snapshot, context, news))
+            elif check.name in of_containers:
+                outcomes.append(of_containers[check.name])
+        self._evaluated, self._evaluated_at = True, self.clock.monotonic()
+        report = completed(header, outcomes, self.clock.now())
+        if awaited:
+            progress = f"{len(outcomes)} of {len(checks)} checks done, not yet {', '.join(awaited)}"
+            report = running(header, outcomes, len(checks), now, progress)
+        await self._write(report, containers.wanted)
+
+    def _shows_progress(self) -> bool:
+        """Returns whether to report progress of the first evaluation: a reader needs only a few reports a second."""
+        return not self._evaluated and self.clock.monotonic() - self._written_at >= self.timing.progress_s
+
+    def _header(self, source_version: str) -> Header:
+        request = self.request
+        return Header(
+            source_version=source_version,
+            target_version=request.target_version,
+            started_time=self._started,
+            preflight_id=request.preflight_id,
+            target_image=request.target_image,
+            engine_version=request.engine_version,
+            documentation_base=self.release.documentation_base,
+        )
+
+    async def _write(self, report: Report, wanted: tuple[ReportedContainer, ...] = ()) -> None:
+        """Writes a changed report, or the same again as a heartbeat; retries until a complete report is stored."""
+        if self._once and report.execution_status == "running":
+            return
+        report = replace(report, containers=wanted)
+        if self._last is not None and _same(report, self._last):
+            if self.clock.monotonic() - self._written_at < self.timing.heartbeat_s:
+                return
+            # Nothing changed: the times of the last report are kept, apart from that of the evaluation.
+            report = replace(self._last, observed_time=report.observed_time)
+        async with self._writing:
+            if not await self._put(report):
+                return
+        self.log.info(
+            "report written",
+            status=report.execution_status,
+            message=report.message,
+            risks=[risk.name for risk in report.risks],
+        )
+
+    async def _beat(self) -> None:
+        """Writes the last report again if nothing else was written for `latest_s`.
+
+        A slow check or an API server that does not answer must not make the process look dead.
+        """
+        while True:
+            left_s = self._written_at + self.timing.latest_s - self.clock.monotonic()
+            if self._last is None or self._once or left_s > 0:
+                await self.clock.sleep(max(min(left_s, self.timing.latest_s), self.timing.progress_s))
+                continue
+            async with self._writing:
+                written = await self._put(replace(self._last, heartbeat_time=self.clock.now()), again=False)
+            if not written:
+                await self.clock.sleep(self.timing.retry_s)
+
+    async def _put(self, report: Report, *, again: bool = True) -> bool:
+        """Stores the report and returns whether that succeeded.
+
+        With `again`, a report of a finished evaluation is retried until it is stored. Raises OSError if only one
+        evaluation was requested and the report cannot be stored.
+        """
+        wait_s = self.timing.retry_s
+        while True:
+            try:
+                # In a thread, because a slow disk or API server must not block the event loop.
+                await asyncio.to_thread(self.sink.write, encode(report))
+                break
+            except OSError as error:
+                if self._once:
+                    raise
+                self.log.error("the report could not be written; the last one stays", error=str(error))
+                if report.execution_status == "running" or not again:
+                    return False
+                await self.clock.sleep(wait_s)
+                wait_s = min(wait_s * 2, self.timing.longest_retry_s)
+        # Only after the write succeeded: a report that was not stored is not the last one.
+        self._last, self._written_at = report, self.clock.monotonic()
+        return True
+
+
+def reading(kinds: set[str], missing: set[str]) -> str:
+    """Returns the progress of reading, for example `reading the cluster: 5 of 8 kinds, not yet nodes`."""
+    names = sorted(name.partition(".")[0] for name in missing)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return (
+        f"reading the cluster: {len(kinds - missing)} of {len(kinds)} kinds, not yet {', '.join(names[:_NAMED])}{more}"
+    )
+
+
+async def _all_of(*parts: Coroutine[Any, Any, None]) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for part in parts:
+            tasks.create_task(part)
+
+
+def _raise_if_over(following: asyncio.Task[None]) -> None:
+    if following.done():
+        following.result()
+
+
+def _same(a: Report, b: Report) -> bool:
+    """Returns whether two reports differ only in times and durations."""
+    return _timeless(a) == _timeless(b)
+
+
+def _timeless(report: Report) -> Report:
+    checks = tuple(replace(check, duration_seconds=0.0) for check in report.checks)
+    epoch: datetime | None = None
+    return replace(report, observed_time=epoch, completion_time=epoch, heartbeat_time=epoch, checks=checks)
+
+
+def _version(text: str, which: str) -> Version:
+    try:
+        return Version(text)
+    except VersionError as error:
+        option = "--to" if which == "target" else "--from"
+        raise Terminal(f"the {which} version {error}; give it with {option}", reason="InvalidVersion") from error
+
+
+def _running_version(cluster: ClusterVersion | None) -> str:
+    """Returns `status.desired`, which the managing operator treats as current even while an update to it is running."""
+    return cluster.status.desired.version if cluster else ""
+
+
+def filters_of(request: Request, source: Version, cluster: ClusterVersion | None, gate: FeatureGate | None) -> Filters:
+    """Returns the manifest rules that select the release's checks for this cluster.
+
+    No feature set or gate is assumed if the FeatureGate is missing.
+    """
+    feature_set, gates = feature_set_and_gates(gate, str(source))
+    return Filters(
+        feature_set=feature_set,
+        gates=gates,
+        major=Version(request.target_version).major,
+        profile=request.profile,
+        capabilities=_capabilities(cluster, gates) if cluster else None,
+        overrides=cluster.spec.overrides if cluster else (),
+    )
+
+
+def _capabilities(cluster: ClusterVersion, gates: frozenset[str]) -> Capabilities:
+    """Returns the capabilities that the cluster will have: those it asks for, and those it has and cannot turn off."""
+    return capabilities.enabled(cluster.spec.capabilities, gates, cluster.status.capabilities.enabled_capabilities)

@@ -1,0 +1,143 @@
+"""Keeps in memory what the checks read: one cache and one watch for each read, with only the fields that are needed.
+
+Returns a `Snapshot`: the known objects, and for every other kind the reason why it is not known. A kind that was listed
+once and can no longer be watched counts as not known, because its objects may be outdated. A single object that does
+not decode is named, and the others are known. A kind of which the server returned only a part is named as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource
+from kubekit.kube.cache import Cache, Changes
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
+from runup.checks.decide.model import Snapshot
+from runup.checks.decide.reads import Lookup, Slim, known, namespace_of, type_of
+from runup.preflight.control.polled_objects import Lookups
+
+# Refusals that waiting does not change (kubekit.kube.watch.why_unreadable).
+_ABSENT = "the server has no API "
+_FINAL = ("not allowed to ", _ABSENT)
+
+
+def _looked_up(resource: Resource, cache: Cache[Any]) -> bool:
+    """Returns whether `resource` is a lookup that fails at present: an aggregated API must not delay the checks."""
+    return isinstance(resource, Lookup) and cache.error is not None
+
+
+def _unversioned(obj: Object) -> Object:
+    return replace(obj, metadata=replace(obj.metadata, resource_version=""))
+
+
+class Reads:
+    """The caches of `resources`; `changed()` is called after every change of any of them."""
+
+    def __init__(
+        self, client: Client, resources: Iterable[Resource], *, clock: Clock, changed: Callable[[], None]
+    ) -> None:
+        self._caches: dict[Resource, Cache[Any]] = {}
+        self._reflectors: list[Reflector[Any] | Lookups] = []
+        self._listed: dict[Resource, tuple[Any, ...]] = {}
+        self._news: Counter[Resource] = Counter()
+        self._unknown = {item: "this release has no type for it" for item in resources if not known(item)}
+        # A Lookup needs the cache of the objects that refer to it, so lookups come last.
+        for resource in sorted(dict.fromkeys(resources), key=lambda each: isinstance(each, Lookup)):
+            if resource not in self._unknown:
+                self._add(client, resource, clock, changed)
+
+    def _add(self, client: Client, resource: Resource, clock: Clock, changed: Callable[[], None]) -> None:
+        """Adds the cache of one resource, with what fills it: a watch, or a lookup by name."""
+        kind = type_of(resource)
+        slim = resource if isinstance(resource, Slim) else None
+        cache: Cache[Any] = Cache(kind, keep=slim.keep if slim else None)
+
+        def news() -> None:
+            self._news[resource] += 1
+            changed()
+
+        def heard(changes: Changes[Any]) -> None:
+            # A heartbeat that changes none of the kept fields is not a change.
+            if any(old is None or new is None or _unversioned(old) != _unversioned(new) for _, old, new in changes):
+                self._listed.pop(resource, None)
+                news()
+
+        cache.add_changes_listener(heard)
+        cache.add_state_listener(news)
+        self._caches[resource] = cache
+        if isinstance(resource, Lookup):
+            self._reflectors.append(Lookups(client, resource, self._caches.get(resource.of or resource), cache, clock))
+            return
+        self._reflectors.append(
+            Reflector(
+                client,
+                kind,
+                cache,
+                namespace=namespace_of(resource),
+                label_selector=slim.label_selector if slim else "",
+                clock=clock,
+                resource=resource,
+            )
+        )
+
+    async def run(self) -> None:
+        """Watches every resource until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in self._reflectors:
+                tasks.create_task(reflector.run())
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds that are read, by name; one that is read in several namespaces counts once."""
+        return {str(resource) for resource in self._caches}
+
+    @property
+    def waiting(self) -> tuple[Resource, ...]:
+        """The reads that have neither an answer nor a final refusal yet."""
+        return tuple(
+            resource
+            for resource, cache in self._caches.items()
+            if not cache.synced and not (cache.error or "").startswith(_FINAL) and not _looked_up(resource, cache)
+        )
+
+    @property
+    def trouble(self) -> str:
+        """The error of the first waiting read that has one, or an empty string."""
+        return next((error for resource in self.waiting if (error := self._caches[resource].error)), "")
+
+    @property
+    def news(self) -> Mapping[Resource, int]:
+        """A number for each read, which changes whenever the read's objects or state change."""
+        return dict(self._news)
+
+    def snapshot(self) -> Snapshot:
+        """Returns what is known now; later changes do not reach it.
+
+        An object's resourceVersion may be an earlier one.
+        """
+        # Tuples of unchanged kinds are reused: there may be hundreds of thousands of objects.
+        fresh = {resource: cache for resource, cache in self._caches.items() if resource not in self._listed}
+        self._listed |= {resource: tuple(cache.all()) for resource, cache in fresh.items()}
+        objects = {resource: self._listed[resource] for resource, cache in self._caches.items() if cache.ready}
+        # An empty list and an unread kind must not look the same to a check, so each has a reason.
+        lacking = {
+            resource: cache.error or "it was not listed yet"
+            for resource, cache in self._caches.items()
+            if not cache.ready
+        }
+        undecoded = {
+            resource: bad for resource, cache in self._caches.items() if cache.ready and (bad := cache.undecoded)
+        }
+        incomplete = {
+            resource: why for resource, cache in self._caches.items() if cache.ready and (why := cache.incomplete)
+        }
+        absent = frozenset(resource for resource, why in lacking.items() if why.startswith(_ABSENT))
+        return Snapshot(objects, lacking | self._unknown, undecoded, incomplete, absent)

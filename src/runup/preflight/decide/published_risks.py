@@ -1,0 +1,181 @@
+"""Converts a preflight's report into the risks of one update, as ClusterVersion carries them.
+
+This module alone writes the prefix `Preflight=<version>: `. Nothing parses it: the candidate that carries a risk
+decides for which target the risk counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec.structs import replace
+
+from kubekit.api.meta_v1 import Condition, ConditionStatus
+from runup.advice.decide import matching_rules
+from runup.advice.decide.candidates import ALWAYS, JudgedRisk
+from runup.advice.decide.matching_rules import APPLIES
+from runup.advice.decide.preflight_reasons import (
+    FAILED,
+    IN_PROGRESS,
+    INCOMPLETE,
+    NOT_OFFERED,
+    OUTDATED,
+    PARTIAL,
+    RUNNING,
+    STALE,
+    VALIDATION,
+)
+from runup.api.config_v1 import ConditionalUpdateRisk, Release
+from runup.preflight.decide.report import OMITTED, Report, ReportedRisk
+from runup.release.decide import documentation
+
+# The risks that replace those for which an update has no room: a preflight's, or only the update service's.
+OTHERS_OMITTED = "UpdateRisksOmitted"
+OMISSIONS = (OMITTED, OTHERS_OMITTED)
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """A target that a preflight has checked.
+
+    `running`, `stale` and `failed` say why the findings may be incomplete. `ended`: the preflight is over, so that its
+    findings only inform. `waits`: an update waits for a running or stale preflight, because its time limit is not over.
+    """
+
+    release: Release
+    source_version: str
+    report: Report | None = None
+    running: str = ""
+    failed: str = ""
+    stale: str = ""
+    ended: bool = False
+    waits: bool = True
+
+
+def judged_risks(checked: Checked) -> tuple[JudgedRisk, ...]:
+    """Returns the risks of updating to the checked release, by name. The limit on their number is applied elsewhere."""
+    risks = [_reported(risk, checked) for risk in (checked.report.risks if checked.report else ())]
+    risks.extend(_standing_for(checked))
+    return tuple(sorted(risks, key=lambda risk: risk.name))
+
+
+def path_not_offered(release: Release, source_version: str, *, holds_up: bool = True) -> JudgedRisk:
+    """Returns the risk of an update that the update service does not offer; preflight findings do not outweigh it."""
+    text = f"The update service does not offer an update from {source_version} to {release.version or release.image}."
+    risk = _risk(NOT_OFFERED, text, release.version, "")
+    return JudgedRisk(risk, _applies("True", VALIDATION, text), from_preflight=True, holds_up=holds_up)
+
+
+def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tuple[JudgedRisk, ...]:
+    """Returns `risks` with links below one of `bases` moved to the same page below `to`; unchanged if `to` is empty."""
+    among = tuple(bases)
+    return tuple(_linked(risk, documentation.moved(risk.risk.url, among, to)) if to else risk for risk in risks)
+
+
+def _linked(risk: JudgedRisk, url: str) -> JudgedRisk:
+    return risk if url == risk.risk.url else replace(risk, risk=replace(risk.risk, url=url))
+
+
+def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
+    """Returns the one risk that replaces those for which an update has no room; `text` says how many."""
+    verdict = _applies(status, VALIDATION if status == "True" else PARTIAL, text)
+    if from_preflight:
+        return JudgedRisk(_risk(OMITTED, text, target, ""), verdict, from_preflight=True)
+    risk = ConditionalUpdateRisk(OTHERS_OMITTED, text, documentation.page(OTHERS_OMITTED), ALWAYS)
+    return JudgedRisk(
+        risk, matching_rules.match(text) if status == "True" else matching_rules.could_not_evaluate(risk, text)
+    )
+
+
+def _reported(risk: ReportedRisk, checked: Checked) -> JudgedRisk:
+    base = checked.report.documentation_base if checked.report else ""
+    url = risk.url or documentation.page(risk.name, base)
+    published = _risk(risk.name, risk.message, checked.release.version, url)
+    stands_for = checked.report.risks_omitted if checked.report and risk.name == OMITTED else 1
+    return JudgedRisk(
+        published,
+        _verdict(risk, checked),
+        from_preflight=True,
+        # Findings of an ended preflight only inform, and so do stale ones after the time limit
+        # (docs/decisions/0072 D24).
+        holds_up=not checked.ended and (checked.waits or not checked.stale),
+        stands_for=stands_for,
+    )
+
+
+def _verdict(risk: ReportedRisk, checked: Checked) -> Condition:
+    target, source = checked.release.version, checked.source_version
+    if checked.ended:
+        return _applies("Unknown", OUTDATED, _outdated(checked))
+    if checked.stale:
+        return _applies("Unknown", STALE, f"Found{_when(checked.report)}; since then: {checked.stale}")
+    if risk.applies == "True":
+        return _applies("True", VALIDATION, f"Risk identified during preflight check for {target} from {source}.")
+    text = f"The preflight check for {target} from {source} could not tell whether {risk.name} applies"
+    return _applies("Unknown", PARTIAL, f"{text}: {risk.message}")
+
+
+def _outdated(checked: Checked) -> str:
+    target = checked.release.version
+    return (
+        f"Found by the preflight for {target} from {checked.source_version}{_when(checked.report)}, which has ended: "
+        f"whether it applies now is not known. Check again: runup upgrade --mode=preflight --to={target}"
+    )
+
+
+def _when(report: Report | None) -> str:
+    at = report.observed_time if report else None
+    return f" at {at:%Y-%m-%dT%H:%M:%SZ}" if at else " at a time that was not told"
+
+
+def _standing_for(checked: Checked) -> list[JudgedRisk]:
+    """Returns the risks that represent what is not known yet, or could not be determined."""
+    if checked.stale:
+        return [_special(INCOMPLETE, STALE, checked.stale, checked, holds_up=checked.waits)]
+    if checked.failed:
+        # openshift/enhancements#1930: failures do not prevent updates (docs/decisions/0072 D21).
+        return [_special(INCOMPLETE, FAILED, checked.failed, checked, holds_up=False)]
+    if checked.running:
+        return [_special(IN_PROGRESS, RUNNING, checked.running, checked, holds_up=checked.waits)]
+    text = _not_told(checked.report)
+    if not text:
+        return []
+    reason = OUTDATED if checked.ended else PARTIAL
+    return [_special(INCOMPLETE, reason, text, checked, holds_up=not checked.ended)]
+
+
+def _not_told(report: Report | None) -> str:
+    """Returns a text that names the Unknown checks, if no risk of the report is Unknown itself."""
+    unknown = [check.name for check in report.checks if check.result == "Unknown"] if report else []
+    # If a risk is Unknown already, it blocks the update by itself.
+    if report and unknown and all(risk.applies == "True" for risk in report.risks):
+        return f"Could not be told: {', '.join(unknown)}."
+    return ""
+
+
+def _special(name: str, reason: str, message: str, checked: Checked, *, holds_up: bool) -> JudgedRisk:
+    verdict = _applies("Unknown", reason, message)
+    return JudgedRisk(
+        _risk(name, message, checked.release.version, ""), verdict, from_preflight=True, holds_up=holds_up
+    )
+
+
+def _applies(status: ConditionStatus, reason: str, message: str) -> Condition:
+    return Condition(type=APPLIES, status=status, reason=reason, message=message)
+
+
+def _risk(name: str, message: str, target: str, url: str) -> ConditionalUpdateRisk:
+    # One line: an entry that several targets share has one line for each.
+    line = f"Preflight={target}: {' '.join(message.split())}"
+    return ConditionalUpdateRisk(name=name, message=line, url=_url(name, url), matching_rules=ALWAYS)
+
+
+def _url(name: str, url: str) -> str:
+    """Returns `url` if the API would accept it, else the page of our documentation for that risk."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return documentation.page(name)
+    # The API server would reject the whole status because of one invalid url.
+    return url if parts.scheme in ("http", "https") and parts.netloc and " " not in url else documentation.page(name)

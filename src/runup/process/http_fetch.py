@@ -1,0 +1,132 @@
+"""Fetches one page of the web within a time and a size limit, and limits where redirects may lead, as for registries.
+
+A signature store or an update service could use redirects to make the operator, which reaches more than they do, ask
+its own machine or a cloud's metadata service, which holds credentials. So each redirect is followed by hand, and every
+address is checked after its name was resolved and before it is connected to (`kubekit.oci.connections`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import socket
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ssl import SSLContext
+from typing import Any
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+import aiohttp
+
+from kubekit.oci.access import is_loopback
+from kubekit.oci.connections import Address, ForbiddenAddress, Reach, address_of
+
+MAX_REDIRECTS = 10
+# Characters of a redirect's target that messages quote.
+_SHOWN = 100
+_REDIRECTS = {301, 302, 303, 307, 308}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The final answer; `body` is cut one byte after the limit, so that callers notice a larger one."""
+
+    status: int
+    body: bytes
+
+
+async def fetch(
+    url: str,
+    *,
+    within_s: float,
+    limit: int,
+    headers: Mapping[str, str] | None = None,
+    authorization: str = "",
+    context: SSLContext | None = None,
+) -> Page:
+    """Sends GET to `url`, with redirects, headers and body `within_s`. Raises ClientError, OSError, TimeoutError.
+
+    `authorization` is sent to the named server, over TLS, and to none that it redirects to.
+    """
+    try:
+        loopback, place = is_loopback(urlsplit(url).netloc.rpartition("@")[2]), url
+        async with asyncio.timeout(within_s):
+            for hop in range(MAX_REDIRECTS + 1):
+                own = {"Authorization": authorization} if authorization and _is_same(place, url) else {}
+                # The first URL is the administrator's and may name any address; a redirect may name no internal one.
+                reach = Reach(not hop, loopback)
+                answer = await _once(place, reach, limit, {**(headers or {}), **own}, context)
+                if isinstance(answer, Page):
+                    return answer
+                place = answer
+    except ValueError as error:
+        # A server may redirect to a text that is not a URL.
+        if isinstance(error, aiohttp.ClientError):
+            raise
+        raise aiohttp.InvalidURL(url, str(error)) from error
+    raise aiohttp.ClientPayloadError(f"more than {MAX_REDIRECTS} redirects, the last to {place[:_SHOWN]}")
+
+
+def _is_same(place: str, url: str) -> bool:
+    """Returns whether a password for `url` may be sent to `place`."""
+    asked, first = urlsplit(place), urlsplit(url)
+    return (asked.scheme, asked.netloc) == ("https", first.netloc)
+
+
+async def _once(
+    url: str, reach: Reach, limit: int, headers: Mapping[str, str], context: SSLContext | None
+) -> Page | str:
+    """Returns the page, or the target of a redirect."""
+    parts = urlsplit(url)
+    written = address_of(parts.hostname or "")
+    if written is not None:
+        _judge(reach, written)
+    # A proxy is the administrator's and resolves names itself: behind one only literal addresses can be checked.
+    connector = aiohttp.TCPConnector(
+        socket_factory=_factory(Reach() if _proxied(parts) else reach), ssl=context if context is not None else True
+    )
+    async with (
+        # The caller limits the time of the whole fetch.
+        aiohttp.ClientSession(
+            connector=connector, headers=headers, timeout=aiohttp.ClientTimeout(total=None), trust_env=True
+        ) as session,
+        session.get(url, allow_redirects=False) as response,
+    ):
+        place = response.headers.get("Location", "")
+        if response.status in _REDIRECTS and place:
+            return _followed(url, place)
+        try:
+            return Page(response.status, await response.content.readexactly(limit + 1))
+        except asyncio.IncompleteReadError as error:
+            return Page(response.status, error.partial)
+
+
+def _followed(url: str, place: str) -> str:
+    target = urljoin(url, place)
+    if urlsplit(target).scheme not in ("http", "https"):
+        raise aiohttp.ClientPayloadError(f"a redirect to {target[:_SHOWN]}, which is no web page")
+    return target
+
+
+def _factory(reach: Reach) -> Any:
+    """Returns a function that creates a socket for an address. It raises ForbiddenAddress if that is not allowed."""
+
+    def make(place: tuple[Any, ...]) -> socket.socket:
+        family, kind, protocol, _, address = place
+        _judge(reach, ipaddress.ip_address(str(address[0]).partition("%")[0]))
+        return socket.socket(family, kind, protocol)
+
+    return make
+
+
+def _judge(reach: Reach, address: Address) -> None:
+    if reach.refuses(address):
+        raise ForbiddenAddress(errno.EACCES, f"a redirect to {address}, an address that nobody may lead to")
+
+
+def _proxied(parts: SplitResult) -> bool:
+    if not urllib.request.getproxies().get(parts.scheme):
+        return False
+    return not urllib.request.proxy_bypass(parts.hostname or "")

@@ -1,0 +1,54 @@
+"""Computes an UpdateStatus object from a snapshot of the cluster; raises oc's error where the snapshot is too small."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
+from runup.api.config_v1 import ClusterVersion
+from runup.api.update_v1alpha1 import NAME, UpdateStatus
+from runup.cli.errors import CommandError
+from runup.updatestatus.cli.status_reading import moment
+from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.snapshot import Snapshot
+from runup.updatestatus.decide.unreadable import Unreadable
+
+JSON = dict[str, Any]
+
+NO_OPERATORS = "no cluster operator information available - you must be connected to an OpenShift version 4 server"
+NO_PROGRESSING = "no current Progressing info, see `oc describe clusterversion` for more details.\n"
+
+
+def assessed(snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = None) -> JSON:
+    """Returns the complete UpdateStatus object for `snapshot`; raises CommandError where `oc` ends with an error."""
+    refuse(snapshot)
+    status = assess(snapshot, None, moment(now_ns), node_now=node_now, max_bytes=None)
+    resource = resource_of(UpdateStatus)
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": NAME},
+        "spec": {},
+        "status": codec.to_dict(status),
+    }
+
+
+def refuse(snapshot: Snapshot) -> None:
+    """Raises CommandError if the snapshot holds too little for any report."""
+    cluster = snapshot.cluster_version
+    if isinstance(cluster, Unreadable):
+        # Imported here because it brings a client, which reading files does not need.
+        from runup.cli.cluster import NO_CLUSTER_VERSION
+
+        raise CommandError(NO_CLUSTER_VERSION.format(no="no", server="version 4 "))
+    if snapshot.cluster_operators == ():
+        raise CommandError(NO_OPERATORS)
+    _needs_progressing(cluster)
+
+
+def _needs_progressing(cluster: ClusterVersion) -> None:
+    if find(cluster.status.conditions, "Progressing") is None:
+        raise CommandError(NO_PROGRESSING)
