@@ -28,7 +28,7 @@ from kubekit.oci import images
 from kubekit.oci.images import Config, Descriptor, Manifest, RootFS
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
-from runup.kernelmodules.control.readiness import AT_ONCE
+from runup.kernelmodules.control.readiness import MAX_CONCURRENT_IMAGES
 from runup.sandbox.processes.registry import Registry
 
 KO = f"opt/lib/modules/{KERNEL}/bench.ko"
@@ -51,7 +51,7 @@ def run(megabytes: int = 2048, each: int = 16) -> dict[str, Any]:
                 "none": looked(folder, host, []),
                 "module_first": looked(folder, host, [first]),
                 "module_absent": looked(folder, host, [last]),
-                "fifty_at_once": {"each_mib": each, "at_once": AT_ONCE, **looked(folder, host, many)},
+                "fifty_at_once": {"each_mib": each, "at_once": MAX_CONCURRENT_IMAGES, **looked(folder, host, many)},
             }
 
 

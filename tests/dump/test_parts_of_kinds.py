@@ -23,7 +23,7 @@ from runup.checks.catalogue.workloads.drain_blocked import CHECK
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.dump import load
 from runup.preflight.control.client import ReadOnlyClient
-from runup.preflight.control.watched_kinds import Reads
+from runup.preflight.control.watched_kinds import WatchedKinds
 from runup.sandbox.scenario import from_dump
 from runup.sandbox.setup import imports
 
@@ -74,7 +74,7 @@ async def judged(dump: Path, data: Path) -> CheckOutcome:
             await admin.send(calls.create(resource, obj))
         changed = asyncio.Event()
         async with ReadOnlyClient(admin.config, namespace="") as client:
-            reads = Reads(client, [BUDGETS], clock=SystemClock(), changed=changed.set)
+            reads = WatchedKinds(client, [BUDGETS], clock=SystemClock(), changed=changed.set)
             running = asyncio.create_task(reads.run())
             async with asyncio.timeout(90):
                 while reads.waiting:

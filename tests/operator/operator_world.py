@@ -32,7 +32,7 @@ from kubekit.kube.errors import NotFound
 from kubekit.oci.signatures import generate_key
 from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterVersion
-from runup.applying.control.payloads import Payloads
+from runup.applying.control.payloads import ReleaseLoader
 from runup.operator.manager import Manager, Options
 from runup.preflight.decide import workloads
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
@@ -232,7 +232,7 @@ async def cluster(tmp_path: Path, *, times: float = 1) -> AsyncGenerator[tuple[C
                 *,
                 through: ClusterConfig | None = None,
                 clock: Clock | None = None,
-                payloads: Payloads | None = None,
+                payloads: ReleaseLoader | None = None,
                 **changes: Any,
             ) -> Manager:
                 changed = replace(options, **changes)

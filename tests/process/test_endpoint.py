@@ -28,10 +28,10 @@ from kubesandbox.apiserver import ApiServer
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.applying.control.cluster_values import API_SERVER
 from runup.clusterversion.control.metrics import Metrics
-from runup.process.certificate import LOOKED_AT_EVERY_S
+from runup.process.certificate import CHECK_INTERVAL_S
 from runup.process.endpoint import Endpoint
 from runup.process.leader_election import cancel
-from runup.process.metrics_authorization import ALLOWED_FOR_S, MOST_KEPT, REFUSED_FOR_S, Readers
+from runup.process.metrics_authorization import ALLOWED_FOR_S, MAX_CACHED, REFUSED_FOR_S, MetricsAuthorizer
 from runup.process.readiness import ASKED_EVERY_S, Readiness
 from runup.process.serving_tls import asked_by_flags, profile_reflector
 from runup.process.tls import followed
@@ -44,7 +44,7 @@ GROUP = "rbac.authorization.k8s.io"
 class Scene:
     """An API server behind a proxy, an endpoint that asks it, and the tokens of two accounts."""
 
-    def __init__(self, api: FaultyApi, endpoint: Endpoint, readers: Readers, clock: ManualClock) -> None:
+    def __init__(self, api: FaultyApi, endpoint: Endpoint, readers: MetricsAuthorizer, clock: ManualClock) -> None:
         self.api = api
         self.endpoint = endpoint
         self.readers = readers
@@ -78,7 +78,7 @@ async def serving(server: ApiServer) -> AsyncIterator[Scene]:
     """See `scene`."""
     loaded, clock = config.load(str(server.kubeconfig)), ManualClock()
     async with Client(loaded) as admin, faulty_api(loaded) as api, Client(api.config, clock=clock) as client:
-        readers = Readers(client, clock)
+        readers = MetricsAuthorizer(client, clock)
         endpoint = Endpoint(Metrics())
         cache = Cache(Node)
         cache.replace([], "1")
@@ -153,9 +153,9 @@ async def test_an_api_server_that_cannot_be_asked_lets_nobody_in(scene: Scene) -
 
 async def test_made_up_tokens_do_not_fill_the_memory(scene: Scene) -> None:
     """So many are remembered, as hashes, and no more."""
-    for number in range(MOST_KEPT + 5):
+    for number in range(MAX_CACHED + 5):
         await scene.readers.refusal(f"Bearer made-up-{number}", "/metrics")
-    assert len(scene.readers._kept) == MOST_KEPT
+    assert len(scene.readers._kept) == MAX_CACHED
 
 
 async def test_metrics_for_everybody_are_asked_for_in_so_many_words(tmp_path: Path) -> None:
@@ -263,11 +263,11 @@ async def test_a_certificate_may_come_later_and_is_replaced(tmp_path: Path) -> N
                 pair = issue_server(ca, now)
                 cert.write_bytes(pair.cert)
                 key.write_bytes(pair.key)
-                await clock.advance(LOOKED_AT_EVERY_S)
+                await clock.advance(CHECK_INTERVAL_S)
                 assert await trusts(endpoint, ca.cert)
             assert not await trusts(endpoint, first.cert)
             cert.write_bytes(b"half of a certif")
-            await clock.advance(2 * LOOKED_AT_EVERY_S)
+            await clock.advance(2 * CHECK_INTERVAL_S)
             assert await trusts(endpoint, second.cert)
             async with aiohttp.ClientSession() as session:
                 with pytest.raises(aiohttp.ClientError):

@@ -14,7 +14,7 @@ from tests.kubekit.kube.test_lease_election import LeaseServer
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.process.leader_election import SINGLE_NODE, Election, LeaseLost, election_of, keep_running, lead, until
+from runup.process.leader_election import SINGLE_NODE, Election, LeaseLost, election_of, lead, restart_on_error, until
 
 DEADLINE_S = 90.0
 
@@ -225,7 +225,7 @@ async def test_what_ends_by_a_bug_of_ours_is_run_again_ten_seconds_later() -> No
         if len(runs) < 3:
             raise ValueError("it broke")
 
-    running = asyncio.create_task(keep_running(work, clock))
+    running = asyncio.create_task(restart_on_error(work, clock))
     with capture_logs() as logs:
         await clock.advance(30)
     assert running.done()

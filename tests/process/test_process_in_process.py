@@ -56,8 +56,8 @@ def over(codes: list[int]) -> list[int]:
 
 def test_a_process_ends_within_five_seconds() -> None:
     """Four in which it may end in order, and one for its threads."""
-    assert shutdown.IN_ORDER_S + shutdown.THREADS_S == 5
-    assert shutdown.THREADS_S == 1
+    assert shutdown.GRACEFUL_STOP_S + shutdown.THREAD_JOIN_S == 5
+    assert shutdown.THREAD_JOIN_S == 1
 
 
 def test_of_several_ends_the_soonest_counts(exits: list[int]) -> None:

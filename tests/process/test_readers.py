@@ -29,10 +29,10 @@ from runup.process import endpoint as endpoint_module
 from runup.process import serving_tls
 from runup.process.certificate import ServingCertificate
 from runup.process.endpoint import Endpoint, _place
-from runup.process.metrics_authorization import Readers, Refusal
+from runup.process.metrics_authorization import MetricsAuthorizer, Refusal
 from runup.process.process_server import ProcessOptions, served
 from runup.process.readiness import Readiness
-from runup.process.serving_tls import Secured, asked_by_flags
+from runup.process.serving_tls import TlsSettings, asked_by_flags
 from runup.process.tls import TlsProfile
 
 
@@ -95,7 +95,7 @@ async def test_who_may_read(
     """In as few questions as that takes."""
     reviews.access = access
     async with Client(ClusterConfig(reviews.api.url)) as client:
-        assert await Readers(client, ManualClock()).refusal(header, "/metrics") == refusal
+        assert await MetricsAuthorizer(client, ManualClock()).refusal(header, "/metrics") == refusal
     assert len(reviews.api.requests) == asked
 
 
@@ -108,7 +108,7 @@ async def test_how_long_an_answer_counts(reviews: Reviews, allowed: bool, lasts_
     reviews.access = {"allowed": allowed}
     clock = ManualClock()
     async with Client(ClusterConfig(reviews.api.url)) as client:
-        readers = Readers(client, clock)
+        readers = MetricsAuthorizer(client, clock)
 
         async def asks(token: str = "t", path: str = "/metrics") -> bool:
             before = len(reviews.api.requests)
@@ -129,7 +129,7 @@ async def test_the_oldest_answers_are_dropped(reviews: Reviews) -> None:
     """Of more than 256; what was asked for again is young."""
     async with Client(ClusterConfig(reviews.api.url)) as client:
         clock = ManualClock()
-        readers = Readers(client, clock)
+        readers = MetricsAuthorizer(client, clock)
         for number in range(256):
             await readers.refusal(f"Bearer {number}", "/metrics")
         clock.jump(60)
@@ -147,7 +147,7 @@ async def test_four_are_asked_about_at_a_time(reviews: Reviews) -> None:
     """Whoever makes up tokens does not fill the API server's queues."""
     reviews.hold.clear()
     async with Client(ClusterConfig(reviews.api.url)) as client, asyncio.timeout(90):
-        readers = Readers(client, ManualClock())
+        readers = MetricsAuthorizer(client, ManualClock())
         asking = [asyncio.create_task(readers.refusal(f"Bearer {number}", "/metrics")) for number in range(12)]
         await eventually(lambda: reviews.open == 4)
         reviews.hold.set()
@@ -171,7 +171,7 @@ async def test_what_could_not_be_asked_lets_nobody_in(reviews: Reviews, answer: 
     else:
         reviews.api.answers(answer)
     async with Client(ClusterConfig(reviews.api.url)) as client, asyncio.timeout(90):
-        readers = Readers(client, clock)
+        readers = MetricsAuthorizer(client, clock)
         asking = asyncio.create_task(readers.refusal("Bearer t", "/metrics"))
         if answer is None:
             await reviews.api.until_requests(1)
@@ -358,7 +358,7 @@ def test_what_flags_and_cluster_ask_for_is_put_together() -> None:
     """A flag stands above the cluster, the cluster above our own; what cannot be served leaves our own, and is told."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     usual = ciphers(context)
-    secured = Secured(context, TlsProfile())
+    secured = TlsSettings(context, TlsProfile())
     assert (context.minimum_version, ciphers(context)) == (ssl.TLSVersion.TLSv1_2, usual)
     secured.follow(TlsProfile("VersionTLS13", (NAME,)))
     assert (context.minimum_version, ciphers(context)) == (ssl.TLSVersion.TLSv1_3, [OPENSSL])
@@ -366,7 +366,7 @@ def test_what_flags_and_cluster_ask_for_is_put_together() -> None:
         secured.follow(TlsProfile("VersionTLS10", ("TLS_RSA_WITH_3DES_EDE_CBC_SHA",)))
     assert (context.minimum_version, ciphers(context)) == (ssl.TLSVersion.TLSv1_2, usual)
     assert [line["event"] for line in logs] == ["no cipher of the profile can be served, so the default ones are"]
-    flagged = Secured(context, asked_by_flags("VersionTLS12", NAME))
+    flagged = TlsSettings(context, asked_by_flags("VersionTLS12", NAME))
     flagged.follow(TlsProfile("VersionTLS13", ()))
     assert (context.minimum_version, ciphers(context)) == (ssl.TLSVersion.TLSv1_2, [OPENSSL])
 

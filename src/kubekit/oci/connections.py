@@ -45,7 +45,7 @@ class Deadline:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class AddressPolicy:
     """The hosts that a request may reach: any if `own`, which is the registry that was named; else no `inward` address.
 
     `loopback` allows this machine, because a registry on it was named.
@@ -103,7 +103,7 @@ def _of_nat64(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if in_prefix else None
 
 
-def connected(host: str, port: int, reach: Reach, deadline: Deadline) -> socket.socket:
+def connected(host: str, port: int, reach: AddressPolicy, deadline: Deadline) -> socket.socket:
     """Returns a connection to the first address of `host` that accepts one. Raises OSError."""
     problem: OSError = OSError(f"{host} has no address")
     for family, kind, protocol, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
@@ -127,7 +127,7 @@ class Connection(http.client.HTTPConnection):
     """A connection for one request, within `deadline`."""
 
     deadline: Deadline
-    reach: Reach
+    reach: AddressPolicy
 
     def connect(self) -> None:
         """Connects, through a proxy if one is set."""
@@ -143,7 +143,7 @@ class SecureConnection(http.client.HTTPSConnection):
     """A TLS connection for one request, within `deadline`."""
 
     deadline: Deadline
-    reach: Reach
+    reach: AddressPolicy
 
     def connect(self) -> None:
         """Connects, through a proxy if one is set, and does the TLS handshake."""
@@ -155,7 +155,7 @@ class SecureConnection(http.client.HTTPSConnection):
         _send(self, super().send, data)
 
 
-def factory(kind: type[Connection | SecureConnection], deadline: Deadline, reach: Reach) -> Callable[..., Any]:
+def factory(kind: type[Connection | SecureConnection], deadline: Deadline, reach: AddressPolicy) -> Callable[..., Any]:
     """Returns a function that makes a connection to a host as urllib expects it."""
 
     def make(host: str, **options: Any) -> Connection | SecureConnection:

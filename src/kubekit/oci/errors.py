@@ -75,7 +75,7 @@ class CannotWrite(OciError):
     reason = "CannotWrite"
 
 
-class WouldReplace(OciError):
+class NameInUse(OciError):
     """The name belongs to another image, and replacing it was not requested."""
 
     reason = "WouldReplace"

@@ -29,7 +29,7 @@ _EACH = 120  # bytes that a name costs besides its characters, about
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class FileQuery:
     """The files to search for: those below `folder`, at any depth, whose names `key` maps to one of `wanted`.
 
     `key` returns an empty text for a file that is of no interest.
@@ -41,7 +41,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchResult:
     """The result of a search: the path of each file found, and files of wanted names that are elsewhere.
 
     `layers` of `of` layers were read, the last one perhaps in part; `fetched` are the bytes of them as they were sent.
@@ -57,7 +57,7 @@ class Searched:
 class Search:
     """A search; `layer` is called for each layer from the uppermost down, until it returns True."""
 
-    def __init__(self, image: str, sought: Sought) -> None:
+    def __init__(self, image: str, sought: FileQuery) -> None:
         self._image = image
         self._sought = sought
         self._folder = posixpath.normpath(f"/{sought.folder}").lstrip("/")

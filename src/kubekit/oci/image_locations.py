@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kubekit.oci import images
 from kubekit.oci.access import Access
-from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, WouldReplace
+from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, NameInUse
 from kubekit.oci.images import Manifest
 from kubekit.oci.layers import MAX_PAYLOAD_BYTES, Image, open_image, read_folders
 from kubekit.oci.layout import Layout
@@ -156,9 +156,7 @@ def _check_usable(folder: Path) -> None:
 
 def _check_same(name: str, found: str, digest: str) -> None:
     if found != digest:
-        raise WouldReplace(
-            f"{name} is there already and is another image ({found}); choose another tag, or overwrite it"
-        )
+        raise NameInUse(f"{name} is there already and is another image ({found}); choose another tag, or overwrite it")
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -27,7 +27,7 @@ class Keyring:
 
 
 @dataclass(frozen=True, slots=True)
-class Usable:
+class UsableKeys:
     """The certificates of a keyring that count; `dead` has the reason for each key that does not."""
 
     certificates: tuple[pysequoia.Cert, ...]
@@ -45,7 +45,7 @@ def certificates(keyring: Keyring) -> list[pysequoia.Cert]:
     return parsed
 
 
-def usable(keyring: Keyring, now: datetime) -> Usable:
+def usable(keyring: Keyring, now: datetime) -> UsableKeys:
     """Returns the keys of `keyring` that are neither revoked nor expired at `now`.
 
     Raises Unverified if it holds none.
@@ -61,7 +61,7 @@ def usable(keyring: Keyring, now: datetime) -> Usable:
                 kept.append(_without_dead_subkeys(certificate, now, dead))
         except Exception as error:  # noqa: BLE001  (a key that cannot be judged is no key)
             dead.append(f"key {certificate.fingerprint} cannot be used: {said(error)}")
-    return Usable(tuple(kept), tuple(dead))
+    return UsableKeys(tuple(kept), tuple(dead))
 
 
 def said(error: BaseException) -> str:

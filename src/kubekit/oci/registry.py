@@ -18,7 +18,7 @@ from urllib.parse import urlencode, urljoin
 from kubekit.oci import images, mirrors
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
-from kubekit.oci.file_search import Search, Searched, Sought
+from kubekit.oci.file_search import FileQuery, Search, SearchResult
 from kubekit.oci.images import Config, Descriptor, Manifest
 from kubekit.oci.layers import ALL_OF_A_RELEASE, MAX_LAYERS, Pick, for_architecture, read_folders
 from kubekit.oci.layout import Layout, media_type_of
@@ -84,7 +84,7 @@ class RegistryClient:
         """
         return self._from_any(reference, lambda source: self._read_folders(source, folders, pick, architecture))
 
-    def search(self, reference: Reference, sought: Sought, *, architecture: str = "amd64") -> Searched:
+    def search(self, reference: Reference, sought: FileQuery, *, architecture: str = "amd64") -> SearchResult:
         """Searches the image for files, the uppermost layer first, and stops once they are found.
 
         A layer that was read to its end matches its digest; for one that was left early that is not known. An error
@@ -207,7 +207,7 @@ class RegistryClient:
         arriving = _Arriving(lambda blob: self._verified(reference, blob), manifest)
         return read_folders(_Remote(arriving, str(reference), manifest, config), folders, pick)
 
-    def _search(self, reference: Reference, sought: Sought, architecture: str) -> Searched:
+    def _search(self, reference: Reference, sought: FileQuery, architecture: str) -> SearchResult:
         _, data = self._image(reference, architecture)
         manifest = images.decode(Manifest, data, str(reference))
         _check_sizes(manifest, reference, MAX_SEARCHED_BYTES)
@@ -227,7 +227,7 @@ class RegistryClient:
                 error.layer = blob.digest
                 raise
         fetched = self.received_bytes - before
-        return Searched(search.found, search.elsewhere, read, len(manifest.layers), fetched)
+        return SearchResult(search.found, search.elsewhere, read, len(manifest.layers), fetched)
 
     def _search_layer(self, reference: Reference, blob: Descriptor, search: Search, budget: Budget) -> bool:
         with contextlib.closing(self._verified(reference, blob)) as pieces:

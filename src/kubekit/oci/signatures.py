@@ -19,7 +19,7 @@ import pysequoia
 
 import kubekit
 from kubekit.oci.errors import BadImage, Unverified
-from kubekit.oci.keyrings import Keyring, Usable, said, usable
+from kubekit.oci.keyrings import Keyring, UsableKeys, said, usable
 from kubekit.oci.reference import digest_of, is_digest
 
 KEY_PREFIX = "verifier-public-key-"
@@ -105,7 +105,7 @@ def digest_to_verify(pullspec: str) -> str:
     return digest
 
 
-def _check(signature: bytes, name: str, keys: Usable, digest: str) -> str:
+def _check(signature: bytes, name: str, keys: UsableKeys, digest: str) -> str:
     """Returns why `signature` does not verify `digest` with one of `keys`, or an empty string if it does.
 
     The OpenPGP library rejects an expired signature, for which it reads the system clock.

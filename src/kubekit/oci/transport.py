@@ -23,7 +23,7 @@ from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
 import kubekit
 from kubekit.oci.access import Access, is_loopback
-from kubekit.oci.connections import Connection, Deadline, ForbiddenAddress, Reach, SecureConnection, factory
+from kubekit.oci.connections import AddressPolicy, Connection, Deadline, ForbiddenAddress, SecureConnection, factory
 from kubekit.oci.credentials import Login
 from kubekit.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
 from kubekit.oci.reference import DOCKER_HUB, Reference
@@ -312,16 +312,16 @@ def _believing() -> ssl.SSLContext:
     return context
 
 
-def _reach(request: urllib.request.Request, named: str, *, proxied: bool) -> Reach:
+def _reach(request: urllib.request.Request, named: str, *, proxied: bool) -> AddressPolicy:
     """Returns which hosts a request may reach. Raises ForbiddenAddress if its URL has a forbidden address.
 
     A proxy is the administrator's, and resolves names itself: with one, only addresses in the URL are checked.
     """
     parts = urlsplit(request.full_url)
     first = parts.netloc == named and not hasattr(request, "redirect_dict")
-    reach = Reach(own=first, loopback=is_loopback(named))
+    reach = AddressPolicy(own=first, loopback=is_loopback(named))
     reach.check(parts.hostname or "")
-    return Reach() if proxied else reach
+    return AddressPolicy() if proxied else reach
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

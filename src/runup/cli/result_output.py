@@ -14,7 +14,7 @@ from runup.cli.render.text import Output, machine
 JSON = dict[str, Any]
 
 
-class Teller:
+class ResultPrinter:
     """A printer that prints at once, or keeps stdout's part for `done`. `form` is empty, `json` or `yaml`."""
 
     def __init__(self, action: str, form: str | None) -> None:

@@ -52,7 +52,7 @@ MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CompleteKinds:
     """Kinds as (group, plural). `whole`: every object is known; `partly`: only those of some namespaces.
 
     `namespaces` names the collected namespaces of the kinds in `partly`, where they are known.
@@ -78,7 +78,7 @@ def collected(
     lists: Mapping[Path, tuple[Listed, ...]],
     plural_of: Mapping[tuple[str, str], str],
     broken: AbstractSet[Path],
-) -> Collected:
+) -> CompleteKinds:
     """Returns which kinds are complete and which are known in part.
 
     `plural_of` names the resource of a (group, kind); files that are `broken` prove nothing.
@@ -100,7 +100,7 @@ def collected(
     # Lists beside a tree were collected again later, so they prove the kind complete.
     whole = frozenset((clusterwide | proven) - unproven | (listed if tree else set()))
     partly = frozenset(namespaced | clusterwide) - whole
-    return Collected(
+    return CompleteKinds(
         whole,
         partly,
         {resource: frozenset(namespaces_of[resource] - {""}) for resource in partly & namespaces_of.keys()},

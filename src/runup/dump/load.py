@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from runup.dump import archive, dump_time, objects
-from runup.dump.completeness import Collected, collected
+from runup.dump.completeness import CompleteKinds, collected
 from runup.dump.layout import BadDump, Layout, find
 from runup.dump.manifests import JSON, identity
 from runup.dump.normalize import mended
@@ -45,7 +45,7 @@ class Dump:
     style: str
     objects: tuple[JSON, ...]
     plurals: dict[tuple[str, str], str]
-    collected: Collected = field(default_factory=Collected)
+    collected: CompleteKinds = field(default_factory=CompleteKinds)
     problems: tuple[str, ...] = ()
     skipped: int = 0
     now: datetime | None = None

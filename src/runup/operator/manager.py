@@ -25,9 +25,9 @@ from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.api.config_v1 import Release, SignatureStore
 from runup.applying.control.fetching.release_source import Source, fetching
-from runup.applying.control.loading import Loads
+from runup.applying.control.loading import ReleaseLoads
 from runup.applying.control.own_release import OwnRelease
-from runup.applying.control.payloads import Payloads, read_folder
+from runup.applying.control.payloads import ReleaseLoader, read_folder
 from runup.applying.control.worker import Worker
 from runup.applying.decide import retrieval_pod
 from runup.clusterversion.control.clusterversion import KEY, Caches, ClusterVersionController, reflectors
@@ -39,7 +39,7 @@ from runup.preflight.decide.workloads import Workplace
 from runup.process.ca_file import Authorities
 from runup.process.endpoint import Endpoint
 from runup.process.installer import Installer
-from runup.process.leader_election import cancel, keep_running, lead
+from runup.process.leader_election import cancel, lead, restart_on_error
 from runup.process.plan_executor import Executor
 from runup.process.process_server import ProcessOptions, served
 from runup.process.shutdown import run_until_told
@@ -114,7 +114,7 @@ class Manager:
         options: Options,
         *,
         clock: Clock | None = None,
-        payloads: Payloads | None = None,
+        payloads: ReleaseLoader | None = None,
     ) -> None:
         self._payloads = payloads
         self._config = config
@@ -176,7 +176,7 @@ class Manager:
         reader = ReportReader(self._options.report_folder or Path(facts.place.report_dir), self._clock, wake)
         following = reflectors(client, self.caches, facts.place.namespace, self._clock)
         fetched = self._payloads or self._fetching(client, facts, images)
-        loads = Loads(fetched, self._clock, wake, image=facts.release.image, own=own.payload)
+        loads = ReleaseLoads(fetched, self._clock, wake, image=facts.release.image, own=own.payload)
         worker = self._applier(client, facts, wake, following) if self._options.applies else None
         controller = ClusterVersionController(
             caches=self.caches,
@@ -195,10 +195,10 @@ class Manager:
             clock=self._clock,
         )
         # Reflectors run without leading, too: a new leader then has filled caches.
-        tasks = [asyncio.create_task(keep_running(reflector.run, self._clock)) for reflector in following]
-        tasks.append(asyncio.create_task(keep_running(reader.run, self._clock)))
+        tasks = [asyncio.create_task(restart_on_error(reflector.run, self._clock)) for reflector in following]
+        tasks.append(asyncio.create_task(restart_on_error(reader.run, self._clock)))
         installer = Installer(client, self._clock, self.metrics.cluster.installed_by)
-        tasks.append(asyncio.create_task(keep_running(installer.run, self._clock)))
+        tasks.append(asyncio.create_task(restart_on_error(installer.run, self._clock)))
         try:
             await self._lead(client, facts, controller, worker)
         finally:
@@ -208,7 +208,7 @@ class Manager:
             await prometheus.close()
             await checks.close()
 
-    def _fetching(self, client: Client, facts: Facts, images: ReleaseImages) -> Payloads:
+    def _fetching(self, client: Client, facts: Facts, images: ReleaseImages) -> ReleaseLoader:
         """Returns the fetcher of other releases."""
         options = self._options
         return fetching(
@@ -250,7 +250,7 @@ class Manager:
         """Runs the controller and the worker while leading; returns when stopped."""
 
         async def work() -> None:
-            applying = [asyncio.create_task(keep_running(worker.run, self._clock))] if worker is not None else []
+            applying = [asyncio.create_task(restart_on_error(worker.run, self._clock))] if worker is not None else []
             try:
                 await controller.run()
             finally:

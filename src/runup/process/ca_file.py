@@ -6,7 +6,7 @@ from pathlib import Path
 
 import structlog
 
-from runup.process.file_version import Stamp, stamp_of
+from runup.process.file_version import FileVersion, stamp_of
 
 log = structlog.get_logger("sources")
 # Larger than any bundle. It is passed to a process in an environment variable, and so stored in an API object.
@@ -18,7 +18,7 @@ class Authorities:
 
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None
-        self._seen: Stamp | None = None
+        self._seen: FileVersion | None = None
         self._pem = ""
         self._error = ""
 

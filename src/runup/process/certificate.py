@@ -14,9 +14,9 @@ import structlog
 
 from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock
-from runup.process.file_version import Stamp, stamp_of
+from runup.process.file_version import FileVersion, stamp_of
 
-LOOKED_AT_EVERY_S = 10.0
+CHECK_INTERVAL_S = 10.0
 log = structlog.get_logger("serving")
 
 
@@ -29,7 +29,7 @@ class ServingCertificate:
         # One file may hold both.
         self._key_file = key_file or cert_file
         self._clock = clock
-        self._seen: tuple[Stamp | None, Stamp | None] = (None, None)
+        self._seen: tuple[FileVersion | None, FileVersion | None] = (None, None)
 
     def start(self) -> None:
         """Loads an existing certificate. Raises Terminal, which names the flags, if it cannot be used."""
@@ -42,9 +42,9 @@ class ServingCertificate:
             raise Terminal(f"{self._named()}: they cannot be used: {why}", reason="BadFlag")
 
     async def follow(self) -> None:
-        """Looks for a changed certificate every `LOOKED_AT_EVERY_S`."""
+        """Looks for a changed certificate every `CHECK_INTERVAL_S`."""
         while True:
-            await self._clock.sleep(LOOKED_AT_EVERY_S)
+            await self._clock.sleep(CHECK_INTERVAL_S)
             self.look()
 
     def look(self) -> None:
@@ -70,11 +70,11 @@ class ServingCertificate:
     def _named(self) -> str:
         return f"--serving-cert-file {self._cert_file}, --serving-key-file {self._key_file}"
 
-    def _stamps(self) -> tuple[Stamp | None, Stamp | None]:
+    def _stamps(self) -> tuple[FileVersion | None, FileVersion | None]:
         return _stamp(self._cert_file), _stamp(self._key_file)
 
 
-def _stamp(file: str) -> Stamp | None:
+def _stamp(file: str) -> FileVersion | None:
     try:
         return stamp_of(Path(file))
     except OSError:

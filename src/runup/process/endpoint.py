@@ -16,9 +16,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock, SystemClock
 from runup.process.certificate import ServingCertificate
-from runup.process.leader_election import cancel, keep_running
+from runup.process.leader_election import cancel, restart_on_error
 from runup.process.metrics_authorization import Refusal
-from runup.process.serving_tls import Secured
+from runup.process.serving_tls import TlsSettings
 from runup.process.tls import TlsProfile
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -49,7 +49,7 @@ class Endpoint:
         self._ready: Ready = _not_started
         self._refused: Refused | None = None
         self._runner: web.AppRunner | None = None
-        self._secured: Secured | None = None
+        self._secured: TlsSettings | None = None
         self.address = ""
 
     async def start(
@@ -77,7 +77,7 @@ class Endpoint:
         if certificate is not None:
             certificate.start()
         context = certificate.context if certificate else None
-        self._secured = Secured(context, tls or TlsProfile()) if context is not None else None
+        self._secured = TlsSettings(context, tls or TlsProfile()) if context is not None else None
         app = web.Application(client_max_size=_LONGEST_BODY)
         app.router.add_routes(self._webhooks)
         app.router.add_get("/metrics", self._serve_metrics)
@@ -90,7 +90,7 @@ class Endpoint:
         except OSError as error:
             raise _bad(listen, error.strerror or str(error)) from error
         if certificate is not None:
-            self._following = asyncio.create_task(keep_running(certificate.follow, self._clock))
+            self._following = asyncio.create_task(restart_on_error(certificate.follow, self._clock))
         bound = self._runner.addresses[0]
         shown = f"[{host}]" if ":" in host else host
         self.address = f"{'https' if context else 'http'}://{shown}:{bound[1]}"

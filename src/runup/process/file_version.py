@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 # Inode, time of modification (ns), size in bytes.
-Stamp = tuple[int, int, int]
+FileVersion = tuple[int, int, int]
 
 
-def stamp_of(file: Path) -> Stamp:
+def stamp_of(file: Path) -> FileVersion:
     """Returns a value that differs whenever the file was replaced or written. Raises OSError if there is none."""
     stat = file.stat()
     return stat.st_ino, stat.st_mtime_ns, stat.st_size

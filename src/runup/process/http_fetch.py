@@ -21,7 +21,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 import aiohttp
 
 from kubekit.oci.access import is_loopback
-from kubekit.oci.connections import Address, ForbiddenAddress, Reach, address_of
+from kubekit.oci.connections import Address, AddressPolicy, ForbiddenAddress, address_of
 
 MAX_REDIRECTS = 10
 # Characters of a redirect's target that messages quote.
@@ -56,7 +56,7 @@ async def fetch(
             for hop in range(MAX_REDIRECTS + 1):
                 own = {"Authorization": authorization} if authorization and _is_same(place, url) else {}
                 # The first URL is the administrator's and may name any address; a redirect may name no internal one.
-                reach = Reach(not hop, loopback)
+                reach = AddressPolicy(not hop, loopback)
                 answer = await _once(place, reach, limit, {**(headers or {}), **own}, context)
                 if isinstance(answer, Page):
                     return answer
@@ -76,7 +76,7 @@ def _is_same(place: str, url: str) -> bool:
 
 
 async def _once(
-    url: str, reach: Reach, limit: int, headers: Mapping[str, str], context: SSLContext | None
+    url: str, reach: AddressPolicy, limit: int, headers: Mapping[str, str], context: SSLContext | None
 ) -> Page | str:
     """Returns the page, or the target of a redirect."""
     parts = urlsplit(url)
@@ -85,7 +85,8 @@ async def _once(
         _judge(reach, written)
     # A proxy is the administrator's and resolves names itself: behind one only literal addresses can be checked.
     connector = aiohttp.TCPConnector(
-        socket_factory=_factory(Reach() if _proxied(parts) else reach), ssl=context if context is not None else True
+        socket_factory=_factory(AddressPolicy() if _proxied(parts) else reach),
+        ssl=context if context is not None else True,
     )
     async with (
         # The caller limits the time of the whole fetch.
@@ -110,7 +111,7 @@ def _followed(url: str, place: str) -> str:
     return target
 
 
-def _factory(reach: Reach) -> Any:
+def _factory(reach: AddressPolicy) -> Any:
     """Returns a function that creates a socket for an address. It raises ForbiddenAddress if that is not allowed."""
 
     def make(place: tuple[Any, ...]) -> socket.socket:
@@ -121,7 +122,7 @@ def _factory(reach: Reach) -> Any:
     return make
 
 
-def _judge(reach: Reach, address: Address) -> None:
+def _judge(reach: AddressPolicy, address: Address) -> None:
     if reach.refuses(address):
         raise ForbiddenAddress(errno.EACCES, f"a redirect to {address}, an address that nobody may lead to")
 

@@ -128,7 +128,7 @@ async def until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> Non
         task.result()
 
 
-async def keep_running(work: Callable[[], Coroutine[Any, Any, None]], clock: Clock) -> None:
+async def restart_on_error(work: Callable[[], Coroutine[Any, Any, None]], clock: Clock) -> None:
     """Runs `work`, and restarts it after a bug of ours: an ended watch must not look like a quiet cluster."""
     while True:
         try:

@@ -23,8 +23,8 @@ REFUSED_FOR_S = 10.0
 # Prometheus gives up a scrape after 10 s.
 ANSWER_S = 8.0
 # Limits against made-up tokens: answers kept in memory, and reviews sent to the API server at a time.
-MOST_KEPT = 256
-AT_A_TIME = 4
+MAX_CACHED = 256
+MAX_CONCURRENT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class Refusal:
     message: str
 
 
-class Readers:
+class MetricsAuthorizer:
     """A cache of reviews of whether a request's sender may `get` a path. Tokens are kept as hashes only."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
         self._kept: OrderedDict[tuple[bytes, str], tuple[float, Refusal | None]] = OrderedDict()
-        self._asking = asyncio.Semaphore(AT_A_TIME)
+        self._asking = asyncio.Semaphore(MAX_CONCURRENT)
 
     async def refusal(self, authorization: str, path: str) -> Refusal | None:
         """Returns why the sender of this header may not read `path`; None if they may."""
@@ -75,6 +75,6 @@ class Readers:
         lasts_s = ALLOWED_FOR_S if refusal is None else REFUSED_FOR_S
         self._kept[key] = (self._clock.monotonic() + lasts_s, refusal)
         self._kept.move_to_end(key)
-        while len(self._kept) > MOST_KEPT:
+        while len(self._kept) > MAX_CACHED:
             # The oldest answer goes first.
             self._kept.popitem(last=False)

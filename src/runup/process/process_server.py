@@ -15,8 +15,8 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from runup.process.endpoint import Endpoint
-from runup.process.leader_election import Election, cancel, keep_running
-from runup.process.metrics_authorization import Readers
+from runup.process.leader_election import Election, cancel, restart_on_error
+from runup.process.metrics_authorization import MetricsAuthorizer
 from runup.process.readiness import Readiness
 from runup.process.serving_tls import profile_reflector
 from runup.process.tls import TlsProfile
@@ -58,14 +58,14 @@ async def served(
             await endpoint.start(
                 options.listen,
                 ready=Readiness(client, clock, lacking, caches).why_not,
-                refused=Readers(client, clock).refusal if options.metrics_auth else None,
+                refused=MetricsAuthorizer(client, clock).refusal if options.metrics_auth else None,
                 cert_file=options.serving_cert_file,
                 key_file=options.serving_key_file,
                 tls=options.serving_tls,
             )
             if options.serving_cert_file:
                 profile = profile_reflector(client, clock, endpoint.follow)
-                following.append(asyncio.create_task(keep_running(profile.run, clock)))
+                following.append(asyncio.create_task(restart_on_error(profile.run, clock)))
         yield
     finally:
         await cancel(following)

@@ -38,7 +38,7 @@ def asked_by_flags(min_version: str, cipher_suites: str) -> TlsProfile:
     return TlsProfile(min_version, ciphers)
 
 
-class Secured:
+class TlsSettings:
     """A TLS `context` configured by flags and cluster. Changes apply from the next connection on."""
 
     def __init__(self, context: ssl.SSLContext, flags: TlsProfile) -> None:

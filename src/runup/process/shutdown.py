@@ -15,9 +15,9 @@ from types import FrameType
 from typing import Any
 
 # Shorter than terminationGracePeriodSeconds: another replica waits for our lease, or a drain for this pod to end.
-IN_ORDER_S = 4.0
+GRACEFUL_STOP_S = 4.0
 # After the work has ended, only threads are waited for and the reason is logged.
-THREADS_S = 1.0
+THREAD_JOIN_S = 1.0
 
 
 class _CutOff:
@@ -59,7 +59,7 @@ async def run_until_told(
         if signalled:
             os._exit(1)
         signalled = True
-        cut_off.after(IN_ORDER_S, 0)
+        cut_off.after(GRACEFUL_STOP_S, 0)
         loop.call_soon_threadsafe(stop)
 
     # The loop's own signal handlers would wait for a loop that may be busy.
@@ -70,11 +70,11 @@ async def run_until_told(
         await run
     finally:
         watching.cancel()
-        cut_off.after(THREADS_S, 0 if signalled else 1)
+        cut_off.after(THREAD_JOIN_S, 0 if signalled else 1)
 
 
 async def _when(stopping: asyncio.Event | None, cut_off: _CutOff) -> None:
     if stopping is not None:
         await stopping.wait()
         if not cut_off.is_set:
-            cut_off.after(IN_ORDER_S, 1)
+            cut_off.after(GRACEFUL_STOP_S, 1)

@@ -24,7 +24,7 @@ from runup.advice.cli import records
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
 from runup.cli.errors import CommandError
-from runup.cli.result_output import Teller
+from runup.cli.result_output import ResultPrinter
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -311,8 +311,10 @@ def test_records_that_somebody_made_by_hand_are_watched(run: Run, place: Server)
     assert found["metadata"]["labels"] == acceptance.LABELS
 
 
-def _carry_out(client: SyncClient, arguments: str, why: accepting.Why) -> None:
-    accepting.carry_out(accepting.plan([arguments], replace=False, clear=False), client, why, Teller("accept", None))
+def _carry_out(client: SyncClient, arguments: str, why: accepting.AcceptanceReason) -> None:
+    accepting.carry_out(
+        accepting.plan([arguments], replace=False, clear=False), client, why, ResultPrinter("accept", None)
+    )
 
 
 @pytest.mark.parametrize(
@@ -327,10 +329,10 @@ def test_two_at_once(place: Server, words: str, after: list[str]) -> None:
     place.set_cluster_version(spec={"desiredUpdate": {"acceptRisks": [{"name": "RiskA"}]}})
 
     def other() -> None:
-        _carry_out(place.client, "RiskA-,RiskC", accepting.Why("", "1d"))
+        _carry_out(place.client, "RiskA-,RiskC", accepting.AcceptanceReason("", "1d"))
 
     with Between(other, ("PATCH", "clusterversions"), place.client.config) as client:
-        _carry_out(client, words, accepting.Why())
+        _carry_out(client, words, accepting.AcceptanceReason())
     assert [risk["name"] for risk in place.cluster_version()["spec"]["desiredUpdate"]["acceptRisks"]] == after
     assert set(_stored(place)) == {"RiskC"}
 
@@ -340,10 +342,10 @@ def test_two_who_accept_their_first_at_once(place: Server) -> None:
     place.set_cluster_version()
 
     def other() -> None:
-        _carry_out(place.client, "RiskC", accepting.Why("CHG-7"))
+        _carry_out(place.client, "RiskC", accepting.AcceptanceReason("CHG-7"))
 
     with Between(other, ("POST", "configmaps"), place.client.config) as client:
-        _carry_out(client, "RiskB", accepting.Why("", "1d"))
+        _carry_out(client, "RiskB", accepting.AcceptanceReason("", "1d"))
     assert {name: set(record) & {"reason", "until"} for name, record in _stored(place).items()} == {
         "RiskB": {"until"},
         "RiskC": {"reason"},
@@ -362,6 +364,6 @@ def test_a_server_that_does_not_tell_who_asks(place: Server) -> None:
         raise NotFound(Status(code=404, message="no such path"), Request("POST", "/"))
 
     with Between(unknown, ("POST", "selfsubjectreviews"), place.client.config) as client:
-        _carry_out(client, "RiskA", accepting.Why("CHG-7"))
+        _carry_out(client, "RiskA", accepting.AcceptanceReason("CHG-7"))
     stored = _stored(place)["RiskA"]
     assert (stored["reason"], "by" in stored) == ("CHG-7", False)

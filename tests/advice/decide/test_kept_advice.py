@@ -14,7 +14,7 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk, add_risks, by_name, holding, join, ordered
 from runup.advice.decide.candidates import leaves_minor as leaves
-from runup.advice.decide.current_advice import Advised, advise
+from runup.advice.decide.current_advice import CurrentAdvice, advise
 from runup.advice.decide.graph import Graph, GraphDocument, parse_graph
 from runup.advice.decide.recommended import recommended, unaccepted
 from runup.advice.decide.risks.source import SourceRisk
@@ -229,7 +229,7 @@ def conditional(version: str, *risks: ConditionalUpdateRisk) -> ConditionalUpdat
     return ConditionalUpdate(release=Release(version=version, image=f"i@{version}"), risks=risks)
 
 
-def advised(status: ClusterVersionStatus, *, reason: str = "", current: Release = HERE) -> Advised:
+def advised(status: ClusterVersionStatus, *, reason: str = "", current: Release = HERE) -> CurrentAdvice:
     """What is advised where the service was not heard yet, or failed for that reason."""
     query = query_for(SPEC, current, configured_url="", architecture="amd64")
     failure = Failure(reason, "m") if reason else None

@@ -13,7 +13,7 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide import promql
 from runup.advice.decide.matching_rules import applies
-from runup.advice.decide.promql import Alerting, Answer, BadAnswer, Known
+from runup.advice.decide.promql import AlertState, Answer, BadAnswer, PrometheusState
 from runup.advice.decide.risks import alerts
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
 from runup.updatestatus.decide.alerts import read_alerts
@@ -27,8 +27,8 @@ def _rule(query: str) -> MatchingRule:
     return MatchingRule(type="PromQL", promql=PromQL(promql=query))
 
 
-def _known(**answers: Answer) -> Known:
-    return Known(configured=True, answers=answers)
+def _known(**answers: Answer) -> PrometheusState:
+    return PrometheusState(configured=True, answers=answers)
 
 
 def _answer(applies: bool | None, age: timedelta = timedelta(), error: str = "") -> Answer:
@@ -36,11 +36,11 @@ def _answer(applies: bool | None, age: timedelta = timedelta(), error: str = "")
 
 
 ALWAYS = MatchingRule(type="Always")
-RULES: dict[str, tuple[tuple[MatchingRule, ...], Known, str, str]] = {
-    "always": ((ALWAYS,), Known(), "True", ""),
+RULES: dict[str, tuple[tuple[MatchingRule, ...], PrometheusState, str, str]] = {
+    "always": ((ALWAYS,), PrometheusState(), "True", ""),
     "a query that says so": ((_rule("a"),), _known(a=_answer(True)), "True", ""),
     "a query that says no": ((_rule("a"),), _known(a=_answer(False)), "False", ""),
-    "nobody to ask": ((_rule("a"),), Known(), "Unknown", "no Prometheus is configured to ask"),
+    "nobody to ask": ((_rule("a"),), PrometheusState(), "Unknown", "no Prometheus is configured to ask"),
     "not asked yet": ((_rule("a"),), _known(), "Unknown", "Prometheus has not answered yet"),
     "an error": ((_rule("a"),), _known(a=_answer(None, error="it is away")), "Unknown", "(it is away)"),
     "an error, then a rule that is known": ((_rule("a"), ALWAYS), _known(a=_answer(None, error="x")), "True", ""),
@@ -57,7 +57,12 @@ RULES: dict[str, tuple[tuple[MatchingRule, ...], Known, str, str]] = {
     "it did not apply 10 min ago": ((_rule("a"),), _known(a=_answer(False, 600 * S)), "Unknown", "too old to go by"),
     "it applied an hour ago": ((_rule("a"),), _known(a=_answer(True, 3600 * S)), "Unknown", "too old to go by"),
     "an answer of tomorrow": ((_rule("a"),), _known(a=_answer(True, -S)), "Unknown", "too old to go by"),
-    "a type that nobody knows": ((MatchingRule(type="Moon"),), Known(), "Unknown", "unknown matching rule type 'Moon'"),
+    "a type that nobody knows": (
+        (MatchingRule(type="Moon"),),
+        PrometheusState(),
+        "Unknown",
+        "unknown matching rule type 'Moon'",
+    ),
 }
 
 
@@ -189,7 +194,7 @@ ALERTS: dict[str, tuple[Alert, str]] = {
 def test_alerts_are_risks_of_every_update(name: str) -> None:
     """By the alert's name, with its own words."""
     alert, message = ALERTS[name]
-    (found,) = alerts.risks(Alerting(NOW, (alert,)), NOW)
+    (found,) = alerts.risks(AlertState(NOW, (alert,)), NOW)
     judged = found.judged()
     assert (found.everywhere, judged.risk.name) == (True, alert.labels["alertname"])
     assert judged.applies == Condition("Applies", "True", "Alert:firing", message, NOW)
@@ -203,14 +208,14 @@ def test_alerts_that_are_none_of_an_update_s_affair() -> None:
         _alert("lower", severity="critical"),
         _alert("", severity="critical"),
     )
-    assert list(alerts.risks(Alerting(NOW, ignored), NOW)) == []
+    assert list(alerts.risks(AlertState(NOW, ignored), NOW)) == []
 
 
 def test_instances_are_joined() -> None:
     """One risk a name, since the earliest."""
     early = replace(_alert("Bad", severity="critical", annotations={"summary": "A"}), active_at=NOW - S)
     late = _alert("Bad", severity="critical", annotations={"summary": "B"})
-    (found,) = alerts.risks(Alerting(NOW, (late, early)), NOW)
+    (found,) = alerts.risks(AlertState(NOW, (late, early)), NOW)
     assert found.found is not None
     assert found.found.message.count("; critical alert Bad firing") == 1
     assert found.found.last_transition_time == NOW - S
@@ -218,7 +223,7 @@ def test_instances_are_joined() -> None:
 
 def test_alerts_of_which_nothing_was_heard_since() -> None:
     """After a minute without an answer nobody says that they fire; that they did is Unknown, not gone."""
-    known = Alerting(NOW - 60 * S, (_alert("Bad", severity="critical"),), "connection refused")
+    known = AlertState(NOW - 60 * S, (_alert("Bad", severity="critical"),), "connection refused")
     unread, found = alerts.risks(known, NOW)
     assert unread.name == "AlertsUnknown"
     judged = found.judged()
@@ -231,14 +236,14 @@ def test_alerts_of_which_nothing_was_heard_since() -> None:
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        pytest.param(Alerting(), "", id="nobody was asked yet"),
-        pytest.param(Alerting(error="connection refused"), "connection refused", id="never answered"),
-        pytest.param(Alerting(NOW - 59 * S, (), "connection refused"), "", id="answered a moment ago"),
-        pytest.param(Alerting(NOW - 60 * S, (), "connection refused"), "connection refused", id="answered long ago"),
-        pytest.param(Alerting(NOW + S, (), "no route"), "no route", id="answered in the future"),
+        pytest.param(AlertState(), "", id="nobody was asked yet"),
+        pytest.param(AlertState(error="connection refused"), "connection refused", id="never answered"),
+        pytest.param(AlertState(NOW - 59 * S, (), "connection refused"), "", id="answered a moment ago"),
+        pytest.param(AlertState(NOW - 60 * S, (), "connection refused"), "connection refused", id="answered long ago"),
+        pytest.param(AlertState(NOW + S, (), "no route"), "no route", id="answered in the future"),
     ],
 )
-def test_that_nobody_tells_of_alerts_is_a_risk_of_every_update(known: Alerting, said: str) -> None:
+def test_that_nobody_tells_of_alerts_is_a_risk_of_every_update(known: AlertState, said: str) -> None:
     """An alert that began to fire meanwhile must not look like none."""
     found = [(risk.name, risk.everywhere, risk.judged().applies) for risk in alerts.risks(known, NOW)]
     assert [(name, everywhere, applies.status) for name, everywhere, applies in found] == (
@@ -268,6 +273,6 @@ def test_a_time_without_a_zone_costs_no_pass() -> None:
     times = ("2026-03-01T11:00:00", "2026-03-01T11:30:00Z")
     told = [{"labels": labels, "state": "firing", "activeAt": time} for time in times]
     found = read_alerts(json.dumps({"status": "success", "data": {"alerts": told}}).encode())
-    (risk,) = alerts.risks(Alerting(NOW, found), NOW)
+    (risk,) = alerts.risks(AlertState(NOW, found), NOW)
     assert risk.found is not None
     assert risk.found.last_transition_time == datetime(2026, 3, 1, 11, tzinfo=UTC)

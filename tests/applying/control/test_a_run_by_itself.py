@@ -17,14 +17,14 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator
-from runup.applying.control.deleting import Deleting
-from runup.applying.control.drift_repair import FULL_PASS_S
-from runup.applying.control.kinds import Kinds
-from runup.applying.control.object_applier import Memory, Putting, digests_of
-from runup.applying.control.object_watches import Tracking
+from runup.applying.control.deleting import ObjectDeleter
+from runup.applying.control.drift_repair import REAPPLY_INTERVAL_S
+from runup.applying.control.kinds import ResourceDiscovery
+from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
+from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.run import Run
 from runup.applying.decide.progress import State
-from runup.applying.decide.rendering import LABEL, Surroundings
+from runup.applying.decide.rendering import LABEL, ClusterValues
 from runup.applying.decide.task import Task, tasks_of
 from runup.process.leader_election import cancel
 from runup.release.decide.manifest import Identity, Manifest
@@ -49,22 +49,22 @@ def _identity(obj: dict[str, Any]) -> Identity:
 
 def putting(
     client: Client,
-    tracking: Tracking,
+    tracking: ObjectWatches,
     found: tuple[Task, ...],
     memory: Memory,
     operators: Cache[ClusterOperator] | None = None,
-) -> Putting:
+) -> ObjectApplier:
     """What puts `found`, with a clock that stands still."""
-    return Putting(
+    return ObjectApplier(
         found,
         client=client,
-        kinds=Kinds(client),
+        kinds=ResourceDiscovery(client),
         tracking=tracking,
-        deleting=Deleting(client, ManualClock(NOON), lambda _: None),
+        deleting=ObjectDeleter(client, ManualClock(NOON), lambda _: None),
         operators=Cache(ClusterOperator) if operators is None else operators,
         memory=memory,
-        digests=digests_of(found, Surroundings()),
-        surroundings=Surroundings,
+        digests=digests_of(found, ClusterValues()),
+        surroundings=ClusterValues,
     )
 
 
@@ -73,7 +73,7 @@ async def test_who_waits_for_operators_goes_on_when_their_list_comes(tmp_path: P
     clock, operators = ManualClock(NOON), Cache(ClusterOperator)
     (task,) = found = tasks(operator("a", "5.0.0"))
     async with cluster(tmp_path) as (world, _):
-        tracking = Tracking(world.client, clock, lambda _: None)
+        tracking = ObjectWatches(world.client, clock, lambda _: None)
         run = Run(
             found,
             State.UPDATING,
@@ -102,7 +102,7 @@ async def test_what_was_written_is_not_written_again_while_its_watch_is_late(tmp
     memory = Memory()
     async with cluster(tmp_path) as (world, _), faulty_api(config.load(str(world.kubeconfig))) as api:  # noqa: SIM117
         async with Client(api.config, clock=ManualClock(NOON)) as through:
-            tracking = Tracking(through, ManualClock(NOON), lambda _: None)
+            tracking = ObjectWatches(through, ManualClock(NOON), lambda _: None)
             (space, first) = found = tasks(namespace(), config_map("a", {"of": "1"}))
             before = putting(world.client, tracking, found, memory)
             for task in (space, first):
@@ -132,7 +132,7 @@ async def _told(run: Run, words: str) -> bool:
     return any(words in problem.message for problem in run.problems)
 
 
-async def _seen(tracking: Tracking, task: Task) -> bool:
+async def _seen(tracking: ObjectWatches, task: Task) -> bool:
     return tracking.get(task.identity) is not None
 
 
@@ -145,7 +145,7 @@ async def test_what_no_watch_tells_of_is_put_back_in_its_turn(tmp_path: Path) ->
     clock = ManualClock(NOON)
     async with cluster(tmp_path) as (world, _), faulty_api(config.load(str(world.kubeconfig))) as api:  # noqa: SIM117
         async with Client(api.config, clock=clock) as through:
-            tracking = Tracking(through, clock, lambda _: None)
+            tracking = ObjectWatches(through, clock, lambda _: None)
             found = tasks(namespace(), config_map("a", {"of": "1"}), config_map("b", {"of": "1"}))
             run = Run(
                 found,
@@ -165,7 +165,7 @@ async def test_what_no_watch_tells_of_is_put_back_in_its_turn(tmp_path: Path) ->
                     theirs = {"data": {"of": "somebody else"}}
                     await world.client.send(calls.merge_patch(CONFIG_MAPS, name, theirs, NAMESPACE))
                 await clock.until_sleeping(deadline_s=90)
-                await clock.advance(FULL_PASS_S / len(found) - 1)
+                await clock.advance(REAPPLY_INTERVAL_S / len(found) - 1)
                 assert run.completed
                 assert not await _holds(world, "a", "1")
                 for name in ("a", "b"):
@@ -176,7 +176,7 @@ async def test_what_no_watch_tells_of_is_put_back_in_its_turn(tmp_path: Path) ->
 
 
 async def _later(clock: ManualClock, world: Cluster, name: str) -> bool:
-    await clock.advance(FULL_PASS_S / 3)
+    await clock.advance(REAPPLY_INTERVAL_S / 3)
     return await _holds(world, name, "1")
 
 

@@ -33,7 +33,7 @@ from tests.operator.operator_world import Cluster, cluster, running
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from runup.applying.control.retry import TOLD_AFTER
+from runup.applying.control.retry import REPORT_AFTER_ATTEMPTS
 
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
@@ -358,7 +358,7 @@ async def test_a_fault_of_one_component_leaves_the_others_alone(tmp_path: Path) 
         failing = await world.condition("Failing", "True", "UpdatePayloadResourceTypeMissing")
         told = manager.metrics.registry.get_sample_value("cluster_operator_payload_errors", {"version": "5.0.0"})
         assert told is not None
-        assert told >= TOLD_AFTER
+        assert told >= REPORT_AFTER_ATTEMPTS
         assert message(failing, "Failing").startswith(
             f'Could not update widget "{NAMESPACE}/w" (2 of 3): the server does not recognize this resource'
         )

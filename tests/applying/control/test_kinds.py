@@ -16,7 +16,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import KubeError
-from runup.applying.control.kinds import Kinds, _of_definition
+from runup.applying.control.kinds import ResourceDiscovery, _of_definition
 
 CORE = [
     {"name": "configmaps", "kind": "ConfigMap", "namespaced": True},
@@ -36,7 +36,7 @@ async def api() -> AsyncIterator[ScriptedApi]:
 async def test_a_kind_is_asked_for_once_however_many_want_to_know(api: ScriptedApi) -> None:
     """With whether its objects are in namespaces; subresources are none. `forget` asks again."""
     async with Client(ClusterConfig(api.url)) as client:
-        kinds = Kinds(client)
+        kinds = ResourceDiscovery(client)
         several = await asyncio.gather(*(kinds.resource("v1", kind) for kind in ("ConfigMap", "Namespace", "Other")))
         assert several == [
             Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
@@ -54,7 +54,7 @@ async def test_a_group_that_nobody_serves_has_no_kinds(api: ScriptedApi) -> None
     """That is an answer, which is kept."""
     api.answers(failure(404, "NotFound"))
     async with Client(ClusterConfig(api.url)) as client:
-        kinds = Kinds(client)
+        kinds = ResourceDiscovery(client)
         for _ in range(2):
             assert await kinds.resource("example.org/v1", "Widget") is None
     assert api.targets == ["GET /apis/example.org/v1"]
@@ -64,7 +64,7 @@ async def test_a_server_that_could_not_say_is_asked_again(api: ScriptedApi) -> N
     """The failure is whoever asked's, and not remembered."""
     api.answers(failure(403, "Forbidden"), reply({"resources": None}), reply({"resources": CORE}))
     async with Client(ClusterConfig(api.url)) as client:
-        kinds = Kinds(client)
+        kinds = ResourceDiscovery(client)
         with pytest.raises(KubeError):
             await kinds.resource("v1", "ConfigMap")
         assert await kinds.resource("v1", "ConfigMap") is None
@@ -82,7 +82,7 @@ async def test_who_gives_up_does_not_take_the_answer_from_others(api: ScriptedAp
 
     api.answers(late)
     async with Client(ClusterConfig(api.url)) as client:
-        kinds = Kinds(client)
+        kinds = ResourceDiscovery(client)
         one, other = (asyncio.create_task(kinds.resource("v1", "ConfigMap")) for _ in range(2))
         await api.until_requests(1)
         one.cancel()
@@ -95,7 +95,7 @@ async def test_who_gives_up_does_not_take_the_answer_from_others(api: ScriptedAp
 async def test_what_the_release_defines_is_known_before_anybody_serves_it(api: ScriptedApi) -> None:
     """Until another release is applied; nobody is asked."""
     async with Client(ClusterConfig(api.url)) as client:
-        kinds = Kinds(client)
+        kinds = ResourceDiscovery(client)
         kinds.define(task.manifest for task in tasks(config_map("a", {}), definition("Widget", "widgets")))
         found = await kinds.resource("example.org/v1", "Widget")
         assert found == Resource("example.org", "v1", "Widget", "widgets", namespaced=True)

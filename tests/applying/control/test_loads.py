@@ -16,7 +16,7 @@ from kubekit.kube.clock import ManualClock
 from kubekit.lang.truncate import stored_bytes
 from runup.api.config_v1 import Release
 from runup.applying.control.fetching.parsing import MAX_ERROR, payload_of
-from runup.applying.control.loading import Loads
+from runup.applying.control.loading import ReleaseLoads
 from runup.applying.control.payloads import Folders, NotLoaded, read_folder
 from runup.release.decide.payload import Payload
 
@@ -46,7 +46,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.source, self.clock, self.woken = Source(), ManualClock(), 0
-        self.loads = Loads(self.source, self.clock, self._wake, image=OWN, own=release("5.0.0"))
+        self.loads = ReleaseLoads(self.source, self.clock, self._wake, image=OWN, own=release("5.0.0"))
 
     def _wake(self) -> None:
         self.woken += 1

@@ -23,13 +23,20 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, WorkloadStatus
-from runup.applying.control.deleting import Deleting
-from runup.applying.control.kinds import Kinds
-from runup.applying.control.object_applier import MOST_AT_ONCE, Good, Memory, Putting, _short, digests_of
-from runup.applying.control.object_watches import Tracking
+from runup.applying.control.deleting import ObjectDeleter
+from runup.applying.control.kinds import ResourceDiscovery
+from runup.applying.control.object_applier import (
+    MAX_CONCURRENT_REQUESTS,
+    Good,
+    Memory,
+    ObjectApplier,
+    _short,
+    digests_of,
+)
+from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.task_errors import KindMissing
 from runup.applying.decide.ownership import MANAGER
-from runup.applying.decide.rendering import LABEL, Surroundings
+from runup.applying.decide.rendering import LABEL, ClusterValues
 from runup.applying.decide.task import Task
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -38,7 +45,7 @@ GONE = {"release.openshift.io/delete": "true"}
 ONLY = {"release.openshift.io/create-only": "true"}
 FIELDS = {"f:metadata": {"f:annotations": {}, "f:labels": {}}, "f:data": {"f:k": {}}}
 (TASK,) = tasks(config_map("a", {"k": "v"}))
-DIGEST = digests_of([TASK], Surroundings())[TASK.index]
+DIGEST = digests_of([TASK], ClusterValues())[TASK.index]
 
 
 @dataclass
@@ -46,10 +53,10 @@ class Scene:
     """Objects as a watch has them, which the test plays; nobody is asked."""
 
     client: Client
-    tracking: Tracking
+    tracking: ObjectWatches
     memory: Memory = field(default_factory=Memory)
 
-    def putting(self, *found: Task) -> Putting:
+    def putting(self, *found: Task) -> ObjectApplier:
         """What puts these."""
         return putting(self.client, self.tracking, found, self.memory)
 
@@ -71,7 +78,7 @@ async def scene() -> AsyncIterator[Scene]:
     async with scripted_api() as api:
         api.answers(silence)
         async with Client(ClusterConfig(api.url)) as client:
-            tracking = Tracking(client, ManualClock(NOON), lambda _: None)
+            tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
             yield Scene(client, tracking)
             await tracking.close()
 
@@ -260,16 +267,16 @@ async def test_whether_putting_it_ends_this_process(
     made["spec"]["template"]["spec"]["containers"][0]["name"] = container
     (task,) = tasks(made)
     scene.followed(DEPLOYMENTS).put(replace(workload("7", replicas), metadata=_named(name)))
-    puts = Putting(
+    puts = ObjectApplier(
         [task],
         client=scene.client,
-        kinds=Kinds(scene.client),
+        kinds=ResourceDiscovery(scene.client),
         tracking=scene.tracking,
-        deleting=Deleting(scene.client, ManualClock(NOON), lambda _: None),
+        deleting=ObjectDeleter(scene.client, ManualClock(NOON), lambda _: None),
         operators=Cache(ClusterOperator),
         memory=scene.memory,
         digests={task.index: ""},
-        surroundings=lambda: Surroundings(operator=(NAMESPACE, "a")),
+        surroundings=lambda: ClusterValues(operator=(NAMESPACE, "a")),
         image=OWN,
     )
     assert puts.hands_over(task) is expected
@@ -352,7 +359,7 @@ async def server() -> AsyncIterator[Server]:
 async def test_a_kind_that_is_not_served_is_asked_for_again(server: Server) -> None:
     """It is named, and the next attempt looks whether it has come; what it is then is not asked for once more."""
     async with Client(ClusterConfig(server.api.url)) as client:
-        tracking = Tracking(client, ManualClock(NOON), lambda _: None)
+        tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         puts = putting(client, tracking, (TASK,), Memory())
         server.serves = False
         for _ in range(2):
@@ -379,7 +386,7 @@ async def test_a_kind_that_is_not_served_is_asked_for_again(server: Server) -> N
 async def test_a_write_that_leads_nowhere(server: Server, details: dict[str, Any] | None, looks_again: bool) -> None:
     """Whether the kind is looked up again hangs on what was not found."""
     async with Client(ClusterConfig(server.api.url)) as client:
-        tracking = Tracking(client, ManualClock(NOON), lambda _: None)
+        tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         puts = putting(client, tracking, (TASK,), Memory())
         server.refusal = (404, "NotFound", details)
         for _ in range(2):
@@ -395,7 +402,7 @@ async def test_what_cannot_be_carried_out_is_refused_before_anybody_is_asked(ser
         config_map("a", {}, annotations={"release.openshift.io/delete": "maybe"}), config_map("a", {}, annotations=GONE)
     )
     async with Client(ClusterConfig(server.api.url)) as client:
-        tracking = Tracking(client, ManualClock(NOON), lambda _: None)
+        tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         puts = putting(client, tracking, (odd, gone), Memory())
         with pytest.raises(Terminal, match="Invalid delete annotation") as raised:
             await puts.put(odd)
@@ -412,7 +419,7 @@ async def test_what_cannot_be_carried_out_is_refused_before_anybody_is_asked(ser
 async def test_a_job_that_is_over_is_not_run_anew(server: Server) -> None:
     """The daily look passes it by; when the release wants it again, it counts as any other."""
     async with Client(ClusterConfig(server.api.url)) as client:
-        tracking = Tracking(client, ManualClock(NOON), lambda _: None)
+        tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         memory = Memory(over={TASK.identity})
         puts = putting(client, tracking, (TASK,), memory)
         await puts.put(TASK, anew=True)
@@ -437,7 +444,7 @@ async def test_sixteen_requests_at_a_time() -> None:
             return web.json_response(status(503, "ServiceUnavailable"), status=503)
         open_[0] += 1
         most[0] = max(most[0], open_[0])
-        if open_[0] == MOST_AT_ONCE:
+        if open_[0] == MAX_CONCURRENT_REQUESTS:
             over.set()
         await over.wait()
         open_[0] -= 1
@@ -447,13 +454,13 @@ async def test_sixteen_requests_at_a_time() -> None:
     async with scripted_api() as api:
         api.answers(answer)
         async with Client(ClusterConfig(api.url)) as client:
-            tracking = Tracking(client, ManualClock(NOON), lambda _: None)
+            tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
             puts = putting(client, tracking, many, Memory())
             await _all(puts, many)
             await tracking.close()
     assert (most[0], puts.writes) == (16, 40)
 
 
-async def _all(puts: Putting, found: tuple[Task, ...]) -> None:
+async def _all(puts: ObjectApplier, found: tuple[Task, ...]) -> None:
     async with asyncio.timeout(90):
         await asyncio.gather(*(puts.put(task) for task in found))

@@ -32,12 +32,12 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import Forbidden, KubeError, ServerError, TooManyRequests
 from kubekit.kube.request import Request
 from runup.api.config_v1 import ClusterOperator
-from runup.applying.control.drift_repair import Keeping
-from runup.applying.control.health_checker import Judging
+from runup.applying.control.drift_repair import DriftRepairer
+from runup.applying.control.health_checker import HealthChecker
 from runup.applying.control.object_applier import Memory
-from runup.applying.control.object_watches import Tracking
-from runup.applying.control.retry import Insisting
-from runup.applying.control.run_progress import Course
+from runup.applying.control.object_watches import ObjectWatches
+from runup.applying.control.retry import TaskRetrier
+from runup.applying.control.run_progress import RunProgress
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task
@@ -57,20 +57,20 @@ class Parts:
     operators: Cache[ClusterOperator] = field(default_factory=lambda: Cache(ClusterOperator))
     since: dict[str, datetime] = field(default_factory=dict)
 
-    def course(self, *found: Task, state: State = State.UPDATING) -> Course:
+    def course(self, *found: Task, state: State = State.UPDATING) -> RunProgress:
         """How far a run of these tasks is: at its beginning."""
         # Watches have a clock of their own: who sleeps on ours is what a test looks at.
-        tracking = Tracking(self.client, ManualClock(NOON), lambda _: None)
+        tracking = ObjectWatches(self.client, ManualClock(NOON), lambda _: None)
         puts = putting(self.client, tracking, found, Memory(), self.operators)
-        return Course(found, state, putting=puts, clock=self.clock, told=self.told.append)
+        return RunProgress(found, state, putting=puts, clock=self.clock, told=self.told.append)
 
-    def insisting(self, course: Course) -> Insisting:
+    def insisting(self, course: RunProgress) -> TaskRetrier:
         """What tries again."""
-        return Insisting(course, lambda: None)
+        return TaskRetrier(course, lambda: None)
 
-    def judging(self, course: Course) -> Judging:
+    def judging(self, course: RunProgress) -> HealthChecker:
         """What judges."""
-        return Judging(course, self.insisting(course), self.since)
+        return HealthChecker(course, self.insisting(course), self.since)
 
 
 @pytest.fixture
@@ -261,7 +261,7 @@ async def test_after_how_many_attempts_a_failure_is_told(
     course, failed, told = parts.course(task), list[int](), list[int]()
     server.refusal = FORBIDDEN
     with capture_logs() as logs:
-        going = asyncio.create_task(Insisting(course, lambda: failed.append(1)).put(task))
+        going = asyncio.create_task(TaskRetrier(course, lambda: failed.append(1)).put(task))
         for _ in range(attempts):
             await parts.clock.until_sleeping(deadline_s=90)
             told += [len(failed)] if course.problems else []
@@ -281,7 +281,7 @@ async def test_what_came_too_early_is_told_as_waiting_and_then_not_at_all(served
     space, task = found = tasks(namespace(), config_map("a", {}))
     course, failed = parts.course(*found), list[int]()
     server.refusal = (404, "NotFound", {"name": NAMESPACE})
-    going = asyncio.create_task(Insisting(course, lambda: failed.append(1)).put(task))
+    going = asyncio.create_task(TaskRetrier(course, lambda: failed.append(1)).put(task))
     await eventually(lambda: course.problems)
     waits = course.problems[task.index]
     assert (waits.reason, waits.effect) == ("WaitingForObject", Effect.NONE)
@@ -314,7 +314,7 @@ async def test_only_an_update_removes(served: tuple[Parts, Server], state: State
     assert (parts.told, server.deletions) == ([], 1 if state is State.UPDATING else 0)
 
 
-def repairs(keeping: Keeping, clock: ManualClock, task: Task, *after_s: float) -> list[tuple[bool, float]]:
+def repairs(keeping: DriftRepairer, clock: ManualClock, task: Task, *after_s: float) -> list[tuple[bool, float]]:
     """What is said to each of several repairs, so long after the one before."""
     found = []
     for seconds in after_s:
@@ -340,7 +340,7 @@ async def test_whoever_keeps_changing_an_object_is_given_in_to_for_a_while(
     """Each time twice as long, until it has been calm for two minutes."""
     (task,) = tasks(config_map("a", {}))
     course = parts.course(task)
-    keeping = Keeping(course, parts.insisting(course), parts.judging(course))
+    keeping = DriftRepairer(course, parts.insisting(course), parts.judging(course))
     found = repairs(keeping, parts.clock, task, *after_s)
     assert [pause for _, pause in found] == pauses
     assert [again for again, _ in found] == [pause > 0 for pause in pauses]
@@ -350,7 +350,7 @@ async def test_only_what_is_kept_is_looked_after(parts: Parts) -> None:
     """Once all is done; not while it is being put back."""
     (task,) = tasks(operator("a", "5.0.0"))
     course = parts.course(task, state=State.RECONCILING)
-    keeping = Keeping(course, parts.insisting(course), parts.judging(course))
+    keeping = DriftRepairer(course, parts.insisting(course), parts.judging(course))
     keeping.look_after(task)
     assert course.problems == {}
     course.completed = True
@@ -369,7 +369,7 @@ async def test_what_is_anew_in_a_day(served: tuple[Parts, Server]) -> None:
         config_map("a", {}), config_map("gone", {}, annotations=GONE), config_map("busy", {}), config_map("z", {})
     )
     course = parts.course(*found)
-    keeping = Keeping(course, parts.insisting(course), parts.judging(course))
+    keeping = DriftRepairer(course, parts.insisting(course), parts.judging(course))
     keeping._repairing.add(busy.identity)
     server.refusal = FORBIDDEN
     going = asyncio.create_task(keeping.over_and_over())

@@ -24,14 +24,14 @@ from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import OwnedMeta, OwnedWorkload, WorkloadStatus
 from runup.applying.control import object_requests
-from runup.applying.control.deleting import Deleting
-from runup.applying.control.kinds import Kinds
-from runup.applying.control.object_applier import Memory, Putting, digests_of
-from runup.applying.control.object_watches import Tracking
+from runup.applying.control.deleting import ObjectDeleter
+from runup.applying.control.kinds import ResourceDiscovery
+from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
+from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.run import HANDOVER_S, Run
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
-from runup.applying.decide.rendering import Surroundings
+from runup.applying.decide.rendering import ClusterValues
 from runup.applying.decide.task import Task
 from runup.process.leader_election import cancel
 
@@ -155,7 +155,7 @@ class Scene:
     """A run against that server, whose clock stands."""
 
     run: Run
-    putting: Putting
+    putting: ObjectApplier
     clock: ManualClock
     served: list[tuple[str, str]]
     told: list[bool]
@@ -163,14 +163,17 @@ class Scene:
 
 def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOperator], **changes: Any) -> Scene:
     """An update of these."""
-    clock, tracking = ManualClock(NOON), changes.pop("tracking", Tracking(client, ManualClock(NOON), lambda _: None))
-    surroundings = Surroundings(operator=(NAMESPACE, "own"))
-    puts = Putting(
+    clock, tracking = (
+        ManualClock(NOON),
+        changes.pop("tracking", ObjectWatches(client, ManualClock(NOON), lambda _: None)),
+    )
+    surroundings = ClusterValues(operator=(NAMESPACE, "own"))
+    puts = ObjectApplier(
         found,
         client=client,
-        kinds=Kinds(client),
+        kinds=ResourceDiscovery(client),
         tracking=tracking,
-        deleting=Deleting(client, clock, lambda _: None),
+        deleting=ObjectDeleter(client, clock, lambda _: None),
         operators=operators,
         memory=Memory(),
         digests=digests_of(found, surroundings),
@@ -204,7 +207,7 @@ async def test_the_operator_that_is_replaced_leaves_the_rest_for_two_minutes(
     """Two of them would write the same in turns; where none comes this one goes on."""
     found = tasks(deployment("own", "registry.example/release:new"), config_map("after", {}))
     async with Client(ClusterConfig(server.api.url)) as client:
-        tracking = Tracking(client, ManualClock(NOON), lambda _: None)
+        tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         cache = tracking.follow(DEPLOYMENTS)
         cache.replace([], "1")
         metadata = OwnedMeta(name="own", namespace=NAMESPACE, resource_version="3")

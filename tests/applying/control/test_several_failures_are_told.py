@@ -12,7 +12,7 @@ from tests.operator.operator_world import Cluster
 
 from kubekit.kube import calls
 from runup.api.config_v1 import ClusterVersion
-from runup.applying.decide.summary import MOST_TOLD
+from runup.applying.decide.summary import MAX_MESSAGE_BYTES
 
 # A value that nobody can carry out, so that the task fails at once and for good.
 BAD = {"release.openshift.io/delete": "maybe"}
@@ -111,10 +111,10 @@ async def test_more_failures_than_a_condition_holds(tmp_path: Path) -> None:
     target = files("5.0.3", **{f"20_m{name[:3]}_01_x": [bad(name)] for name in names})
     async with at_first(tmp_path, files("5.0.0"), target) as (world, _):
         await world.ask({"version": "5.0.3"})
-        told = await world.until(lambda found: len(message(found, "Failing").encode()) > MOST_TOLD * 0.9)
+        told = await world.until(lambda found: len(message(found, "Failing").encode()) > MAX_MESSAGE_BYTES * 0.9)
     said = message(told, "Failing")
     heading, *lines = said.split("\n* ")
     assert heading == HEADING
-    assert len(said.encode()) <= MOST_TOLD
+    assert len(said.encode()) <= MAX_MESSAGE_BYTES
     assert all(line.endswith(f"({SAID})") for line in lines[:-1])
     assert lines[-1] == f"... and {len(names) - len(lines) + 1} more"

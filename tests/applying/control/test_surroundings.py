@@ -15,8 +15,8 @@ from tests.kubekit.kube.apiscript import ScriptedApi, event, eventually, scripte
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.applying.control.cluster_values import API_SERVER, INFRASTRUCTURE, PROXY, ClusterGives, _asked_for
-from runup.applying.decide.rendering import Proxy, Surroundings
+from runup.applying.control.cluster_values import API_SERVER, INFRASTRUCTURE, PROXY, ClusterValuesWatcher, _asked_for
+from runup.applying.decide.rendering import ClusterValues, Proxy
 
 OPERATOR = ("openshift-cluster-version-operator", "cluster-version-operator")
 
@@ -25,12 +25,12 @@ async def test_what_is_given_before_a_release_is_known() -> None:
     """The operator's own name and nothing else: no owner, no proxy; nobody is asked, and nobody waits."""
     changes: list[None] = []
     async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
-        gives = ClusterGives(client, ManualClock(), OPERATOR, lambda: changes.append(None))
-        assert gives.surroundings == Surroundings(operator=OPERATOR)
+        gives = ClusterValuesWatcher(client, ManualClock(), OPERATOR, lambda: changes.append(None))
+        assert gives.surroundings == ClusterValues(operator=OPERATOR)
         await gives.settled()
-        assert gives.surroundings == Surroundings(operator=OPERATOR)
+        assert gives.surroundings == ClusterValues(operator=OPERATOR)
         gives.wanted((), "uid-of-version")
-        assert gives.surroundings == Surroundings(operator=OPERATOR, owner_uid="uid-of-version")
+        assert gives.surroundings == ClusterValues(operator=OPERATOR, owner_uid="uid-of-version")
         await gives.close()
     assert changes == []
 
@@ -124,7 +124,7 @@ async def test_the_internal_address(singletons: Singletons, uri: Any, address: t
     """Host and port where Infrastructure says so, else neither."""
     singletons.objects["infrastructures"] = cluster(status={} if uri is None else {"apiServerInternalURI": uri})
     async with Client(ClusterConfig(singletons.api.url)) as client:
-        gives = ClusterGives(client, ManualClock(), OPERATOR, lambda: None)
+        gives = ClusterValuesWatcher(client, ManualClock(), OPERATOR, lambda: None)
         gives.wanted(ALL, "u")
         await gives.settled()
         found = gives.surroundings
@@ -145,7 +145,7 @@ async def test_what_is_given_is_followed(singletons: Singletons) -> None:
         changed.set()
 
     async with Client(ClusterConfig(singletons.api.url)) as client, asyncio.timeout(90):
-        gives = ClusterGives(client, ManualClock(), OPERATOR, hear)
+        gives = ClusterValuesWatcher(client, ManualClock(), OPERATOR, hear)
         gives.wanted(ALL, "u")
         await gives.settled()
         assert gives.surroundings.proxy == Proxy(http="http://p:1")

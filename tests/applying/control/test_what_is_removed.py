@@ -18,8 +18,8 @@ from kubekit.api.scheme import Resource
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.applying.control.deleting import Deleting
-from runup.applying.control.object_watches import Tracking
+from runup.applying.control.deleting import ObjectDeleter
+from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.decide.rendering import LABEL
 from runup.release.decide.manifest import Identity
 
@@ -93,7 +93,7 @@ async def test_each_is_asked_for_once_and_pending_until_it_is_gone(server: Serve
 
 async def _removed(server: Server, told: list[tuple[str, ...]]) -> None:
     async with Client(ClusterConfig(server.api.url)) as client, asyncio.timeout(90):
-        deleting = Deleting(client, ManualClock(NOON), lambda urgent: told.append(deleting.pending) or _is(urgent))
+        deleting = ObjectDeleter(client, ManualClock(NOON), lambda urgent: told.append(deleting.pending) or _is(urgent))
         await deleting.delete(A, None)
         assert server.deletions == []
         for task in (B, A, B, A):
@@ -121,7 +121,7 @@ async def test_what_is_followed_and_why_it_cannot_be(server: Server) -> None:
     """Every kind once; the first list, or the reason for having none, is waited for."""
     changed: list[Identity] = []
     async with Client(ClusterConfig(server.api.url)) as client, asyncio.timeout(90):
-        tracking = Tracking(client, ManualClock(NOON), changed.append)
+        tracking = ObjectWatches(client, ManualClock(NOON), changed.append)
         assert not tracking.follows("", "ConfigMap")
         cache = tracking.follow(MAPS)
         assert tracking.follow(MAPS) is cache

@@ -12,7 +12,7 @@ from runup.applying.decide.operators import problem_of
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 from runup.applying.decide.progressing_message import summary_of
-from runup.applying.decide.summary import Judged, judge, summarize, without_progress
+from runup.applying.decide.summary import Verdict, judge, summarize, without_progress
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WANTED = (OperandVersion(name="operator", version="2"),)
@@ -267,7 +267,7 @@ def test_several_problems_are_told_together() -> None:
     left = without_progress(summary)
     assert left is not None
     assert left.problem == FAILED
-    assert judge(left.problem, now=NOW) == Judged(False)
+    assert judge(left.problem, now=NOW) == Verdict(False)
 
 
 def test_only_progress_leaves_no_failure() -> None:

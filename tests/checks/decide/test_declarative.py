@@ -13,7 +13,7 @@ from tests.factories import context
 from kubekit.api import codec
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.version import Version
-from runup.advice.decide.promql import NOTHING, Answer, Known
+from runup.advice.decide.promql import NOTHING, Answer, PrometheusState
 from runup.checks.decide.declarative import DeclarativeError, declared_check
 from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import run_check
@@ -161,9 +161,9 @@ CONTAINER = PLAIN.replace(READS + FOR + EXPRESSION, "  container:\n    image: in
 NOW = context().now
 
 
-def known(**answer: Any) -> Known:
+def known(**answer: Any) -> PrometheusState:
     """A Prometheus that has answered."""
-    return Known(configured=True, answers={"up": Answer(**{"at": NOW} | answer)})
+    return PrometheusState(configured=True, answers={"up": Answer(**{"at": NOW} | answer)})
 
 
 @pytest.mark.parametrize(
@@ -174,14 +174,16 @@ def known(**answer: Any) -> Known:
         pytest.param(
             NOTHING, "Unknown", "no Prometheus is asked here: --prometheus-url names one", id="nobody is asked"
         ),
-        pytest.param(Known(configured=True), "Unknown", "Prometheus has not answered yet", id="no answer yet"),
+        pytest.param(
+            PrometheusState(configured=True), "Unknown", "Prometheus has not answered yet", id="no answer yet"
+        ),
         pytest.param(known(error="parse error"), "Unknown", "could not be answered: parse error", id="a bad query"),
         pytest.param(
             known(applies=True, at=NOW - timedelta(seconds=61)), "Unknown", "too old to go by", id="an old answer"
         ),
     ],
 )
-def test_a_query_is_what_prometheus_says_now(prometheus: Known, result: str, words: str) -> None:
+def test_a_query_is_what_prometheus_says_now(prometheus: PrometheusState, result: str, words: str) -> None:
     """As a conditional risk's is judged; without an answer it is not fine."""
     asked = check(QUERY)
     assert asked.query == "up"

@@ -30,7 +30,7 @@ from kubekit.kube.workqueue import WorkQueue
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.api.config_v1 import ClusterOperator, Release
-from runup.applying.control.loading import Loads
+from runup.applying.control.loading import ReleaseLoads
 from runup.applying.control.payloads import NotLoaded
 from runup.applying.control.worker import Worker
 from runup.applying.decide.progress import Loading, State, Wanted
@@ -44,7 +44,7 @@ from runup.clusterversion.control.clusterversion import (
     reflectors,
 )
 from runup.clusterversion.control.metrics import Metrics
-from runup.clusterversion.decide.applying import Asked
+from runup.clusterversion.decide.applying import ApplyRequest
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide import workloads
@@ -353,7 +353,7 @@ async def test_whose_release_is_handed_over(scene: Scene) -> None:
     controller = scene.controller(applies=True)
     own_image = controller._facts.release.image
     theirs = own().payload
-    loads = Loads(Nowhere(), scene.clock, lambda: None, image=own_image, own=controller._own.payload)
+    loads = ReleaseLoads(Nowhere(), scene.clock, lambda: None, image=own_image, own=controller._own.payload)
     loads.states["same"] = Loading(payload=controller._own.payload)
     loads.states["other"] = Loading(payload=theirs)
     loads.states["not yet"] = Loading(running=True)
@@ -362,7 +362,7 @@ async def test_whose_release_is_handed_over(scene: Scene) -> None:
 
     def applied(image: str) -> bool | None:
         """Whether it is applied as the operator's own, None where it is not."""
-        controller._apply(Asked(Wanted(image, "5.0.0"), State.UPDATING))
+        controller._apply(ApplyRequest(Wanted(image, "5.0.0"), State.UPDATING))
         work = worker._work
         return work.own if work is not None and work.wanted.image == image else None
 
@@ -378,7 +378,7 @@ async def test_who_asks_for_a_release_where_nobody_fetches_any(scene: Scene) -> 
     """Nothing happens; where somebody does, it is asked for."""
     controller = scene.controller()
     controller._load(Release(image="a"))
-    loads = Loads(Nowhere(), scene.clock, lambda: None, image="own", own=own().payload)
+    loads = ReleaseLoads(Nowhere(), scene.clock, lambda: None, image="own", own=own().payload)
     controller._loads = loads
     controller._load(Release(image="a"))
     assert loads.states["a"].running

@@ -13,7 +13,7 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube.clock import ManualClock, SystemClock
-from runup.clusterversion.control.workload_age import Age
+from runup.clusterversion.control.workload_age import WorkloadAge
 from runup.preflight.decide.report import FORMAT, Report, encode
 
 DAY = timedelta(days=1)
@@ -89,12 +89,12 @@ def test_ages() -> None:
     """Seconds since it appeared, whatever the clock on the wall says; after a restart, what its creation time says."""
     clock = ManualSetClock()
     found = deployment(clock, age_s=100)
-    after_a_restart = Age(clock)
+    after_a_restart = WorkloadAge(clock)
     assert after_a_restart.of(found) == 100
     clock.jump(20)
     clock.off = DAY
     assert after_a_restart.of(found) == 120
-    here_all_along = Age(clock)
+    here_all_along = WorkloadAge(clock)
     assert here_all_along.of(None) == 0
     assert here_all_along.of(found) == 0
     clock.jump(5)
@@ -102,6 +102,6 @@ def test_ages() -> None:
     again = replace(found, metadata=replace(found.metadata, uid="b"))
     assert here_all_along.of(again) == 0
     clock.off = -DAY
-    assert Age(clock).of(found) == 0, "one of tomorrow has no age yet"
+    assert WorkloadAge(clock).of(found) == 0, "one of tomorrow has no age yet"
     undated = Deployment(metadata=ObjectMeta(name="d", uid="c"))
-    assert Age(clock).of(undated) == 0, "nobody has said when it was made"
+    assert WorkloadAge(clock).of(undated) == 0, "nobody has said when it was made"

@@ -21,9 +21,9 @@ from tests.factories import cluster_operator
 
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator, Update
-from runup.clusterversion.control.cluster_metrics import ClusterSeries
+from runup.clusterversion.control.cluster_metrics import ClusterMetricsCollector
 from runup.clusterversion.control.metrics import Metrics
-from runup.clusterversion.control.preflight_log import Story, nobody_writes
+from runup.clusterversion.control.preflight_log import PreflightLogger, nobody_writes
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
 from runup.preflight.decide.report import ReportedCheck
@@ -38,7 +38,7 @@ NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'
 class Listener(World):
     """The tiny cluster, whose passes are told to log and metrics as the controller does."""
 
-    story: Story = field(default_factory=Story)
+    story: PreflightLogger = field(default_factory=PreflightLogger)
     clock: ManualClock = field(default_factory=ManualClock)
     metrics: Metrics = field(default_factory=Metrics)
 
@@ -273,7 +273,7 @@ def test_a_workload_that_is_changed_is_no_start(world: Listener) -> None:
 def test_what_is_told_after_a_restart_is_where_it_is(world: Listener) -> None:
     """One line, whatever was told before; a request by image alone is told by that."""
     world.ask_preflight().settle()
-    world.story = Story()
+    world.story = PreflightLogger()
     with capture_logs() as logs:
         world.step()
         world.step()
@@ -287,7 +287,7 @@ def test_what_is_told_after_a_restart_is_where_it_is(world: Listener) -> None:
 
 def test_one_look_after_the_other_makes_the_cluster_s_series() -> None:
     """Nothing before the first; a change of a condition counts, and starts anew where its operator comes back."""
-    series = ClusterSeries()
+    series = ClusterMetricsCollector()
     registry = CollectorRegistry()
     registry.register(series)
     labels = {"name": "etcd", "condition": "Available"}

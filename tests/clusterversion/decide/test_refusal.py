@@ -8,7 +8,7 @@ import pytest
 from tests.clusterversion.decide.world import World, risk
 
 from runup.clusterversion.decide.reconcile import reconcile
-from runup.clusterversion.decide.status_write_rejected import TYPE, Refused
+from runup.clusterversion.decide.status_write_rejected import TYPE, RejectedFields
 from runup.process.plan import PatchStatus, Plan
 
 SAID = 'ClusterVersion.config.openshift.io "version" is invalid: \x1b[31m' + "x" * 5000
@@ -85,7 +85,7 @@ def test_a_time_that_moved_is_no_other_value() -> None:
     world = _reported()
     patch = _refuse(world, "status.conditionalUpdates")
     world.pass_time(60)
-    later = replace(world.observed, refused=Refused())
+    later = replace(world.observed, refused=RejectedFields())
     (fresh,) = _patches(reconcile(later, now=world.now))
     assert fresh.fields["conditionalUpdates"] != patch.fields["conditionalUpdates"]
     (told,) = _patches(reconcile(world.observed, now=world.now))
@@ -94,7 +94,7 @@ def test_a_time_that_moved_is_no_other_value() -> None:
 
 def test_no_more_is_remembered_than_there_is_room_for() -> None:
     """Two hundred refused values; at the next all before are tried again."""
-    refused, most = Refused(), 0
+    refused, most = RejectedFields(), 0
     for number in range(401):
         refused = refused.and_also({"versionHash": number}, (), SAID)
         most = max(most, len(refused.values))

@@ -22,7 +22,7 @@ from runup.api.config_v1 import (
     UpdateHistory,
 )
 from runup.applying.decide.progress import Progress, Wanted
-from runup.clusterversion.control.cluster_metrics import ClusterSeries
+from runup.clusterversion.control.cluster_metrics import ClusterMetricsCollector
 from runup.clusterversion.decide.metric_samples import samples, without_version
 from runup.clusterversion.decide.observed import Facts, Observed
 from runup.preflight.decide.workloads import Workplace
@@ -185,7 +185,7 @@ def test_risks_are_told_where_they_can_be_accepted() -> None:
 
 def test_changes_of_a_status_are_counted_and_nothing_else() -> None:
     """Not the first look, not another reason, not an operator that comes or goes."""
-    series = ClusterSeries()
+    series = ClusterMetricsCollector()
     up, down = cluster_operator("etcd"), cluster_operator("etcd", available="False")
     for operators in ((), (up,), (up,), (down,), (up,)):
         series.look(observed(operators=operators))
@@ -196,7 +196,7 @@ def test_changes_of_a_status_are_counted_and_nothing_else() -> None:
     assert counted(series) == 0.0
 
 
-def counted(series: ClusterSeries) -> float | None:
+def counted(series: ClusterMetricsCollector) -> float | None:
     """The transitions of etcd's Available."""
     (family,) = (each for each in series.collect() if each.name == "cluster_operator_condition_transitions")
     found = [s.value for s in family.samples if s.labels == {"name": "etcd", "condition": "Available"}]

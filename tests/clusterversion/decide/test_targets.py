@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.errors import Terminal, Waiting
-from runup.advice.decide.current_advice import Advised
+from runup.advice.decide.current_advice import CurrentAdvice
 from runup.api.config_v1 import Release, Update
 from runup.clusterversion.decide import targets
 from runup.clusterversion.decide.observed import ReleaseCheck
@@ -28,7 +28,7 @@ NEXT = Release(version="5.1.0", image=pinned(1), url="https://u")
 def meant(update: Update, *known: Release, attempt: Attempt | None = None, **rest: Any) -> Release:
     """The release that a preflight looks at; `known` are reachable."""
     check = rest.pop("check", None)
-    advised = Advised(reachable=known, **rest)
+    advised = CurrentAdvice(reachable=known, **rest)
     releases = {update.image: check} if check else {}
     return targets.for_preflight(update, current=HERE, advised=advised, attempt=attempt, releases=releases)
 

@@ -25,7 +25,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module
-from runup.kernelmodules.cli.check import Looked, exit_code
+from runup.kernelmodules.cli.check import CheckResult, exit_code
 from runup.kernelmodules.decide.verdict import Readiness, Status
 
 JSON = dict[str, Any]
@@ -177,7 +177,7 @@ def test_what_it_comes_to(name: str) -> None:
     """The worst that is known, and then what is not."""
     statuses, notes, code = VERDICTS[name]
     found = tuple(Readiness("drivers", "nic", KERNEL, "amd64", "Done", status, "r") for status in statuses)
-    assert exit_code(Looked(found, notes)) == code
+    assert exit_code(CheckResult(found, notes)) == code
 
 
 def test_the_table(world: World, run: Run) -> None:

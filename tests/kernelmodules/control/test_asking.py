@@ -8,14 +8,14 @@ from structlog.testing import capture_logs
 
 from kubekit.kube.clock import ManualClock
 from runup.api.kmm_v1beta1 import TLSOptions
-from runup.kernelmodules.control.answer_cache import AT_A_TIME, KEPT, Asking
+from runup.kernelmodules.control.answer_cache import ANSWER_TTL, MAX_CONCURRENT_QUESTIONS, AnswerCache
 from runup.kernelmodules.decide.external_queries import (
-    Found,
+    AnswerValue,
+    BuildInputs,
+    BuildInputsQuestion,
     Image,
     ImageQuestion,
     Kernels,
-    Material,
-    MaterialQuestion,
     Question,
     ReleaseQuestion,
 )
@@ -34,7 +34,7 @@ class Source:
         self.at_a_time = 0
         self.most = 0
 
-    async def answer(self, question: Question) -> Found:
+    async def answer(self, question: Question) -> AnswerValue:
         self.asked.append(question)
         self.at_a_time += 1
         self.most = max(self.most, self.at_a_time)
@@ -43,7 +43,7 @@ class Source:
         return Image(verified=question != image("bad"), reason="r")
 
 
-async def settled(asking: Asking) -> None:
+async def settled(asking: AnswerCache) -> None:
     async with asyncio.timeout(90):
         while True:
             if not asking.under_way:
@@ -57,7 +57,7 @@ def test_each_question_is_asked_once_and_so_many_at_a_time() -> None:
     async def story() -> None:
         source = Source()
         told: list[int] = []
-        asking = Asking(source.answer, ManualClock(), lambda: told.append(1))
+        asking = AnswerCache(source.answer, ManualClock(), lambda: told.append(1))
         questions = [image(f"i{at}") for at in range(50)]
         for _ in range(3):
             asking.ask(questions)
@@ -67,7 +67,7 @@ def test_each_question_is_asked_once_and_so_many_at_a_time() -> None:
         source.open.set()
         await settled(asking)
         assert source.asked == questions
-        assert (source.most, len(told)) == (AT_A_TIME, 50)
+        assert (source.most, len(told)) == (MAX_CONCURRENT_QUESTIONS, 50)
         assert asking.known.of_image(questions[49]) is not None
 
     asyncio.run(story())
@@ -77,11 +77,11 @@ def test_an_error_of_ours_is_told_as_one() -> None:
     """It is a failure that is asked again, not a Module that is bad, nor one that is good."""
 
     async def story() -> None:
-        async def broken(_question: Question) -> Found:
+        async def broken(_question: Question) -> AnswerValue:
             raise RuntimeError("oops")
 
-        asking = Asking(broken, ManualClock(), lambda: None)
-        release, material = ReleaseQuestion("r"), MaterialQuestion("drivers")
+        asking = AnswerCache(broken, ManualClock(), lambda: None)
+        release, material = ReleaseQuestion("r"), BuildInputsQuestion("drivers")
         with capture_logs() as logs:
             asking.ask([image("i"), release, material])
             await settled(asking)
@@ -90,7 +90,7 @@ def test_an_error_of_ours_is_told_as_one() -> None:
         known = asking.known
         assert (known.of_image(image("i")) or ())[0] == Image(verified=False, reason=f"image i: {text}")
         assert (known.of_release(release) or ())[0] == Kernels(problem=text)
-        assert (known.of_material(material) or ())[0] == Material(problem=text)
+        assert (known.of_material(material) or ())[0] == BuildInputs(problem=text)
 
     asyncio.run(story())
 
@@ -101,7 +101,7 @@ def test_answers_are_forgotten_when_somebody_asks_anew_and_after_an_hour() -> No
     async def story() -> None:
         source, clock = Source(), ManualClock()
         source.open.set()
-        asking = Asking(source.answer, clock, lambda: None)
+        asking = AnswerCache(source.answer, clock, lambda: None)
         asking.ask([image("good"), image("bad")])
         await settled(asking)
         assert set(asking.known.known) == {image("good"), image("bad")}
@@ -109,7 +109,7 @@ def test_answers_are_forgotten_when_somebody_asks_anew_and_after_an_hour() -> No
         assert asking.known.known == {}
         asking.ask([image("good")])
         await settled(asking)
-        await clock.advance(KEPT.total_seconds() + 1)
+        await clock.advance(ANSWER_TTL.total_seconds() + 1)
         asking.ask([image("other")])
         await settled(asking)
         assert list(asking.known.known) == [image("other")]
@@ -121,7 +121,7 @@ def test_a_stop_waits_for_no_registry() -> None:
     """What is under way is given up."""
 
     async def story() -> None:
-        asking = Asking(Source().answer, ManualClock(), lambda: None)
+        asking = AnswerCache(Source().answer, ManualClock(), lambda: None)
         asking.ask([image("slow")])
         await asyncio.sleep(0)
         async with asyncio.timeout(90):

@@ -27,7 +27,7 @@ from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from runup.api.build_v1 import Build
 from runup.kernelmodules.control import build_inputs
-from runup.kernelmodules.decide.external_queries import MaterialQuestion
+from runup.kernelmodules.decide.external_queries import BuildInputsQuestion
 
 JSON = dict[str, Any]
 BUILDS = resource_of(Build)
@@ -52,12 +52,12 @@ async def fill(made: World) -> None:
 
 
 MISSING = {
-    MaterialQuestion("drivers", "no"): 'failed to get dockerfile ConfigMap drivers/no: configmaps "no" not found',
-    MaterialQuestion("drivers", "other"): (
+    BuildInputsQuestion("drivers", "no"): 'failed to get dockerfile ConfigMap drivers/no: configmaps "no" not found',
+    BuildInputsQuestion("drivers", "other"): (
         "invalid Dockerfile ConfigMap drivers/other format, dockerfile key is missing"
     ),
-    MaterialQuestion("drivers", "", (("no", ""),)): 'failed to get Secret drivers/no: secrets "no" not found',
-    MaterialQuestion("drivers", "", (("key", "cert"),)): "Secret drivers/key has no key cert",
+    BuildInputsQuestion("drivers", "", (("no", ""),)): 'failed to get Secret drivers/no: secrets "no" not found',
+    BuildInputsQuestion("drivers", "", (("key", "cert"),)): "Secret drivers/key has no key cert",
 }
 
 
@@ -77,7 +77,7 @@ def test_a_secret_has_a_version_that_changes_with_its_data_alone(tmp_path: Path)
     """A label is no reason to build again; a new key is."""
 
     async def story() -> None:
-        question = MaterialQuestion("drivers", "dockerfile", (("key", "key"),))
+        question = BuildInputsQuestion("drivers", "dockerfile", (("key", "key"),))
         async with world(tmp_path) as made:
             await fill(made)
             first = await build_inputs.read(made.client, question)

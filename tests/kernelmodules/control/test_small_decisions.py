@@ -33,22 +33,22 @@ from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module, TLSOptions
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
 from runup.kernelmodules.control import images, kernels, process, registries
-from runup.kernelmodules.control.answer_cache import AT_A_TIME, KEPT, Asking
+from runup.kernelmodules.control.answer_cache import ANSWER_TTL, MAX_CONCURRENT_QUESTIONS, AnswerCache
 from runup.kernelmodules.control.caches import Caches, trim_job, trim_node, trim_pod
-from runup.kernelmodules.control.controller import QUIET_S, KernelModulesController, _questions
+from runup.kernelmodules.control.controller import BATCH_DELAY_S, KernelModulesController, _questions
 from runup.kernelmodules.control.images import _outcome, _some, with_options
 from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.control.process import Options, Process
 from runup.kernelmodules.control.readiness import toolkits_of
 from runup.kernelmodules.control.registries import ClusterRegistries, _names
 from runup.kernelmodules.control.runners import AFTER_ERROR_S, AGAIN_S, Runners
-from runup.kernelmodules.decide.external_queries import Found, Image, ImageQuestion, Question, ReleaseQuestion
+from runup.kernelmodules.decide.external_queries import AnswerValue, Image, ImageQuestion, Question, ReleaseQuestion
 from runup.kernelmodules.decide.flavours import Flavour
 from runup.kernelmodules.decide.jobs import JOBS, Builder
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.runs import VALIDATION_ANNOTATION, Runner
 from runup.kernelmodules.decide.toolkit import Toolkit
-from runup.kernelmodules.decide.verdict import Outcome, Untold
+from runup.kernelmodules.decide.verdict import Outcome, ToolkitUnknown
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor
 
@@ -194,12 +194,12 @@ class Scene:
             caches=self.caches, queue=self.queue, clock=self.clock, metrics=self.metrics, builder=Builder()
         )
         self.asked: list[Question] = []
-        self.asking = Asking(self._answer, self.clock, lambda: None)
+        self.asking = AnswerCache(self._answer, self.clock, lambda: None)
         self.runners = Runners(client, self.caches, self.clock, lambda: None, builds=False)
         self.refused: dict[str, tuple[int, str]] = {}
         api.answers(self.answer)
 
-    async def _answer(self, question: Question) -> Found:
+    async def _answer(self, question: Question) -> AnswerValue:
         self.asked.append(question)
         return Image(verified=True)
 
@@ -282,7 +282,7 @@ async def test_a_refused_run_is_remembered_for_three_minutes(scene: Scene) -> No
     scene.refused = {"a": FOR_EVER}
     await scene.carry_out(job("a"))
     key = NamespacedName("drivers", "a")
-    assert scene.queue._due == {"p": QUIET_S}, "the status of this pass does not know of it"
+    assert scene.queue._due == {"p": BATCH_DELAY_S}, "the status of this pass does not know of it"
     said = {key: "Job drivers/a was refused: not so"}
     assert scene.controller._refusals() == said
     scene.clock.jump(179)
@@ -451,7 +451,7 @@ def test_whose_certificate_is_not_looked_at() -> None:
 def test_limits_that_are_promised() -> None:
     """Ten minutes for an image, five for a release's file, ten seconds for one wait; eight questions at a time."""
     assert (images.WITHIN_S, kernels.WITHIN_S, registries.ANSWER_S) == (600, 300, 10)
-    assert (AT_A_TIME, KEPT.total_seconds(), images.LONGEST_REASON) == (8, 3600, 2048)
+    assert (MAX_CONCURRENT_QUESTIONS, ANSWER_TTL.total_seconds(), images.LONGEST_REASON) == (8, 3600, 2048)
     assert (AGAIN_S, AFTER_ERROR_S, kernels.AGAIN_S, process.LONGEST_BACKOFF_S) == (600, 5, 60, 30)
 
 
@@ -459,10 +459,10 @@ async def test_an_answer_is_kept_for_an_hour() -> None:
     """To the second, whoever asks for something else."""
     clock = ManualClock(NOON)
 
-    async def answer(_: Question) -> Found:
+    async def answer(_: Question) -> AnswerValue:
         return Image(verified=True)
 
-    asking = Asking(answer, clock, lambda: None)
+    asking = AnswerCache(answer, clock, lambda: None)
     for after_s, expected in ((0, {"a"}), (3600, {"a", "b"}), (1, {"b", "c"})):
         clock.jump(after_s)
         name = "abc"[len(expected) if after_s == 1 else len(expected) - 1]
@@ -688,8 +688,8 @@ async def test_the_toolkits_of_architectures() -> None:
 
     assert await toolkits_of(["amd64", "arm64", "s390x"], read) == {
         "amd64": Toolkit("dtk", "6.1"),
-        "arm64": Untold("none for it", final=True),
-        "s390x": Untold("away", final=False),
+        "arm64": ToolkitUnknown("none for it", final=True),
+        "s390x": ToolkitUnknown("away", final=False),
     }
 
 
@@ -739,7 +739,7 @@ async def test_how_long_an_answer_took_is_measured() -> None:
     """By the kind of its question, also where it fails."""
     clock, metrics = ManualClock(NOON), Metrics()
 
-    async def slow(asked: Question) -> Found:
+    async def slow(asked: Question) -> AnswerValue:
         clock.jump(7)
         if isinstance(asked, ReleaseQuestion):
             raise ValueError("it broke")

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from tests.kernelmodules.decide.validation_world import BUILD, KERNEL, SIGN, Story, module, started, validation, world
 
-from runup.kernelmodules.decide.external_queries import Image, Material
+from runup.kernelmodules.decide.external_queries import BuildInputs, Image
 from runup.kernelmodules.decide.jobs import LARGEST_DOCKERFILE, Builder
 
 GONE = Image(verified=False, reason="gone")
-KEYS = Material("", ("k1", "c1"))
+KEYS = BuildInputs("", ("k1", "c1"))
 TOOLKIT = "FROM $DTK_AUTO\n"
 UNSIGNED = {**SIGN, "unsignedImage": "registry.example/raw:v1"}
 
 
-def told(material: Material, builder: Builder | None = None, **changes: Any) -> Story:
+def told(material: BuildInputs, builder: Builder | None = None, **changes: Any) -> Story:
     """The image is not there, and what is to make it is found to be this."""
     observed = world(module(**changes), validation=validation(pushBuiltImage=False))
     if builder is not None:
@@ -27,25 +27,25 @@ def told(material: Material, builder: Builder | None = None, **changes: Any) -> 
 
 BUILDING = [
     pytest.param(
-        Material(problem="ConfigMap dockerfile is not there"),
+        BuildInputs(problem="ConfigMap dockerfile is not there"),
         None,
         "ConfigMap dockerfile is not there",
         id="no Dockerfile",
     ),
     pytest.param(
-        Material("#" * (LARGEST_DOCKERFILE + 1)),
+        BuildInputs("#" * (LARGEST_DOCKERFILE + 1)),
         None,
         f"the Dockerfile has more than {LARGEST_DOCKERFILE // 1024} KiB",
         id="a Dockerfile of a byte too much",
     ),
     pytest.param(
-        Material("FROM scratch\n"),
+        BuildInputs("FROM scratch\n"),
         Builder(sign_image="signer:1"),
         "no image with buildah is known to the operator: set its flag --build-image",
         id="nothing to build with",
     ),
     pytest.param(
-        Material(TOOLKIT),
+        BuildInputs(TOOLKIT),
         None,
         f"could not get DTK image for kernel {KERNEL}: validate by a PreflightValidationOCP",
         id="no driver toolkit",
@@ -54,7 +54,7 @@ BUILDING = [
 
 
 @pytest.mark.parametrize(("material", "builder", "why"), BUILDING)
-def test_what_cannot_be_built(material: Material, builder: Builder | None, why: str) -> None:
+def test_what_cannot_be_built(material: BuildInputs, builder: Builder | None, why: str) -> None:
     """With the stage and the cause."""
     story = told(material, builder, build=BUILD)
     ((status, stage, reason),) = story.said
@@ -65,11 +65,13 @@ def test_what_cannot_be_built(material: Material, builder: Builder | None, why: 
 
 def test_a_dockerfile_may_be_as_large_as_its_limit() -> None:
     """To the byte."""
-    assert len(started(told(Material("#" * LARGEST_DOCKERFILE), build=BUILD).plan)) == 1
+    assert len(started(told(BuildInputs("#" * LARGEST_DOCKERFILE), build=BUILD).plan)) == 1
 
 
 SIGNING = [
-    pytest.param(Material(problem="Secret key is not there"), None, UNSIGNED, "Secret key is not there", id="no key"),
+    pytest.param(
+        BuildInputs(problem="Secret key is not there"), None, UNSIGNED, "Secret key is not there", id="no key"
+    ),
     pytest.param(
         KEYS,
         Builder(sign_image="signer:1"),
@@ -94,7 +96,7 @@ SIGNING = [
 
 
 @pytest.mark.parametrize(("material", "builder", "sign", "why"), SIGNING)
-def test_what_cannot_be_signed(material: Material, builder: Builder | None, sign: dict[str, Any], why: str) -> None:
+def test_what_cannot_be_signed(material: BuildInputs, builder: Builder | None, sign: dict[str, Any], why: str) -> None:
     """The same of the second stage."""
     story = told(material, builder, sign=sign)
     ((status, stage, reason),) = story.said

@@ -24,7 +24,7 @@ from kubekit.api import codec
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide import builds
-from runup.kernelmodules.decide.external_queries import Image, Material
+from runup.kernelmodules.decide.external_queries import BuildInputs, Image
 from runup.kernelmodules.decide.files import module_of, spelled
 from runup.kernelmodules.decide.jobs import Builder
 from runup.kernelmodules.decide.runs import Runner, State
@@ -32,7 +32,7 @@ from runup.kernelmodules.decide.toolkit import absent
 from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome, architectures
 from runup.process.plan import Delete
 
-TOOLKIT = Material("ARG DTK_AUTO\nFROM ${DTK_AUTO}\n", ("v1",))
+TOOLKIT = BuildInputs("ARG DTK_AUTO\nFROM ${DTK_AUTO}\n", ("v1",))
 DTK = "dtk@sha256:a"
 
 
@@ -42,7 +42,7 @@ def arguments(told: Story) -> dict[str, str]:
     return {each["name"]: each["value"] for each in build["spec"]["strategy"]["dockerStrategy"]["buildArgs"]}
 
 
-def building(material: Material, **changes: Any) -> Story:
+def building(material: BuildInputs, **changes: Any) -> Story:
     """A build of that Dockerfile, by OpenShift."""
     observed = world(module(build=BUILD), runner=Runner.BUILDS, **changes)
     return Story(observed).step().answer(GONE).answer(GONE, material)
@@ -79,7 +79,7 @@ def test_ours_count_before_a_modules_own_arguments() -> None:
 def test_a_signature_is_made_by_the_toolkit_where_nobody_has_another_program() -> None:
     """With the kernel's own sign-file."""
     observed = world(module(sign=UNSIGNED), validation=validation(dtkImage=DTK), builder=Builder(image="builder:1"))
-    told = Story(observed).step().answer(GONE).answer(GONE, Material())
+    told = Story(observed).step().answer(GONE).answer(GONE, BuildInputs())
     (sign,) = started(told.plan)
     dockerfile = sign["spec"]["template"]["metadata"]["annotations"]["kmm.node.kubernetes.io/dockerfile"]
     assert f"FROM {DTK} AS signing" in dockerfile
@@ -89,7 +89,9 @@ def test_a_signature_is_made_by_the_toolkit_where_nobody_has_another_program() -
 def test_files_that_cannot_be_signed_fail_the_module() -> None:
     """Before anything runs."""
     told = Story(world(module(sign={**UNSIGNED, "filesToSign": ["opt/a.ko"]}))).step()
-    assert told.answer(GONE).answer(GONE, Material()).said[0][2].endswith("filesToSign: opt/a.ko is no absolute path")
+    assert (
+        told.answer(GONE).answer(GONE, BuildInputs()).said[0][2].endswith("filesToSign: opt/a.ko is no absolute path")
+    )
 
 
 def test_a_run_of_another_validation_is_left_alone() -> None:

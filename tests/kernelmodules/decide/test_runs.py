@@ -14,9 +14,9 @@ from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import BuildArg, TLSOptions
 from runup.kernelmodules.decide import builds, images, jobs, signing
 from runup.kernelmodules.decide.jobs import Builder
-from runup.kernelmodules.decide.runs import LONGEST_NAME, Mounted, State, Wanted
+from runup.kernelmodules.decide.runs import LONGEST_NAME, MountedSecret, State, WantedRun
 
-WANTED = Wanted(
+WANTED = WantedRun(
     purpose="build",
     validation="preflight",
     validation_uid="uid",
@@ -25,7 +25,7 @@ WANTED = Wanted(
     kernel=f"{KERNEL}+rt",
     dockerfile="FROM scratch\n",
     arguments=(BuildArg(name="A", value="x y; rm -rf /"),),
-    secrets=(Mounted("token", "/run/secrets/token"),),
+    secrets=(MountedSecret("token", "/run/secrets/token"),),
     target="host:5000/kmod:v1",
     auth_secret="registry",
 )

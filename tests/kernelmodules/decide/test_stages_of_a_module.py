@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from tests.kernelmodules.decide.validation_world import BUILD, KERNEL, SIGN, Story, module, started, validation, world
 
-from runup.kernelmodules.decide.external_queries import Image, Material
+from runup.kernelmodules.decide.external_queries import BuildInputs, Image
 from runup.kernelmodules.decide.runs import State
 
 GONE = Image(verified=False, reason="image registry.example/kmod:v1 inaccessible or does not exists")
 THERE = Image(verified=True)
-DOCKERFILE = Material("FROM scratch\n", ("v1",))
+DOCKERFILE = BuildInputs("FROM scratch\n", ("v1",))
 AGAIN = "this Module will not be verified again in this Preflight CR"
 BUILD_FAILED = f"Failed to verify build for module kmod, kernel version {KERNEL}, error "
 SIGN_FAILED = f"Failed to verify signing for module kmod, kernel version {KERNEL}, error "
@@ -65,11 +65,11 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
         ("False", "Requeued", f"{BUILD_FAILED}build failed: no gcc"),
     ),
     "a Dockerfile that is not there is named": (
-        lambda: story(build=BUILD).answer(GONE).answer(GONE, Material(problem="failed to get dockerfile ConfigMap")),
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, BuildInputs(problem="failed to get dockerfile ConfigMap")),
         ("False", "Requeued", f"{BUILD_FAILED}failed to get dockerfile ConfigMap"),
     ),
     "a build from a driver toolkit that nobody knows fails at once": (
-        lambda: story(build=BUILD).answer(GONE).answer(GONE, Material("FROM ${DTK_AUTO}\n")),
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, BuildInputs("FROM ${DTK_AUTO}\n")),
         (
             "False",
             "Requeued",
@@ -104,15 +104,15 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
         ("False", "Build", "Waiting for build verification"),
     ),
     "a signature without a build runs at once": (
-        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, Material()).run(State.RUNNING),
+        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(State.RUNNING),
         ("False", "Sign", "Waiting for sign verification"),
     ),
     "a signature that succeeds ends it": (
-        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, Material()).run(State.SUCCEEDED),
+        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(State.SUCCEEDED),
         ("True", "Done", f"Verification successful (sign completes), {AGAIN}"),
     ),
     "a signature that fails shows the end of its log": (
-        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, Material()).run(State.FAILED, "bad key"),
+        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(State.FAILED, "bad key"),
         ("False", "Requeued", f"{SIGN_FAILED}sign failed: bad key"),
     ),
     "a signature waits for its build": (
@@ -133,7 +133,7 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
             .answer(GONE)
             .answer(GONE, DOCKERFILE)
             .run(State.SUCCEEDED)
-            .answer(GONE, Material("", ("k1", "c1")))
+            .answer(GONE, BuildInputs("", ("k1", "c1")))
             .run(State.SUCCEEDED)
         ),
         ("True", "Done", f"Verification successful (sign completes and image pushed), {AGAIN}"),
@@ -171,7 +171,7 @@ def test_the_final_image_is_signed_from_a_temporary_one() -> None:
     [build] = started(asked.plan)
     push = build["spec"]["template"]["spec"]["containers"][0]
     assert push["args"][2:] == ["push", "host:5000/kmod:v1_drivers_kmod_kmm_unsigned"]
-    signing = asked.run(State.SUCCEEDED).answer(GONE, Material("", ("k1", "c1")))
+    signing = asked.run(State.SUCCEEDED).answer(GONE, BuildInputs("", ("k1", "c1")))
     [sign] = started(signing.plan)
     annotations = sign["spec"]["template"]["metadata"]["annotations"]
     assert annotations["kmm.node.kubernetes.io/dockerfile"].splitlines() == [

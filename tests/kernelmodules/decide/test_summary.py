@@ -14,7 +14,7 @@ from kubekit.api.meta_v1 import Condition, NamespacedName
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
 from runup.kernelmodules.decide import entries, summary
-from runup.kernelmodules.decide.module_state import Looked
+from runup.kernelmodules.decide.module_state import ModuleState
 from runup.process.plan import Event, PatchStatus
 
 
@@ -172,9 +172,9 @@ def test_an_entry_without_a_time_is_about_any() -> None:
     assert entries.about(None, module()) is None
 
 
-PENDING = Looked(False, "Image", "", pending=True)
-KNOWN = Looked(False, "Image", "looked")
-ENTRIES: dict[str, tuple[Looked, dict[str, Any], str]] = {
+PENDING = ModuleState(False, "Image", "", pending=True)
+KNOWN = ModuleState(False, "Image", "looked")
+ENTRIES: dict[str, tuple[ModuleState, dict[str, Any], str]] = {
     "nothing is known, of this version": (PENDING, {"observedGeneration": 2}, "gone"),
     "nothing is known, of no version": (PENDING, {"observedGeneration": 0}, "gone"),
     "nothing is known, of another version": (PENDING, {"observedGeneration": 1}, ""),
@@ -183,7 +183,7 @@ ENTRIES: dict[str, tuple[Looked, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("looked", "before", "reason"), ENTRIES.values(), ids=ENTRIES.keys())
-def test_what_stays_while_nothing_is_known(looked: Looked, before: dict[str, Any], reason: str) -> None:
+def test_what_stays_while_nothing_is_known(looked: ModuleState, before: dict[str, Any], reason: str) -> None:
     """What was said of this very version of the Module, or of one that was not told."""
     old = codec.convert(ModuleStatus, entry(**before))
     assert entries.entry(module(metadata={"generation": 2}), looked, old, now=NOW).status_reason == reason

@@ -21,13 +21,13 @@ from tests.kernelmodules.decide.validation_world import (
 )
 
 from kubekit.api.codec import Undecodable
-from runup.kernelmodules.decide.external_queries import Image, ImageQuestion, Material
+from runup.kernelmodules.decide.external_queries import BuildInputs, Image, ImageQuestion
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Runner, State
 from runup.process.plan import Delete, Event, PatchStatus
 
 GONE, THERE = Image(verified=False, reason="image i inaccessible or does not exists"), Image(verified=True)
-DOCKERFILE = Material("FROM scratch\n", ("v1",))
+DOCKERFILE = BuildInputs("FROM scratch\n", ("v1",))
 DONE = {"verificationStatus": "True", "verificationStage": "Done", "statusReason": "Verification successful"}
 
 
@@ -114,7 +114,7 @@ def test_a_failed_build_begins_anew_when_its_dockerfile_changes() -> None:
     """The old run goes, and another is made."""
     told = failed_build()
     [old] = [run.key.name for run in told.observed.runs]
-    told.later(180).answer(GONE, Material("FROM other\n", ("v1",)))
+    told.later(180).answer(GONE, BuildInputs("FROM other\n", ("v1",)))
     assert deleted(told) == [old]
     assert [run["metadata"]["name"] for run in started(told.plan)] != [old]
 
@@ -122,7 +122,7 @@ def test_a_failed_build_begins_anew_when_its_dockerfile_changes() -> None:
 def test_a_failed_build_begins_anew_when_a_secret_changes() -> None:
     """A new version of a secret is another run."""
     told = failed_build()
-    told.later(180).answer(GONE, Material("FROM scratch\n", ("v2",)))
+    told.later(180).answer(GONE, BuildInputs("FROM scratch\n", ("v2",)))
     assert len(started(told.plan)) == 1
 
 

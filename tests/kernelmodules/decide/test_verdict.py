@@ -21,10 +21,10 @@ from runup.kernelmodules.decide.toolkit import Toolkit
 from runup.kernelmodules.decide.verdict import (
     ImageVerdict,
     Outcome,
+    PreflightResults,
     Readiness,
-    Seen,
     Status,
-    Untold,
+    ToolkitUnknown,
     for_kernel,
     for_release,
     judged,
@@ -90,10 +90,14 @@ def test_which_kernels_of_a_release(selector: dict[str, str], nodes: list[Node],
             [node("p", "5.14.0-1.ppc64le", "ppc64le")], TOOLKITS, Status.UNKNOWN, "not read", id="another machine"
         ),
         pytest.param(
-            [node("w")], {"amd64": Untold("no release", True)}, Status.FALSE, "no release", id="no release image"
+            [node("w")],
+            {"amd64": ToolkitUnknown("no release", True)},
+            Status.FALSE,
+            "no release",
+            id="no release image",
         ),
         pytest.param(
-            [node("w")], {"amd64": Untold("away", False)}, Status.UNKNOWN, "away", id="a registry that is away"
+            [node("w")], {"amd64": ToolkitUnknown("away", False)}, Status.UNKNOWN, "away", id="a registry that is away"
         ),
     ],
 )
@@ -164,9 +168,9 @@ def test_what_a_verdict_comes_to(
     assert (found.stage, found.status, found.reason) == (stage, status, told)
 
 
-def seen(status: Status, stage: str = "Image") -> Seen:
+def seen(status: Status, stage: str = "Image") -> PreflightResults:
     """What is known of the Module."""
-    return Seen((Readiness("drivers", "a", KERNEL, "amd64", stage, status, "because"),))
+    return PreflightResults((Readiness("drivers", "a", KERNEL, "amd64", stage, status, "because"),))
 
 
 def cluster(*objects: Any) -> Snapshot:
@@ -196,13 +200,21 @@ def cluster(*objects: Any) -> Snapshot:
             id="to be built",
         ),
         pytest.param((module(),), None, ["KernelModulesNotReadyUnknown"], "were not looked at", id="nobody looked"),
-        pytest.param((module(),), Seen(why="no toolkit"), ["KernelModulesNotReadyUnknown"], "no toolkit", id="and why"),
+        pytest.param(
+            (module(),),
+            PreflightResults(why="no toolkit"),
+            ["KernelModulesNotReadyUnknown"],
+            "no toolkit",
+            id="and why",
+        ),
         pytest.param(
             (module("b"),), seen(Status.TRUE), ["KernelModulesNotReadyUnknown"], "is being looked at", id="a new one"
         ),
     ],
 )
-def test_what_a_preflight_says(objects: tuple[Module, ...], known: Seen | None, risks: list[str], told: str) -> None:
+def test_what_a_preflight_says(
+    objects: tuple[Module, ...], known: PreflightResults | None, risks: list[str], told: str
+) -> None:
     """One risk a Module that is not ready, with stage and reason."""
     outcome = run_check(kernel_modules_ready.CHECK, cluster(*objects), replace(context(), kernel_modules=known))
     assert [finding.name for finding in outcome.findings] == risks
@@ -211,7 +223,7 @@ def test_what_a_preflight_says(objects: tuple[Module, ...], known: Seen | None, 
 
 
 @pytest.mark.parametrize("known", [None, seen(Status.FALSE)], ids=["nobody looked", "the images were looked at"])
-def test_one_story(known: Seen | None) -> None:
+def test_one_story(known: PreflightResults | None) -> None:
     """That nobody validated anything is said as long as the preflight itself has not looked."""
     told = run_check(kernel_modules.CHECK, cluster(module()), replace(context(), kernel_modules=known)).findings
     assert len(told) == (1 if known is None else 0)

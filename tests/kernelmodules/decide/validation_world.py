@@ -14,11 +14,11 @@ from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightVa
 from runup.kernelmodules.decide.external_queries import (
     Answer,
     Answers,
-    Found,
+    AnswerValue,
+    BuildInputs,
+    BuildInputsQuestion,
     Image,
     ImageQuestion,
-    Material,
-    MaterialQuestion,
     Question,
 )
 from runup.kernelmodules.decide.jobs import Builder
@@ -117,11 +117,11 @@ class Story:
                 self.observed = replace(self.observed, validation=changed)
         return self
 
-    def answer(self, image: Image | None = None, material: Material | None = None) -> Story:
+    def answer(self, image: Image | None = None, material: BuildInputs | None = None) -> Story:
         """Answer what was asked, then pass."""
         for _, question in self.plan.work:
-            found: Found | None = image if isinstance(question, ImageQuestion) else None
-            found = material if isinstance(question, MaterialQuestion) else found
+            found: AnswerValue | None = image if isinstance(question, ImageQuestion) else None
+            found = material if isinstance(question, BuildInputsQuestion) else found
             if found is not None:
                 self._known[question] = Answer(found, self.now)
         self.observed = replace(self.observed, answers=Answers(dict(self._known)))

@@ -14,7 +14,7 @@ from tests.kubekit.oci.registries import release, sandbox_registry, writing
 
 from kubekit.oci import images
 from kubekit.oci.access import Access
-from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, OciError, WouldReplace
+from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, NameInUse, OciError
 from kubekit.oci.image_locations import LayoutPlace, destination_of, files_in, files_of, place_of, put
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout, media_type_of
@@ -186,7 +186,7 @@ def test_a_name_is_not_taken_from_another_image(kind: str, tmp_path: Path) -> No
         place = destination_of(text, "")
         put(Layout.open(one.layout), one.digest, place, writing(host))
         put(Layout.open(one.layout), one.digest, place, writing(host))
-        with pytest.raises(WouldReplace, match=f"is another image .{one.digest}.; choose another tag, or overwrite it"):
+        with pytest.raises(NameInUse, match=f"is another image .{one.digest}.; choose another tag, or overwrite it"):
             put(Layout.open(two.layout), two.digest, place, writing(host))
         assert files_of(place, FOLDERS, writing(host))[1] == one.digest
         put(Layout.open(two.layout), two.digest, place, writing(host), overwrite=True)

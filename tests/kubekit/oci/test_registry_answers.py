@@ -23,7 +23,7 @@ from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials, Login
 from kubekit.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
-from kubekit.oci.file_search import Sought
+from kubekit.oci.file_search import FileQuery
 from kubekit.oci.layers import Pick, open_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.mirrors import Mirror
@@ -660,7 +660,7 @@ def test_how_large_a_config_may_be(tmp_path: Path, size: int) -> None:
         pytest.param(lambda c, r, _: c.read_file(r, "f"), 4 * GIB, id="reading a file"),
         pytest.param(lambda c, r, _: c.read_folders(r, ("d",)), 4 * GIB, id="reading folders"),
         pytest.param(
-            lambda c, r, _: c.search(r, Sought("d", frozenset({"x"}), lambda each: each)), 16 * GIB, id="searching"
+            lambda c, r, _: c.search(r, FileQuery("d", frozenset({"x"}), lambda each: each)), 16 * GIB, id="searching"
         ),
     ],
 )
@@ -812,7 +812,7 @@ def test_mirrors_are_asked_in_turn_and_named(made: BuiltImage, tmp_path: Path) -
     ):
         access = quick(mirrors=(Mirror(source.host, (lacking.host, closed.host)),))
         with pytest.raises(ImageNotFound) as caught:
-            RegistryClient(access).search(name(source, made), Sought("d", frozenset({"x"}), lambda each: each))
+            RegistryClient(access).search(name(source, made), FileQuery("d", frozenset({"x"}), lambda each: each))
         assert caught.value.layer == layer.digest
         said = caught.value.message.split("; ")
         assert said[0] == f"{name(source, made)}: blob {layer.digest}: blob unknown"

@@ -14,7 +14,7 @@ import pytest
 from tests.kubekit.oci.registries import Answer, Asked, odd_registry, release
 
 from kubekit.oci.access import Access
-from kubekit.oci.connections import Deadline, ForbiddenAddress, Reach, _Paced, address_of, connected
+from kubekit.oci.connections import AddressPolicy, Deadline, ForbiddenAddress, _Paced, address_of, connected
 from kubekit.oci.errors import OciError, Unauthorized, Unreachable
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
@@ -153,9 +153,9 @@ PLACES = [
 def test_where_a_registry_may_not_lead(address: str, refused: bool, on_this_machine: bool) -> None:
     """The registry that was named may be anywhere; private networks stay allowed, since registries live there."""
     found = ipaddress.ip_address(address)
-    assert Reach(own=False).refuses(found) is refused
-    assert Reach(own=False, loopback=True).refuses(found) is on_this_machine
-    assert not Reach(own=True).refuses(found)
+    assert AddressPolicy(own=False).refuses(found) is refused
+    assert AddressPolicy(own=False, loopback=True).refuses(found) is on_this_machine
+    assert not AddressPolicy(own=True).refuses(found)
 
 
 @pytest.mark.parametrize(
@@ -179,10 +179,10 @@ def test_an_address_is_known_however_it_is_written(host: str, address: str | Non
 def test_an_address_that_is_refused_is_named() -> None:
     """A name is judged when it is known what it is."""
     with pytest.raises(ForbiddenAddress, match=r"127\.1 is an address that no registry may lead to"):
-        Reach(own=False).check("127.1")
+        AddressPolicy(own=False).check("127.1")
     for host in ("registry.example", "192.0.2.1"):
-        Reach(own=False).check(host)
-    Reach().check("127.1")
+        AddressPolicy(own=False).check(host)
+    AddressPolicy().check("127.1")
 
 
 def deadline() -> Deadline:
@@ -195,16 +195,16 @@ def test_the_first_address_that_answers_is_taken(names: dict[str, list[str]]) ->
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         names["somewhere"] = ["127.0.0.2", "127.0.0.1", "127.0.0.3"]
-        with connected("somewhere", port, Reach(), deadline()) as made:
+        with connected("somewhere", port, AddressPolicy(), deadline()) as made:
             assert made.getpeername()[0] == "127.0.0.1"
         names["nowhere"] = ["127.0.0.2", "127.0.0.3"]
         with pytest.raises(ConnectionRefusedError):
-            connected("nowhere", port, Reach(), deadline())
+            connected("nowhere", port, AddressPolicy(), deadline())
         with pytest.raises(ForbiddenAddress, match=r"nowhere is 127\.0\.0\.3, an address that no registry may lead to"):
-            connected("nowhere", port, Reach(own=False), deadline())
+            connected("nowhere", port, AddressPolicy(own=False), deadline())
         names["empty"] = []
         with pytest.raises(OSError, match="empty has no address"):
-            connected("empty", port, Reach(), deadline())
+            connected("empty", port, AddressPolicy(), deadline())
 
 
 def test_a_connection_has_no_longer_than_its_request(names: dict[str, list[str]]) -> None:
@@ -214,7 +214,7 @@ def test_a_connection_has_no_longer_than_its_request(names: dict[str, list[str]]
         socket.create_server(("127.0.0.1", 0)) as server,
         pytest.raises(TimeoutError, match="the request's time is over"),
     ):
-        connected("somewhere", server.getsockname()[1], Reach(), Deadline.after(0, 60, lambda: 0.0))
+        connected("somewhere", server.getsockname()[1], AddressPolicy(), Deadline.after(0, 60, lambda: 0.0))
 
 
 INNER = ["169.254.169.254", "[fe80::1]", "0.0.0.0", "[::]", "[::ffff:169.254.169.254]", "2852039166", "224.0.0.1"]

@@ -14,7 +14,7 @@ from tests.kubekit.oci.registries import Answer, Asked, odd_registry
 from kubekit.oci import file_search, images
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage, BeyondLimits, ImageNotFound, OciError, Unreachable
-from kubekit.oci.file_search import Search, Sought
+from kubekit.oci.file_search import FileQuery, Search
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.tar import Entry
@@ -30,9 +30,9 @@ def key(name: str) -> str:
     return name.removesuffix(".ko") if name.endswith(".ko") else ""
 
 
-def sought(*wanted: str, below: str = FOLDER) -> Sought:
+def sought(*wanted: str, below: str = FOLDER) -> FileQuery:
     """The stems, below the folder."""
-    return Sought(below, frozenset(wanted or ("simple",)), key)
+    return FileQuery(below, frozenset(wanted or ("simple",)), key)
 
 
 FOUND = [
@@ -237,7 +237,7 @@ def test_all_that_is_wanted_must_be_found(tmp_path: Path) -> None:
         reference = parse(f"{odd.host}/a/b@{made.digest}")
         both = RegistryClient().search(reference, sought("simple", "b"))
         more = RegistryClient().search(reference, sought("simple", "b", "c"))
-        none = RegistryClient().search(reference, Sought(FOLDER, frozenset(), key))
+        none = RegistryClient().search(reference, FileQuery(FOLDER, frozenset(), key))
     assert set(both.found) == set(more.found) == {"simple", "b"}
     assert (none.found, none.layers, none.fetched) == ({}, 0, 0)
 

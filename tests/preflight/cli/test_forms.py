@@ -46,9 +46,9 @@ JUDGED = Findings(
     observed=NOON,
 )
 FAILURE = Condition(type=FAILED, status="True", reason="NotJudged", message="the dump is *empty*")
-FAILED_ONE = forms.One("beta", Findings("5.0.0", "5.2.0", conditions=(FAILURE,)))
-SILENT = forms.One("gamma", Findings("5.0.0", "5.2.0"))
-JUDGED_ONE = forms.One("alpha", JUDGED)
+FAILED_ONE = forms.ClusterResult("beta", Findings("5.0.0", "5.2.0", conditions=(FAILURE,)))
+SILENT = forms.ClusterResult("gamma", Findings("5.0.0", "5.2.0"))
+JUDGED_ONE = forms.ClusterResult("alpha", JUDGED)
 
 
 def test_markdown_is_a_list_of_what_is_left_to_do() -> None:
@@ -67,7 +67,7 @@ def test_markdown_is_a_list_of_what_is_left_to_do() -> None:
         "# beta: could not be judged\n\nthe dump is \\*empty\\*\n\n"
         "# gamma: could not be judged\n\n\n\n"
     )
-    nothing = forms.markdown([forms.One("alpha", replace(JUDGED, risks=(), checks=()))])
+    nothing = forms.markdown([forms.ClusterResult("alpha", replace(JUDGED, risks=(), checks=()))])
     assert nothing.endswith("\nClear: none.\nNot for this update: none.\n\n")
 
 
@@ -167,8 +167,8 @@ def test_what_was_not_judged_fails_whatever_counts(fail_on: str) -> None:
 def test_many_clusters_are_a_line_each() -> None:
     """Numbers and the three gravest; why one could not be judged, in a line."""
     many = tuple(replace(DISKS, name=f"R{place}") for place in range(4))
-    one = forms.One("delta", replace(JUDGED, risks=(*many, UNSURE, TOLD)))
-    wordy = forms.One("eps", Findings("5.0.0", "5.2.0", conditions=(replace(FAILURE, message="one\ntwo"),)))
+    one = forms.ClusterResult("delta", replace(JUDGED, risks=(*many, UNSURE, TOLD)))
+    wordy = forms.ClusterResult("eps", Findings("5.0.0", "5.2.0", conditions=(replace(FAILURE, message="one\ntwo"),)))
     (text,) = forms.table_of([one, wordy, SILENT])
     assert text.splitlines() == [
         "CLUSTER   FROM    TO      RESULT        APPLY   UNKNOWN   ACCEPTED   GRAVEST",
@@ -203,7 +203,7 @@ def test_many_clusters_are_a_line_each() -> None:
 )
 def test_what_to_collect(lacking: tuple[str, ...], collect: str, said: str) -> None:
     """Below the result; where nothing lacks nothing is said."""
-    one = forms.One("alpha", JUDGED, lacking, collect)
+    one = forms.ClusterResult("alpha", JUDGED, lacking, collect)
     whole = forms.text(JUDGED_ONE)
     assert forms.text(one) == f"{whole}\n{said}"
     assert forms.data(one)["lacking"] == list(lacking)
@@ -213,7 +213,7 @@ def test_what_to_collect(lacking: tuple[str, ...], collect: str, said: str) -> N
 
 def test_markup_of_others_is_none_of_ours() -> None:
     """Each character that Markdown knows is escaped, lines become one; XML has no control characters."""
-    odd = forms.One("a_b", replace(JUDGED, risks=(replace(DISKS, message="*_[]<>#|`\\ and\n  so\x1b on\t"),)))
+    odd = forms.ClusterResult("a_b", replace(JUDGED, risks=(replace(DISKS, message="*_[]<>#|`\\ and\n  so\x1b on\t"),)))
     assert "): \\*\\_\\[\\]\\<\\>\\#\\|\\`\\\\ and so\x1b on\n" in forms.markdown([odd])
     assert forms.markdown([odd]).startswith("# a\\_b: 5.0.0 to 5.2.0\n")
     (suite,) = ElementTree.fromstring(forms.junit([odd]))

@@ -438,7 +438,7 @@ def test_what_could_not_be_judged_is_the_worst() -> None:
 def test_words_of_others_stay_words() -> None:
     """Markdown and XML are not made by a cluster."""
     risk = Risk("A", "True", accepted=False, message="<b>x</b> [y](http://z)\n# h\x1b", url="u", severity="warning")
-    odd = forms.One("a<b", Findings("1", "2", risks=(risk,)))
+    odd = forms.ClusterResult("a<b", Findings("1", "2", risks=(risk,)))
     assert ElementTree.fromstring(forms.junit([odd])) is not None
 
 

@@ -17,7 +17,7 @@ from runup.api.olm_v1alpha1 import Subscription
 from runup.checks.catalogue.olm.shared.installed_operators import PACKAGES
 from runup.preflight.control import polled_objects
 from runup.preflight.control.client import ReadOnlyClient
-from runup.preflight.control.watched_kinds import Reads
+from runup.preflight.control.watched_kinds import WatchedKinds
 
 DEADLINE_S = 90
 SUBSCRIPTIONS = resource_of(Subscription)
@@ -71,10 +71,12 @@ class Cluster:
 class Following:
     """The reads of one check on that cluster."""
 
-    def __init__(self, cluster: Cluster, reads: Reads, clock: ManualClock | SystemClock, told: asyncio.Event) -> None:
+    def __init__(
+        self, cluster: Cluster, reads: WatchedKinds, clock: ManualClock | SystemClock, told: asyncio.Event
+    ) -> None:
         self.cluster, self.reads, self.clock, self.told = cluster, reads, clock, told
 
-    async def until(self, holds: Callable[[Reads], Any]) -> None:
+    async def until(self, holds: Callable[[WatchedKinds], Any]) -> None:
         """Wait for it."""
         async with asyncio.timeout(DEADLINE_S):
             while not holds(self.reads):
@@ -102,7 +104,7 @@ async def following(cluster: Cluster) -> AsyncIterator[Following]:
     told, clock = asyncio.Event(), ManualClock(SystemClock().now())
     url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     async with ReadOnlyClient(ClusterConfig(url), namespace="own") as client:
-        reads = Reads(client, [PACKAGES, SUBSCRIPTIONS], clock=clock, changed=told.set)
+        reads = WatchedKinds(client, [PACKAGES, SUBSCRIPTIONS], clock=clock, changed=told.set)
         running = asyncio.create_task(reads.run())
         try:
             yield Following(cluster, reads, clock, told)
@@ -113,7 +115,7 @@ async def following(cluster: Cluster) -> AsyncIterator[Following]:
             await runner.cleanup()
 
 
-def known(reads: Reads) -> bool:
+def known(reads: WatchedKinds) -> bool:
     """Whether nothing is waited for."""
     return not reads.waiting
 

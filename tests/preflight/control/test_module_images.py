@@ -24,8 +24,8 @@ from runup.api.kmm_v1beta1 import Module
 from runup.checks.catalogue.nodes import kernel_modules_ready
 from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.control.registries import GivenRegistries
-from runup.kernelmodules.decide.module_state import AGAIN_S
-from runup.kernelmodules.decide.verdict import Readiness, Seen, Status
+from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
+from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status
 from runup.preflight.control.client import ReadOnlyClient
 from runup.preflight.control.module_images import MODULES, NO_TOOLKIT, NODES, ModuleImages, _Input, _Known
 from runup.preflight.control.release import TargetRelease
@@ -68,7 +68,7 @@ def toolkit() -> bytes:
     return json.dumps({"KERNEL_VERSION": KERNEL, "RHEL_VERSION": "9.4"}).encode()
 
 
-def statuses(seen: Seen) -> dict[str, Status]:
+def statuses(seen: PreflightResults) -> dict[str, Status]:
     """By module."""
     return {each.name: each.status for each in seen.found}
 
@@ -90,7 +90,7 @@ async def test_asked_for_once_and_again_where_something_changed(tmp_path: Path) 
         clock, changed = ManualClock(), asyncio.Event()
         images = ModuleImages(REGISTRIES, f"{odd.host}/ocp/dtk@{dtk.digest}", clock, changed.set)
         first = of(module("a", f"{odd.host}/k/a@{good.digest}"), module("b", f"{odd.host}/k/a:later"))
-        assert images.seen(first) == Seen()
+        assert images.seen(first) == PreflightResults()
         async with asyncio.timeout(90):
             await changed.wait()
         assert statuses(images.seen(first)) == {"a": Status.TRUE, "b": Status.FALSE}
@@ -101,15 +101,15 @@ async def test_asked_for_once_and_again_where_something_changed(tmp_path: Path) 
         renamed = of(module("a", f"{odd.host}/k/a@{good.digest}"), module("b", f"{odd.host}/k/b:later"))
         assert statuses(images.seen(renamed)) == {"a": Status.TRUE}
         assert statuses(await images.settled(renamed)) == {"a": Status.TRUE, "b": Status.FALSE}
-        await clock.advance(AGAIN_S)
+        await clock.advance(RECHECK_INTERVAL_S)
         asked = len(odd.asked)
         assert statuses(await images.settled(renamed)) == {"a": Status.TRUE, "b": Status.FALSE}
         assert not any(each.path.startswith("/v2/k/a/") for each in odd.asked[asked:])
         pushed[0] = True
-        await clock.advance(AGAIN_S)
+        await clock.advance(RECHECK_INTERVAL_S)
         wanted = of(module("a", f"{odd.host}/k/b:later"))
         assert statuses(await images.settled(wanted)) == {"a": Status.TRUE}
-        assert await images.settled(of()) == Seen()
+        assert await images.settled(of()) == PreflightResults()
         await images.close()
 
 
@@ -129,7 +129,7 @@ async def test_asked_for_once_and_again_where_something_changed(tmp_path: Path) 
 async def test_nothing_is_asked_where_nothing_can_be_known(snapshot: Snapshot, named: str, why: str) -> None:
     """The reason is what is told instead."""
     images = ModuleImages(REGISTRIES, named, ManualClock(), lambda: None)
-    assert images.seen(snapshot) == Seen(why=why)
+    assert images.seen(snapshot) == PreflightResults(why=why)
     await images.close()
 
 

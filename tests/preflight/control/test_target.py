@@ -29,7 +29,7 @@ from runup.preflight.control.client import ReadOnlyClient, WriteRefused
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import ConfigMapSink, FileSink
 from runup.preflight.control.target_process import PreflightTarget, Request, Timing, reading
-from runup.preflight.control.watched_kinds import Reads
+from runup.preflight.control.watched_kinds import WatchedKinds
 from runup.preflight.decide.outcome import STALE_AFTER_S
 from runup.preflight.decide.report import Report, read
 
@@ -542,7 +542,7 @@ async def test_every_change_of_what_is_read_is_told(config: ClusterConfig, admin
     """By the watch, and not by the next look."""
     told = asyncio.Event()
     async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
-        reads = Reads(client, [resource_of(Node)], clock=SystemClock(), changed=told.set)
+        reads = WatchedKinds(client, [resource_of(Node)], clock=SystemClock(), changed=told.set)
         running = asyncio.create_task(reads.run())
         async with asyncio.timeout(DEADLINE_S):
             while reads.waiting:

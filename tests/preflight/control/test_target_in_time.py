@@ -55,7 +55,7 @@ from runup.preflight.control.target_process import (
     _running_version,
     _same,
 )
-from runup.preflight.control.watched_kinds import Reads
+from runup.preflight.control.watched_kinds import WatchedKinds
 from runup.preflight.decide import containers
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, read
 
@@ -657,7 +657,7 @@ async def test_what_is_known_of_reads() -> None:
     told: list[int] = []
     things = Resource("example.org", "v1", "Thing", "things", namespaced=False)
     async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
-        made = Reads(
+        made = WatchedKinds(
             client, [NODES, resource_of(Namespace), NODES, things], clock=ManualClock(), changed=lambda: told.append(1)
         )
         assert made.waiting == (NODES, resource_of(Namespace))

@@ -14,7 +14,7 @@ from kubekit.api.workloads_v1 import Deployment
 from runup.preflight.decide import outcome as outcomes
 from runup.preflight.decide import start_failures, workloads
 from runup.preflight.decide.attempt import Attempt
-from runup.preflight.decide.outcome import ReportSeen, Scene, State, Tally, counts, outcome, seen_report
+from runup.preflight.decide.outcome import Observations, ReportSeen, State, Tally, counts, outcome, seen_report
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
 ATTEMPT = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "registry.example/release@sha256:5")
@@ -50,7 +50,7 @@ def report(**changes: Any) -> Report:
     return Report(**base | changes)
 
 
-def scene(*pods: Pod, **changes: Any) -> Scene:
+def scene(*pods: Pod, **changes: Any) -> Observations:
     """An attempt whose Deployment is a minute old; its limit is ten."""
     deployment = codec.convert(Deployment, {"metadata": {"creationTimestamp": iso(60)}})
     base = {
@@ -63,12 +63,12 @@ def scene(*pods: Pod, **changes: Any) -> Scene:
         "timeout_s": 600.0,
         "now": NOW,
     }
-    return Scene(**base | changes)
+    return Observations(**base | changes)
 
 
 WAITING = "TargetStarting"
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff"}}
-RULES: dict[str, tuple[Scene, str]] = {
+RULES: dict[str, tuple[Observations, str]] = {
     "without the command": (scene(pod({"state": ended(message=NO_COMMAND)})), "TargetUnsupported"),
     "without it, at the run before": (
         scene(pod({"state": BACK_OFF, "lastState": ended(message=NO_COMMAND)})),
@@ -132,12 +132,12 @@ RULES: dict[str, tuple[Scene, str]] = {
 
 
 @pytest.mark.parametrize(("seen", "reason"), RULES.values(), ids=RULES.keys())
-def test_how_an_attempt_stands(seen: Scene, reason: str) -> None:
+def test_how_an_attempt_stands(seen: Observations, reason: str) -> None:
     """The first rule that fits, and none that only nearly does."""
     assert outcome(seen).reason == reason
 
 
-TEXTS: dict[str, tuple[Scene, str]] = {
+TEXTS: dict[str, tuple[Observations, str]] = {
     "a crash in the target's words": (
         scene(pod({"state": BACK_OFF, "lastState": ended(message="Traceback", code=3), "restartCount": 3})),
         "the target ended 3 times, last with exit code 3: Traceback",
@@ -170,7 +170,7 @@ TEXTS: dict[str, tuple[Scene, str]] = {
 
 
 @pytest.mark.parametrize(("seen", "text"), TEXTS.values(), ids=TEXTS.keys())
-def test_what_is_told_of_it(seen: Scene, text: str) -> None:
+def test_what_is_told_of_it(seen: Observations, text: str) -> None:
     """In the words of whoever knows, or in ours where nobody says any."""
     assert outcome(seen).message == text
 

@@ -14,7 +14,7 @@ from kubekit.api.core_v1 import Event, Pod
 from kubekit.api.meta_v1 import Condition
 from kubekit.api.workloads_v1 import Deployment
 from runup.preflight.decide import workloads
-from runup.preflight.decide.start_failures import PATIENCE_S
+from runup.preflight.decide.start_failures import REPORT_AFTER_S
 
 NAMESPACE = "openshift-cluster-version-operator"
 NODE = "master-0"
@@ -310,10 +310,10 @@ SLOW: list[Any] = [
 def test_what_only_takes_long_says_since_when(objects: list[str], words: str) -> None:
     """It is no failure, is said once and not at every pass, and a pass comes in time to say it."""
     world = at(started(), 0, *objects)
-    assert world.plans[-1].requeue_after_s == PATIENCE_S
+    assert world.plans[-1].requeue_after_s == REPORT_AFTER_S
     assert world.condition("PreflightRunning") == ("True", "TargetStarting")
     at(world, 0, *objects)
-    world.pass_time(PATIENCE_S).settle()
+    world.pass_time(REPORT_AFTER_S).settle()
     assert world.condition("PreflightRunning") == ("True", "TargetPending")
     assert world.condition("PreflightFailed") == ("False", "AsExpected")
     assert words in world.message("PreflightRunning")

@@ -9,7 +9,7 @@ import pytest
 from runup.cli.render.screen import Screen
 from runup.release.cli import comparison_text
 from runup.release.cli.dry_run import Effect
-from runup.release.decide.cluster import Described
+from runup.release.decide.cluster import DescribedCluster
 from runup.release.decide.difference import Difference, ManifestChange, NameChange
 from runup.release.decide.explain import Explained, Ruling
 from runup.release.decide.inclusion import Filters
@@ -160,7 +160,7 @@ def explained(answer: Any, *rulings: Ruling) -> Explained:
 def test_why_a_cluster_gets_a_manifest() -> None:
     """Every rule that was asked, and what of the cluster it was asked about."""
     found = explained("in", *(Ruling(rule, "passes") for rule in RULES))
-    assert comparison_text.explained(NEW, Described(FILTERS, {}), [found]) == (
+    assert comparison_text.explained(NEW, DescribedCluster(FILTERS, {}), [found]) == (
         "ConfigMap ns/a of 5.2.0: in\n"
         "  file: a.yaml\n"
         "  feature set     passes   the cluster's is TechPreviewNoUpgrade\n"
@@ -171,7 +171,7 @@ def test_why_a_cluster_gets_a_manifest() -> None:
         "  overrides       passes   none is unmanaged for it\n"
         "  another         passes\n"
     )
-    plain = comparison_text.explained(NEW, Described(Filters(), {}), [explained("in", *found.rulings[:2])])
+    plain = comparison_text.explained(NEW, DescribedCluster(Filters(), {}), [explained("in", *found.rulings[:2])])
     assert "feature set     passes   the cluster's is Default\n" in plain
     assert "feature gates   passes   enabled are none\n" in plain
 
@@ -180,7 +180,7 @@ def test_why_a_cluster_does_not_get_a_manifest() -> None:
     """The rule that decided stands on top; one that was not asked about the cluster says nothing of it."""
     out = explained("out", Ruling("profile", "fails", "not for this one"), Ruling("overrides", "fails"))
     unknown = explained("unknown", Ruling("feature gates", "unknown", "forbidden"))
-    assert comparison_text.explained(NEW, Described(FILTERS, {}), [out, unknown]) == (
+    assert comparison_text.explained(NEW, DescribedCluster(FILTERS, {}), [out, unknown]) == (
         "ConfigMap ns/a of 5.2.0: out, by profile\n"
         "  file: a.yaml\n"
         "  profile     fails   not for this one\n"
@@ -190,7 +190,9 @@ def test_why_a_cluster_does_not_get_a_manifest() -> None:
         "  file: a.yaml\n"
         "  feature gates   unknown   forbidden\n"
     )
-    data = comparison_text.explained_data(NEW, "sha256:1", Described(FILTERS, {"feature gates": "forbidden"}), [out])
+    data = comparison_text.explained_data(
+        NEW, "sha256:1", DescribedCluster(FILTERS, {"feature gates": "forbidden"}), [out]
+    )
     assert (data["version"], data["digest"], data["unreadable"]) == (
         "5.2.0",
         "sha256:1",

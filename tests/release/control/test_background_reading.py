@@ -26,7 +26,7 @@ from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control import release_images, signature_stores
-from runup.release.control.release_images import ReleaseImages, Unread
+from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
 from runup.release.control.signatures import RIGHTS_AGAIN, WITHIN_S, ReleaseChecks, _told
 from runup.release.control.stored_signatures import MOST_BYTES, merged, remember
 from runup.release.decide.payload import METADATA_FILE
@@ -260,7 +260,7 @@ async def test_an_image_has_its_time(tmp_path: Path) -> None:
     made = put_image(layout, [Made("a")])
     with odd_registry(layout, rule) as odd:
         async with cluster({}) as client:
-            with pytest.raises(Unread) as caught:
+            with pytest.raises(ReleaseUnreadable) as caught:
                 await ReleaseImages(client).folders(f"{odd.host}/a@{made.digest}", ("manifests",), within_s=0.1)
     assert caught.value.message == (
         "it was not read within 0.1 s; make the registry reachable, or name a mirror in an ImageDigestMirrorSet, "
@@ -297,7 +297,7 @@ async def test_the_way_out_where_an_image_cannot_be_read(tmp_path: Path, image: 
     made = put_image(layout, [Made("a")])
     with odd_registry(layout) as odd:
         async with cluster({}) as client:
-            with pytest.raises(Unread) as caught:
+            with pytest.raises(ReleaseUnreadable) as caught:
                 text = image.replace("HOST", odd.host).replace(":1", f"@{made.digest}")
                 await ReleaseImages(client).references(text if "HOST" in image else image)
     assert caught.value.message.endswith(said)
@@ -306,5 +306,7 @@ async def test_the_way_out_where_an_image_cannot_be_read(tmp_path: Path, image: 
 async def test_a_client_that_reaches_nobody_is_no_verdict() -> None:
     """The pull secret could not be read: that is a note to whatever the registry says."""
     async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
-        with pytest.raises(Unread, match=r"\(the pull secret openshift-config/pull-secret could not be read: "):
+        with pytest.raises(
+            ReleaseUnreadable, match=r"\(the pull secret openshift-config/pull-secret could not be read: "
+        ):
             await ReleaseImages(client).references("127.0.0.1:1/a@sha256:" + "1" * 64)

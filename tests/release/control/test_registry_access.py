@@ -17,7 +17,7 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.oci.errors import BadCredentials
 from kubekit.oci.reference import parse
 from runup.release.control.registry_access import cluster_credentials, cluster_mirrors
-from runup.release.control.release_images import ReleaseImages, Unread
+from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
 
 SECRET = "/api/v1/namespaces/openshift-config/secrets/pull-secret"
 DIGESTS = "/apis/config.openshift.io/v1/imagedigestmirrorsets"
@@ -96,7 +96,9 @@ async def test_logins_that_cannot_be_used(answers: Answers, said: str) -> None:
     async with cluster(answers) as client:
         with pytest.raises(BadCredentials, match=f"^Secret openshift-config/pull-secret: {said}$"):
             await cluster_credentials(client, [])
-        with pytest.raises(Unread, match=rf"{said}; correct the pull secret openshift-config/pull-secret, or choose"):
+        with pytest.raises(
+            ReleaseUnreadable, match=rf"{said}; correct the pull secret openshift-config/pull-secret, or choose"
+        ):
             await ReleaseImages(client).references(IMAGE)
 
 
@@ -127,7 +129,7 @@ async def test_a_cluster_without_such_kinds_has_no_mirrors() -> None:
 async def test_why_a_release_could_not_be_read_has_all_that_might_be_the_cause() -> None:
     """The registry is away; that its mirrors are not known may be why."""
     async with cluster({DIGESTS: FORBIDDEN}) as client:
-        with pytest.raises(Unread) as raised:
+        with pytest.raises(ReleaseUnreadable) as raised:
             await ReleaseImages(client).references(IMAGE)
     assert "127.0.0.1:1 cannot be reached" in raised.value.message
     assert " (imagedigestmirrorsets could not be listed: you may not); " in raised.value.message
@@ -139,5 +141,7 @@ async def test_why_a_release_could_not_be_read_has_all_that_might_be_the_cause()
 async def test_an_answer_of_the_cluster_that_is_none_is_told() -> None:
     """It is read again: nobody has to correct anything."""
     async with cluster({SECRET: (200, [])}) as client:
-        with pytest.raises(Unread, match=r"an answer of the API server could not be read: .*; it is read again, or"):
+        with pytest.raises(
+            ReleaseUnreadable, match=r"an answer of the API server could not be read: .*; it is read again, or"
+        ):
             await ReleaseImages(client).references(IMAGE)

@@ -13,7 +13,7 @@ import pytest
 from kubekit.api import codec
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.updatestatus.cli.files import dump, newest_transition
-from runup.updatestatus.cli.status_reading import Found, parse_moment
+from runup.updatestatus.cli.status_reading import StatusReading, parse_moment
 
 JSON = dict[str, Any]
 SINCE = "2026-01-14T09:30:00Z"
@@ -79,7 +79,7 @@ OPERATOR = "The Deployment machine-config-operator"
 NODES = "Nodes"
 
 
-def _found(folder: Path, *objects: JSON) -> Found:
+def _found(folder: Path, *objects: JSON) -> StatusReading:
     (folder / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     return dump(str(folder), REAL_NOW, None)
 
@@ -95,7 +95,7 @@ def _strings(value: Any, key: str) -> Iterator[str]:
             yield from _strings(each, key)
 
 
-def _missing(found: Found) -> set[str]:
+def _missing(found: StatusReading) -> set[str]:
     """What the report says could not be read."""
     summaries = _strings(codec.decode(dict, codec.encode(found.obj)), "summary")
     return {text.partition(" could not be read")[0] for text in summaries if " could not be read" in text}

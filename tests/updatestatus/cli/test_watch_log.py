@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.updatestatus.decide import builders as b
 
-from runup.updatestatus.cli.status_reading import Found
-from runup.updatestatus.cli.watch import Log, Look
+from runup.updatestatus.cli.status_reading import StatusReading
+from runup.updatestatus.cli.watch import Log, Poll
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.read import of_status
 from runup.updatestatus.decide.report import Report
@@ -57,30 +57,30 @@ STORIES: dict[str, list[Step]] = {
 def test_silence_is_never_long(name: str) -> None:
     """Each look and what is said of it."""
     log = Log()
-    found = Found({}, 0)
+    found = StatusReading({}, 0)
     for at, report, lines in STORIES[name]:
-        look = Look(at, trouble="away") if report is None else Look(at, found)
+        look = Poll(at, trouble="away") if report is None else Poll(at, found)
         assert log.lines(report, look) == lines, at
 
 
 def test_an_update_that_begins_ends_the_waiting() -> None:
     """It is told as a change, and while it runs nothing is said where nothing happens."""
     log = Log()
-    found = Found({}, 0)
-    log.lines(IDLE, Look(0, found))
-    assert log.lines(UPDATING, Look(2, found))[0].startswith(f"Update to {b.NEW}")
-    assert log.lines(UPDATING, Look(2 + 2 * FIVE_MINUTES, found)) == []
+    found = StatusReading({}, 0)
+    log.lines(IDLE, Poll(0, found))
+    assert log.lines(UPDATING, Poll(2, found))[0].startswith(f"Update to {b.NEW}")
+    assert log.lines(UPDATING, Poll(2 + 2 * FIVE_MINUTES, found)) == []
 
 
 def test_another_trouble_is_told() -> None:
     """Each once, until it is over."""
     log = Log()
-    told = [log.lines(None, Look(at, trouble=text)) for at, text in enumerate(("refused", "refused", "no route"))]
+    told = [log.lines(None, Poll(at, trouble=text)) for at, text in enumerate(("refused", "refused", "no route"))]
     assert told == [["refused"], [], ["no route"]]
 
 
 def test_an_update_that_is_under_way_begins_with_its_health() -> None:
     """Nobody waits for it to begin."""
-    first = Log().lines(UPDATING, Look(0, Found({}, 0)))
+    first = Log().lines(UPDATING, Poll(0, StatusReading({}, 0)))
     assert first[0].startswith(f"Update to {b.NEW}")
     assert first[1:] == [f"{row.level}: {row.summary}" for row in UPDATING.health]

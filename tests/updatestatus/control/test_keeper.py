@@ -15,7 +15,7 @@ from kubekit.kube import calls
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.errors import Conflict
 from runup.api.update_v1alpha1 import NAME, UpdateStatusStatus
-from runup.updatestatus.control.status_store import Keeper
+from runup.updatestatus.control.status_store import UpdateStatusStore
 
 
 def status(message: str) -> UpdateStatusStatus:
@@ -32,7 +32,7 @@ def status(message: str) -> UpdateStatusStatus:
 class Kept:
     """A keeper at work."""
 
-    def __init__(self, keeper: Keeper, cluster: World) -> None:
+    def __init__(self, keeper: UpdateStatusStore, cluster: World) -> None:
         self.keeper, self.cluster = keeper, cluster
         self.told = asyncio.Event()
 
@@ -53,7 +53,7 @@ async def kept(tmp_path: Path) -> AsyncGenerator[Kept, None]:
     """On a server without the object."""
     async with world(tmp_path) as cluster:
         holder: list[Kept] = []
-        keeper = Keeper(cluster.client, SystemClock(), lambda: holder[0].told.set())
+        keeper = UpdateStatusStore(cluster.client, SystemClock(), lambda: holder[0].told.set())
         holder.append(Kept(keeper, cluster))
         following = asyncio.create_task(keeper.reflector.run())
         await holder[0].until(lambda: not keeper.lacking)
@@ -65,7 +65,7 @@ async def kept(tmp_path: Path) -> AsyncGenerator[Kept, None]:
 async def test_nothing_is_written_before_it_is_known_what_there_is(kept: Kept) -> None:
     """Why not is said; after the first list there is no reason left."""
     assert kept.keeper.lacking == ""
-    assert "is not listed yet" in Keeper(kept.cluster.client, SystemClock(), lambda: None).lacking
+    assert "is not listed yet" in UpdateStatusStore(kept.cluster.client, SystemClock(), lambda: None).lacking
 
 
 async def test_the_object_is_made_and_nobody_keeps_book_of_its_fields(kept: Kept) -> None:
@@ -82,7 +82,7 @@ async def test_the_object_is_made_and_nobody_keeps_book_of_its_fields(kept: Kept
 async def test_what_was_there_before_is_read(kept: Kept) -> None:
     """A new process starts from what the one before wrote."""
     await kept.keeper.write(status("before"))
-    new = Keeper(kept.cluster.client, SystemClock(), lambda: None)
+    new = UpdateStatusStore(kept.cluster.client, SystemClock(), lambda: None)
     assert await new.read() == status("before")
     await new.write(status("after"))
     assert (await kept.raw())["status"]["conditions"][0]["message"] == "after"

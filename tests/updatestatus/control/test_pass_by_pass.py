@@ -31,11 +31,11 @@ from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.control.alerts import Alerts
 from runup.updatestatus.control.caches import Caches, differ, trim_operator, trim_version
 from runup.updatestatus.control.controller import KEY, Now, Timing, UpdateStatusController
-from runup.updatestatus.control.drains import Drains, PodsOfNode
+from runup.updatestatus.control.drains import DrainingPods, PodsOfNode
 from runup.updatestatus.control.metrics import Metrics
 from runup.updatestatus.control.observe import observe
 from runup.updatestatus.control.process import Options, Process
-from runup.updatestatus.control.status_store import Keeper
+from runup.updatestatus.control.status_store import UpdateStatusStore
 from runup.updatestatus.decide.snapshot import Unreadable
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -62,9 +62,9 @@ class Scene:
         self.controller = UpdateStatusController(
             caches=self.caches, queue=self.queue, clock=self.clock, metrics=self.metrics
         )
-        self.keeper = Keeper(self.client, self.clock, lambda: None)
+        self.keeper = UpdateStatusStore(self.client, self.clock, lambda: None)
         self.keeper._cache.replace([], "1")
-        self.drains = Drains(self.client, self.clock, lambda: None)
+        self.drains = DrainingPods(self.client, self.clock, lambda: None)
         self.alerts = Alerts("", Static(), self.clock, lambda: None)
         self.api.answers(self.answer)
 
@@ -237,7 +237,7 @@ async def test_why_there_can_be_no_object() -> None:
     """Nothing once it is listed; before that the reason, or that it is not yet."""
     async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
         told: list[int] = []
-        keeper = Keeper(client, ManualClock(NOON), lambda: told.append(1))
+        keeper = UpdateStatusStore(client, ManualClock(NOON), lambda: told.append(1))
         assert keeper.lacking == "updatestatuses.update.openshift.io is not listed yet"
         keeper._cache.fail("the server has no API")
         assert (keeper.lacking, told) == ("the server has no API", [1])
@@ -298,7 +298,7 @@ async def test_pods_of_nodes_are_known_or_they_are_not(scene: Scene) -> None:
 async def test_an_answer_for_a_node_that_is_done_draining_is_dropped(scene: Scene) -> None:
     """And one that says the same as before tells nobody."""
     told: list[int] = []
-    drains = Drains(scene.client, scene.clock, lambda: told.append(1))
+    drains = DrainingPods(scene.client, scene.clock, lambda: told.append(1))
     scene.stored = {"metadata": {"resourceVersion": "1"}, "items": []}
     drains.follow(["n"])
     for _ in range(2):

@@ -21,7 +21,7 @@ from kubekit.kube.config import ClusterConfig
 from runup.process import monitoring
 from runup.updatestatus.control import alerts as asking
 from runup.updatestatus.control.alerts import Alerts
-from runup.updatestatus.control.drains import NODES_AT_MOST, PATIENCE_S, REFRESH_S, Drains
+from runup.updatestatus.control.drains import NODES_AT_MOST, PATIENCE_S, REFRESH_S, DrainingPods
 from runup.updatestatus.decide.snapshot import Alert, Unreadable
 
 GOOD = """{"status": "success", "data": {"alerts": [
@@ -161,7 +161,7 @@ async def test_pods_are_read_of_nodes_that_drain_for_long(tmp_path: Path) -> Non
         await pods(cluster, "one", "two", on="worker-0")
         await pods(cluster, "other", on="worker-1")
         clock, changed = ManualClock(), asyncio.Event()
-        drains = Drains(cluster.client, clock, changed.set)
+        drains = DrainingPods(cluster.client, clock, changed.set)
         running = asyncio.create_task(drains.run())
         drains.follow(["worker-0"])
         await clock.until_sleeping(1)
@@ -189,7 +189,7 @@ async def test_few_nodes_are_asked_about_at_a_time() -> None:
     """Hundreds drain at once on a big cluster; a server that cannot be reached makes them unreadable, not empty."""
     clock, changed = ManualClock(), asyncio.Event()
     async with Client(ClusterConfig("http://127.0.0.1:1"), clock=clock) as client:
-        drains = Drains(client, clock, changed.set)
+        drains = DrainingPods(client, clock, changed.set)
         drains.follow(f"worker-{number:03}" for number in range(200))
         running = asyncio.create_task(drains.run())
         await clock.until_sleeping(1)

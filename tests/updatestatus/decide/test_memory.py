@@ -10,7 +10,7 @@ from tests.updatestatus.decide import builders as b
 
 from kubekit.api import codec
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.updatestatus.decide.memory import Memory
+from runup.updatestatus.decide.memory import PreviousStatus
 
 EARLIER = "2026-03-01T09:00:00Z"
 LATER = "2026-03-01T09:30:00Z"
@@ -24,12 +24,12 @@ def health(uid: str, check: str, *names: str, **times: str) -> dict[str, Any]:
     return {"uid": uid, "acquiredAt": EARLIER, "type": "Health", "health": found}
 
 
-def memory(*insights: dict[str, Any], of_pool: tuple[dict[str, Any], ...] = ()) -> Memory:
+def memory(*insights: dict[str, Any], of_pool: tuple[dict[str, Any], ...] = ()) -> PreviousStatus:
     """Of a status with these insights."""
     ref = {"group": "machineconfiguration.openshift.io", "resource": "machineconfigpools", "name": "worker"}
     pool = {"name": "worker", "resource": ref, "informers": [{"name": "i", "insights": [*of_pool]}]}
     layer = {"informers": [{"name": "i", "insights": [*insights]}]}
-    return Memory(codec.convert(UpdateStatusStatus, {"controlPlane": layer, "workerPools": [pool]}), b.NOW)
+    return PreviousStatus(codec.convert(UpdateStatusStatus, {"controlPlane": layer, "workerPools": [pool]}), b.NOW)
 
 
 KNOWN = {"firstObservedAt": LATER}
@@ -61,7 +61,7 @@ def test_since_when_findings_are_known(insights: list[dict[str, Any]], known: di
 
 def test_nobody_has_watched_before() -> None:
     """Then nothing is known."""
-    new = Memory(None, b.NOW)
+    new = PreviousStatus(None, b.NOW)
     assert new.is_empty
     assert not memory().is_empty
     assert (new.findings("M"), [*new.all()], new.health("", "u"), new.cluster_version("u")) == ({}, [], None, None)
@@ -80,6 +80,6 @@ def test_a_condition_is_as_old_as_its_status(status: Any, kept: bool) -> None:
     """Whatever else of it changes; of another type none is taken."""
     since = b.NOW - timedelta(hours=1)
     old = [b.cond("B", status, since=since - timedelta(hours=1)), b.cond("A", "True", "R", "m", since)]
-    (found,) = Memory(None, b.NOW).conditions(old, ("A", status, "S", "n"))
+    (found,) = PreviousStatus(None, b.NOW).conditions(old, ("A", status, "S", "n"))
     assert (found.status, found.reason, found.message) == (status, "S", "n")
     assert found.last_transition_time == (since if kept else b.NOW)

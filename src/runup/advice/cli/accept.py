@@ -24,7 +24,7 @@ from runup.cli.options import option
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.api.config_v1 import ClusterVersion
-    from runup.cli.result_output import Teller
+    from runup.cli.result_output import ResultPrinter
 
 # A little wider than a report's names, because the update service and the cluster name risks as well.
 _NAME = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -139,10 +139,10 @@ def accept(
         raise UsageProblem("--reason says why risks are accepted; name some", ctx)
     if until and not change.add:
         raise UsageProblem("--until says how long risks are accepted; name some", ctx)
-    _carry_out(change, ctx, Why(reason.strip(), until), output)
+    _carry_out(change, ctx, AcceptanceReason(reason.strip(), until), output)
 
 
-class Why(Value):
+class AcceptanceReason(Value):
     """The reason and end of an acceptance as typed; empty if not given."""
 
     reason: str = ""
@@ -155,14 +155,14 @@ def _suffixed(argument: str) -> str:
     return ",".join(f"{item[1:]}-" if item.startswith("-") else item for item in items)
 
 
-def _carry_out(change: Change, ctx: click.Context, told: Why, output: str | None) -> None:
-    from runup.cli.result_output import Teller
+def _carry_out(change: Change, ctx: click.Context, told: AcceptanceReason, output: str | None) -> None:
+    from runup.cli.result_output import ResultPrinter
 
     with connection_of(ctx).client() as client:
-        carry_out(change, client, told, Teller("accept", output))
+        carry_out(change, client, told, ResultPrinter("accept", output))
 
 
-def carry_out(change: Change, client: SyncClient, told: Why, teller: Teller) -> None:
+def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller: ResultPrinter) -> None:
     """Records the reason, accepts the risks and prints the result. Keeps concurrent changes of others.
 
     Raises CommandError if a request fails.

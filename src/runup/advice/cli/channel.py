@@ -18,7 +18,7 @@ from runup.cli.lazy import Command
 from runup.cli.options import option
 from runup.cli.render.overview import channel_line
 from runup.cli.render.text import Output, err, machine, out
-from runup.cli.result_output import Teller
+from runup.cli.result_output import ResultPrinter
 
 _CLEARED = "cluster will no longer request available update recommendations."
 
@@ -111,7 +111,7 @@ def _change(connection: Connection, new: str, *, explicit: bool, output: str | N
     from runup.cli import cluster as clusters
     from runup.cli.errors import message_of
 
-    teller = Teller("channel", output)
+    teller = ResultPrinter("channel", output)
     with connection.client() as client:
         facts = read(clusters.read_raw(client, no="no"))
         decided = plan(facts, new, explicit=explicit)

@@ -17,7 +17,7 @@ from kubekit.api import codec
 from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
 from runup.advice.decide import promql
-from runup.advice.decide.promql import Alerting, Answer, BadAnswer, Known
+from runup.advice.decide.promql import AlertState, Answer, BadAnswer, PrometheusState
 from runup.process.monitoring import FAILURES, Monitoring
 from runup.updatestatus.decide.alerts import PATH as ALERTS
 from runup.updatestatus.decide.alerts import read_alerts
@@ -47,7 +47,7 @@ class Prometheus:
         hosted: bool = False,
         alerts: bool = True,
     ) -> None:
-        self.state = Known(configured=bool(url))
+        self.state = PrometheusState(configured=bool(url))
         self._server = Monitoring(url, auth, clock, asker="ClusterVersionOperator", ca_file=ca_file)
         self._clock = clock
         self._on_change = on_change
@@ -82,7 +82,10 @@ class Prometheus:
         # The query that has been without an answer for longest comes first.
         due.sort(key=lambda query: answers[query].at.timestamp() if query in answers else 0.0)
         last_asked = self._alerts_at
-        alerts = last_asked is None or not 0 <= (now - last_asked).total_seconds() < promql.AGAIN[True].total_seconds()
+        alerts = (
+            last_asked is None
+            or not 0 <= (now - last_asked).total_seconds() < promql.QUERY_INTERVAL[True].total_seconds()
+        )
         return ["", *due] if alerts and self._with_alerts else due
 
     async def _round(self) -> None:
@@ -122,7 +125,7 @@ class Prometheus:
         known = self.state.alerting
         try:
             alerts = read_alerts(await self._server.get(ALERTS, within_s=TIMEOUT_S, statuses=TOLD))
-            known = Alerting(self._clock.now(), alerts)
+            known = AlertState(self._clock.now(), alerts)
         except (*FAILURES, codec.DecodeError) as error:
             known = replace(known, error=self._server.why(ALERTS, error))
         self._alerts_at = self._clock.now()

@@ -40,7 +40,7 @@ class KnownRelease(Wire, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltGraph:
     """The graph as JSON, the removed updates with the files that remove them, and warnings.
 
     `assumed`: the updates were assumed, as the module describes.
@@ -68,7 +68,7 @@ def read_releases(document: Any) -> tuple[KnownRelease, ...]:
     return tuple(releases)
 
 
-def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture: str) -> Built:
+def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture: str) -> BuiltGraph:
     """Returns the graph of `architecture`; if `releases` is None, it assumes which releases update which."""
     channels = _channels(data, architecture)
     known = {release.version: release for release in releases or ()}
@@ -86,7 +86,7 @@ def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture
     notes = (
         (f"{len(missing)} releases of channels are not among the releases, such as {missing[-1]}",) if missing else ()
     )
-    return Built(document, removed, releases is None, notes)
+    return BuiltGraph(document, removed, releases is None, notes)
 
 
 def of_channel(document: JSON, channel: str) -> JSON:

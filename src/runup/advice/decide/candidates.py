@@ -15,7 +15,7 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import Version, is_minor_or_major, parse
 from runup.advice.decide import matching_rules
 from runup.advice.decide.graph import Advice
-from runup.advice.decide.promql import Known
+from runup.advice.decide.promql import PrometheusState
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, Release
 
 ALWAYS = (MatchingRule(type="Always"),)
@@ -52,7 +52,7 @@ class Candidate(msgspec.Struct, frozen=True):
     offered: bool = True
 
 
-def from_advice(advice: Advice, known: Known, now: datetime) -> tuple[Candidate, ...]:
+def from_advice(advice: Advice, known: PrometheusState, now: datetime) -> tuple[Candidate, ...]:
     """Returns the service's offers, newest first, with their rules evaluated."""
     plain = [Candidate(release) for release in advice.updates]
     conditional = [

@@ -15,7 +15,7 @@ from runup.advice.decide import graph as graphs
 from runup.advice.decide import preflight_reasons, risks, service
 from runup.advice.decide.candidates import Candidate, from_advice
 from runup.advice.decide.graph import MULTI, Advice, BadGraph, Graph
-from runup.advice.decide.promql import NOTHING, Known
+from runup.advice.decide.promql import NOTHING, PrometheusState
 from runup.advice.decide.service import Failure, Query, ServiceState
 from runup.api.config_v1 import ClusterVersionSpec, ClusterVersionStatus, ConditionalUpdate, Release
 
@@ -24,7 +24,7 @@ _KEEPS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid")
 
 
 @dataclass(frozen=True, slots=True)
-class Advised:
+class CurrentAdvice:
     """The candidates, all reachable releases, the condition RetrievedUpdates, and the query that is due.
 
     `settled` is False until the first answer; then `condition` is None and the existing condition is kept.
@@ -44,7 +44,7 @@ class _Pass:
 
     current: Release
     due: Query | None
-    known: Known
+    known: PrometheusState
     now: datetime
 
 
@@ -57,8 +57,8 @@ def advise(
     configured_url: str,
     architecture: str,
     now: datetime,
-    known: Known = NOTHING,
-) -> Advised:
+    known: PrometheusState = NOTHING,
+) -> CurrentAdvice:
     """Returns the current advice. `configured_url` is the operator's flag, empty for none.
 
     `architecture` is the operator's own. `known` are the answers of Prometheus.
@@ -68,16 +68,16 @@ def advise(
             spec, current, configured_url=configured_url, architecture=current.architecture or architecture
         )
     except service.NotAsked as error:
-        return Advised(condition=service.retrieved(Failure(error.reason, error.message)))
+        return CurrentAdvice(condition=service.retrieved(Failure(error.reason, error.message)))
     due = query if service.is_due(state, query, now=now) else None
     graph = service.usable_graph(state, query, now=now)
     if graph is not None:
         return _from_graph(graph, spec, status, state.failure, _Pass(current, due, known, now))
     failure = state.failure if state.query == query else None
     if failure is None:
-        return Advised(candidates=_kept(status, _Pass(current, due, known, now)), due=due, settled=False)
+        return CurrentAdvice(candidates=_kept(status, _Pass(current, due, known, now)), due=due, settled=False)
     keeps_earlier = failure.reason in _KEEPS
-    return Advised(
+    return CurrentAdvice(
         candidates=_kept(status, _Pass(current, due, known, now)) if keeps_earlier else (),
         condition=service.retrieved(failure),
         due=due,
@@ -90,7 +90,7 @@ def _from_graph(
     status: ClusterVersionStatus,
     failure: Failure | None,
     on: _Pass,
-) -> Advised:
+) -> CurrentAdvice:
     current, due = on.current, on.due
     requested_architecture = spec.desired_update.architecture if spec.desired_update else ""
     here = Version(current.version)
@@ -104,8 +104,8 @@ def _from_graph(
     except BadGraph as error:
         earlier = () if error.reason == "VersionNotFound" else _kept(status, on)
         failure = Failure(error.reason, service.unable(error.message))
-        return Advised(earlier, nodes=graph.releases, condition=service.retrieved(failure), due=due)
-    return Advised(
+        return CurrentAdvice(earlier, nodes=graph.releases, condition=service.retrieved(failure), due=due)
+    return CurrentAdvice(
         from_advice(offered, on.known, on.now),
         graphs.reachable(graph, here),
         graph.releases,

@@ -9,13 +9,13 @@ from datetime import datetime
 
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide import promql
-from runup.advice.decide.promql import Known
+from runup.advice.decide.promql import PrometheusState
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule
 
 APPLIES = "Applies"
 
 
-def applies(risk: ConditionalUpdateRisk, known: Known, now: datetime) -> Condition:
+def applies(risk: ConditionalUpdateRisk, known: PrometheusState, now: datetime) -> Condition:
     """Returns the `Applies` condition of `risk`, without a time."""
     problems: list[str] = []
     for rule in risk.matching_rules:
@@ -42,7 +42,7 @@ def could_not_evaluate(risk: ConditionalUpdateRisk, why: str) -> Condition:
     return Condition(type=APPLIES, status="Unknown", reason="EvaluationFailed", message=message)
 
 
-def _evaluate(rule: MatchingRule, known: Known, now: datetime) -> bool | str:
+def _evaluate(rule: MatchingRule, known: PrometheusState, now: datetime) -> bool | str:
     """Returns True or False if the rule could be evaluated, else the reason why not."""
     if rule.type == "Always":
         return True

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 PATH = "/api/v1/query"
 # The time until a query is sent again, by its last answer; and the time for which an answer counts.
-AGAIN = {True: timedelta(seconds=30), False: timedelta(minutes=5), None: timedelta(seconds=30)}
-COUNTS = {True: timedelta(seconds=60), False: timedelta(minutes=10)}
+QUERY_INTERVAL = {True: timedelta(seconds=30), False: timedelta(minutes=5), None: timedelta(seconds=30)}
+FRESH_FOR = {True: timedelta(seconds=60), False: timedelta(minutes=10)}
 NOT_CONFIGURED = "no Prometheus is configured to ask: the operator's flag --prometheus-url names it"
 NOT_YET = "Prometheus has not answered yet"
 
@@ -42,14 +42,14 @@ class Answer(msgspec.Struct, frozen=True):
 
     def counts(self, now: datetime) -> bool:
         """Returns whether the answer is recent enough to count now; an error always counts."""
-        return self.applies is None or timedelta() <= now - self.at < COUNTS[self.applies]
+        return self.applies is None or timedelta() <= now - self.at < FRESH_FOR[self.applies]
 
     def is_due(self, now: datetime) -> bool:
         """Returns whether the query should be sent again."""
-        return not timedelta() <= now - self.at < AGAIN[self.applies]
+        return not timedelta() <= now - self.at < QUERY_INTERVAL[self.applies]
 
 
-class Alerting(msgspec.Struct, frozen=True):
+class AlertState(msgspec.Struct, frozen=True):
     """The alerts at the time `at` (None: never answered); `error` is the reason why the last request failed."""
 
     at: datetime | None = None
@@ -57,15 +57,15 @@ class Alerting(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class Known(msgspec.Struct, frozen=True):
+class PrometheusState(msgspec.Struct, frozen=True):
     """The answers of Prometheus. `configured`: there is a Prometheus to query."""
 
     configured: bool = False
     answers: Mapping[str, Answer] = {}
-    alerting: Alerting = Alerting()
+    alerting: AlertState = AlertState()
 
 
-NOTHING = Known()
+NOTHING = PrometheusState()
 
 
 def queries(risks: Iterable[ConditionalUpdateRisk]) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def queries(risks: Iterable[ConditionalUpdateRisk]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rule.promql.promql for rule in rules if rule.type == "PromQL" and rule.promql))
 
 
-def evaluate(query: str, known: Known, now: datetime) -> bool | str:
+def evaluate(query: str, known: PrometheusState, now: datetime) -> bool | str:
     """Returns whether the query's answer says that its risk applies, or the reason why that is not known."""
     if not known.configured:
         return NOT_CONFIGURED

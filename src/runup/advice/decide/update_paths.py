@@ -19,7 +19,7 @@ class Step(NamedTuple):
     risks: tuple[str, ...] = ()
 
 
-class Ways(NamedTuple):
+class UpdatePaths(NamedTuple):
     """The updates that lead on from `origin`. `way` is empty if no path leads to `goal`."""
 
     origin: str
@@ -32,7 +32,7 @@ class Ways(NamedTuple):
 
 def ways(
     document: JSON, removed: Mapping[tuple[str, str], tuple[str, ...]], origin: str, goal: str = ""
-) -> Ways | None:
+) -> UpdatePaths | None:
     """Returns the updates from `origin`, the blocked ones with their files, and the shortest path to `goal`.
 
     An empty `goal` means the newest release. Returns None if `origin` is not in the graph.
@@ -54,7 +54,7 @@ def ways(
     blocked = {new: files for (old, new), files in removed.items() if old == origin and new in steps}
     way = _shortest(steps, origin, goal)
     risk_names = {name for step in (*updates, *way) for name in step.risks}
-    return Ways(origin, goal, updates, blocked, way, {name: risks[name] for name in sorted(risk_names)})
+    return UpdatePaths(origin, goal, updates, blocked, way, {name: risks[name] for name in sorted(risk_names)})
 
 
 def _shortest(steps: Mapping[str, list[Step]], origin: str, goal: str) -> tuple[Step, ...]:

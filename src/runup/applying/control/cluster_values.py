@@ -18,10 +18,10 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.api.owned_v1 import Configuration
 from runup.applying.control.object_watches import WATCH_S
-from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
+from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, ClusterValues, Proxy
 from runup.applying.decide.task import Task
 from runup.process import tls
-from runup.process.leader_election import cancel, keep_running
+from runup.process.leader_election import cancel, restart_on_error
 from runup.process.tls import API_SERVER
 
 _CLUSTER = NamespacedName("", "cluster")
@@ -35,14 +35,14 @@ def _config(kind: str, plural: str) -> Resource:
 PROXY, INFRASTRUCTURE = _config("Proxy", "proxies"), _config("Infrastructure", "infrastructures")
 
 
-class ClusterGives:
+class ClusterValuesWatcher:
     """The current `surroundings`; `changed` is called when they change.
 
     `operator` is namespace and name of the operator's own Deployment.
     """
 
     def __init__(self, client: Client, clock: Clock, operator: tuple[str, str], changed: Callable[[], None]) -> None:
-        self.surroundings = Surroundings(operator=operator)
+        self.surroundings = ClusterValues(operator=operator)
         self._client = client
         self._clock = clock
         self._operator = operator
@@ -88,7 +88,7 @@ class ClusterGives:
             resource=resource,
             watch_s=WATCH_S,
         )
-        self._tasks.append(asyncio.create_task(keep_running(reflector.run, self._clock)))
+        self._tasks.append(asyncio.create_task(restart_on_error(reflector.run, self._clock)))
 
     def _look(self) -> None:
         new = self._now()
@@ -96,12 +96,12 @@ class ClusterGives:
             self.surroundings = new
             self._changed()
 
-    def _now(self) -> Surroundings:
+    def _now(self) -> ClusterValues:
         proxy = self._get(PROXY)
         status = proxy.status if proxy is not None else {}
         host, port = self._address()
         api_server = self._get(API_SERVER)
-        return Surroundings(
+        return ClusterValues(
             owner_uid=self._owner_uid,
             proxy=Proxy(*(_text(status, key) for key in ("httpProxy", "httpsProxy", "noProxy"))),
             operator=self._operator,

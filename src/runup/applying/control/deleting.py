@@ -22,7 +22,7 @@ from runup.release.decide.manifest import Identity
 log = structlog.get_logger("payload")
 
 
-class Deleting:
+class ObjectDeleter:
     """The deletions of a release that are under way.
 
     `told` is called with True when a deletion was requested, and again when the object is gone.

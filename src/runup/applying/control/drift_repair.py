@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import structlog
 
-from runup.applying.control.health_checker import Judging
-from runup.applying.control.retry import FAILURES, Insisting
-from runup.applying.control.run_progress import Course
+from runup.applying.control.health_checker import HealthChecker
+from runup.applying.control.retry import FAILURES, TaskRetrier
+from runup.applying.control.run_progress import RunProgress
 from runup.applying.control.task_errors import words_of
 from runup.applying.decide.task import Task
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
 # An object that somebody else keeps changing is repaired with a growing pause, at most this long.
-LONGEST_REPAIR_S = 60.0
-CALM_AFTER_S = 120.0
+MAX_REPAIR_DELAY_S = 60.0
+REPAIR_RESET_S = 120.0
 # Every object is applied again once in this time, one by one, for changes that no watch reports.
-FULL_PASS_S = 24 * 3600.0
+REAPPLY_INTERVAL_S = 24 * 3600.0
 
 
-class Keeping:
+class DriftRepairer:
     """The upkeep of one run's objects."""
 
-    def __init__(self, course: Course, insisting: Insisting, judging: Judging) -> None:
+    def __init__(self, course: RunProgress, insisting: TaskRetrier, judging: HealthChecker) -> None:
         self._course = course
         self._putting = course.putting
         self._insisting = insisting
@@ -60,10 +60,10 @@ class Keeping:
         tasks = list(self._course.tasks.values())
         while True:
             if not tasks:  # nothing of the release is meant for this cluster
-                await self._course.clock.sleep(FULL_PASS_S)
+                await self._course.clock.sleep(REAPPLY_INTERVAL_S)
             for task in tasks:
                 # Spread evenly over the day, so that the API server has no peak of requests.
-                await self._course.clock.sleep(FULL_PASS_S / len(tasks))
+                await self._course.clock.sleep(REAPPLY_INTERVAL_S / len(tasks))
                 if task.deletes or task.identity in self._repairing:
                     continue
                 try:
@@ -73,8 +73,8 @@ class Keeping:
 
     def _last_repair(self, identity: Identity, now: float) -> tuple[bool, float]:
         """Returns whether the object was repaired shortly before, and the seconds to wait this time."""
-        repaired_at, pause = self._repaired.get(identity, (-CALM_AFTER_S, 0.0))
-        again = now - repaired_at < CALM_AFTER_S + pause
-        pause = min(max(pause * 2, 1.0), LONGEST_REPAIR_S) if again else 0.0
+        repaired_at, pause = self._repaired.get(identity, (-REPAIR_RESET_S, 0.0))
+        again = now - repaired_at < REPAIR_RESET_S + pause
+        pause = min(max(pause * 2, 1.0), MAX_REPAIR_DELAY_S) if again else 0.0
         self._repaired[identity] = (now, pause)
         return again, pause

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from runup.api.owned_v1 import OwnedWorkload
-from runup.applying.control.retry import Insisting
-from runup.applying.control.run_progress import Course
+from runup.applying.control.retry import TaskRetrier
+from runup.applying.control.run_progress import RunProgress
 from runup.applying.decide import operators, workloads
 from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
 from runup.applying.decide.operators import wants_versions
@@ -19,10 +19,10 @@ from runup.applying.decide.task import Task
 from runup.release.decide.manifest import Identity
 
 
-class Judging:
+class HealthChecker:
     """The health checks of one run. `since` holds when each ClusterOperator that is not ready was first waited for."""
 
-    def __init__(self, course: Course, insisting: Insisting, since: dict[str, datetime]) -> None:
+    def __init__(self, course: RunProgress, insisting: TaskRetrier, since: dict[str, datetime]) -> None:
         self._course = course
         self._putting = course.putting
         self._insisting = insisting
@@ -53,7 +53,7 @@ class Judging:
                     self._putting.well(task)
                     return
                 # Time alone changes the verdict: an operator counts as unavailable only after operators.GRACE.
-                await self._course.within(operators.GRACE.total_seconds(), event)
+                await self._course.within(operators.UNAVAILABLE_GRACE.total_seconds(), event)
 
     def health(self, task: Task) -> Problem | None:
         """Returns why the object of `task` is not healthy, None if it is."""

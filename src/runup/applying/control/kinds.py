@@ -20,7 +20,7 @@ from runup.release.decide.manifest import Manifest
 Known = dict[tuple[str, str, str], Resource]
 
 
-class Kinds:
+class ResourceDiscovery:
     """The resources of one cluster. Discovery asks for each group and version once, however many callers wait."""
 
     def __init__(self, client: Client) -> None:

@@ -12,20 +12,22 @@ import structlog
 
 from kubekit.kube.clock import Clock
 from runup.api.config_v1 import Release
-from runup.applying.control.payloads import NotLoaded, Payloads
+from runup.applying.control.payloads import NotLoaded, ReleaseLoader
 from runup.applying.decide.progress import Loading
 from runup.process.leader_election import cancel
 from runup.release.decide.payload import Payload
 
 log = structlog.get_logger("payload")
 # Besides the operator's own: the release that is being applied, and one that is requested.
-MOST_KEPT = 2
+MAX_LOADED_RELEASES = 2
 
 
-class Loads:
+class ReleaseLoads:
     """The loads of releases; `states` is keyed by pull spec, and `wake` is called when a load has ended."""
 
-    def __init__(self, payloads: Payloads, clock: Clock, wake: Callable[[], None], *, image: str, own: Payload) -> None:
+    def __init__(
+        self, payloads: ReleaseLoader, clock: Clock, wake: Callable[[], None], *, image: str, own: Payload
+    ) -> None:
         self.states: dict[str, Loading] = {image: Loading(payload=own)}
         self._own = image
         self._payloads = payloads
@@ -78,5 +80,5 @@ class Loads:
     def _forget_one(self) -> None:
         """Drops the oldest releases, so that there is room for one more."""
         others = [image for image, state in self.states.items() if image != self._own and not state.running]
-        for image in others[: max(len(others) - MOST_KEPT + 1, 0)]:
+        for image in others[: max(len(others) - MAX_LOADED_RELEASES + 1, 0)]:
             del self.states[image]

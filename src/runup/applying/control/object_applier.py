@@ -25,20 +25,20 @@ from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import Owned, OwnedWorkload
 from runup.applying.control import object_requests
-from runup.applying.control.deleting import Deleting
-from runup.applying.control.kinds import Kinds
-from runup.applying.control.object_watches import Tracking
+from runup.applying.control.deleting import ObjectDeleter
+from runup.applying.control.kinds import ResourceDiscovery
+from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.task_errors import KindMissing
 from runup.applying.decide import ownership
 from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
-from runup.applying.decide.rendering import LABEL, Rendered, Surroundings, rendered
+from runup.applying.decide.rendering import LABEL, ClusterValues, Rendered, rendered
 from runup.applying.decide.task import Task
 from runup.applying.decide.workloads import DEFINITION, JOB, KINDS
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
 # The most requests at a time. A task that waits for something else holds none of these slots.
-MOST_AT_ONCE = 16
+MAX_CONCURRENT_REQUESTS = 16
 NAMESPACE = ("", "Namespace")
 
 
@@ -62,7 +62,7 @@ class Memory:
     over: set[Identity] = field(default_factory=set)
 
 
-class Putting:
+class ObjectApplier:
     """Applies the objects of one run.
 
     `surroundings` returns the cluster's values that are put into objects (proxy, TLS profile and so on), and `digests`
@@ -74,13 +74,13 @@ class Putting:
         tasks: Sequence[Task],
         *,
         client: Client,
-        kinds: Kinds,
-        tracking: Tracking,
-        deleting: Deleting,
+        kinds: ResourceDiscovery,
+        tracking: ObjectWatches,
+        deleting: ObjectDeleter,
         operators: Cache[ClusterOperator],
         memory: Memory,
         digests: dict[int, str],
-        surroundings: Callable[[], Surroundings],
+        surroundings: Callable[[], ClusterValues],
         image: str = "",
     ) -> None:
         self.operators = operators
@@ -94,7 +94,7 @@ class Putting:
         self._memory = memory
         self._digests = digests
         self._surroundings = surroundings
-        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
         self._locks: dict[Identity, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._namespaces = {task.identity.name: task for task in tasks if task.kind == NAMESPACE and not task.deletes}
         self._definitions = {
@@ -251,7 +251,7 @@ class Putting:
         return rendered(task, self._surroundings())
 
 
-def digests_of(tasks: Sequence[Task], surroundings: Surroundings) -> dict[int, str]:
+def digests_of(tasks: Sequence[Task], surroundings: ClusterValues) -> dict[int, str]:
     """Returns the digest of every task's rendered object, by task index.
 
     The digest is "" if the object cannot be rendered: applying it then raises the error.

@@ -21,7 +21,7 @@ from runup.api.owned_v1 import Owned, OwnedWorkload, without_others
 from runup.applying.decide.ownership import MANAGER
 from runup.applying.decide.rendering import LABEL
 from runup.applying.decide.workloads import DEFINITION, KINDS
-from runup.process.leader_election import cancel, keep_running
+from runup.process.leader_election import cancel, restart_on_error
 from runup.release.decide.manifest import Identity
 
 # Half an hour to an hour: dozens of kinds are watched, and each watch that ends costs a request.
@@ -36,7 +36,7 @@ class _Followed:
     task: asyncio.Task[None]
 
 
-class Tracking:
+class ObjectWatches:
     """The watches of a release's kinds. `changed` is called with the identity of each object that changes."""
 
     def __init__(self, client: Client, clock: Clock, changed: Changed) -> None:
@@ -119,4 +119,4 @@ class Tracking:
                 self._changed(Identity(group, name, obj.metadata.namespace, obj.metadata.name))
 
         cache.add_listener(heard)
-        return _Followed(cache, reflector, asyncio.create_task(keep_running(reflector.run, self._clock)))
+        return _Followed(cache, reflector, asyncio.create_task(restart_on_error(reflector.run, self._clock)))

@@ -28,7 +28,7 @@ class NotLoaded(Exception):
         self.reason: Step = reason
 
 
-class Payloads(Protocol):
+class ReleaseLoader(Protocol):
     """Fetches releases. Several calls may run at once; a call that is no longer needed is cancelled."""
 
     async def load(self, release: Release) -> Payload:
@@ -37,7 +37,7 @@ class Payloads(Protocol):
 
 
 class Folders:
-    """A `Payloads` that reads folders of this machine, by pull spec, laid out like the files of a release image."""
+    """A `ReleaseLoader` that reads local folders, by pull spec, laid out like the files of a release image."""
 
     def __init__(self, folders: dict[str, Path], profile: str = DEFAULT_PROFILE) -> None:
         self.folders = folders

@@ -9,7 +9,7 @@ import structlog
 from kubekit.api.codec import DecodeError
 from kubekit.errors import Terminal
 from kubekit.kube.errors import KubeError, NotFound, Transient
-from runup.applying.control.run_progress import Course
+from runup.applying.control.run_progress import RunProgress
 from runup.applying.control.task_errors import KindMissing, problem_of, words_of
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
@@ -19,16 +19,16 @@ log = structlog.get_logger("payload")
 # The errors that applying an object may raise without a bug in this program.
 FAILURES = (KubeError, DecodeError, Terminal, KindMissing)
 # The number of failed attempts after which a failure is reported, and the longest pause between two attempts.
-TOLD_AFTER = 4
+REPORT_AFTER_ATTEMPTS = 4
 LONGEST_PAUSE_S = 15.0
 # How long an unfinished dependency is waited for before the first attempt, which may succeed without it.
-BEFORE_ASKING_S = 10.0
+DEPENDENCY_WAIT_S = 10.0
 
 
-class Insisting:
+class TaskRetrier:
     """Retries the tasks of one run. `failed` is called after every failed attempt."""
 
-    def __init__(self, course: Course, failed: Callable[[], None]) -> None:
+    def __init__(self, course: RunProgress, failed: Callable[[], None]) -> None:
         self._course = course
         self._putting = course.putting
         self._failed = failed
@@ -37,7 +37,7 @@ class Insisting:
         """Waits up to 10 s for the task's CustomResourceDefinition and namespace, to spare a request that must fail."""
         needed = [*self._course.needs(task)]
         if needed and not self._putting.in_place(task):
-            await self._course.finished_within(BEFORE_ASKING_S, needed)
+            await self._course.finished_within(DEPENDENCY_WAIT_S, needed)
 
     async def put(self, task: Task) -> bool:
         """Applies `task`, retrying until it succeeds; returns False if it depends on a task that comes later."""
@@ -59,7 +59,7 @@ class Insisting:
                 log.warning("could not be applied", task=str(task), error=words_of(error), attempts=attempts)
                 self._failed()
                 # A Terminal error needs an edit, so further attempts before reporting it are useless.
-                if attempts >= TOLD_AFTER or isinstance(error, Terminal):
+                if attempts >= REPORT_AFTER_ATTEMPTS or isinstance(error, Terminal):
                     self._course.tell(task, problem)
                 await self._pause(task, attempts, error)
             else:

@@ -15,12 +15,12 @@ from datetime import datetime
 import structlog
 
 from kubekit.kube.clock import Clock
-from runup.applying.control.drift_repair import Keeping
+from runup.applying.control.drift_repair import DriftRepairer
 from runup.applying.control.free_memory import trim
-from runup.applying.control.health_checker import Judging
-from runup.applying.control.object_applier import Putting
-from runup.applying.control.retry import FAILURES, Insisting
-from runup.applying.control.run_progress import Course
+from runup.applying.control.health_checker import HealthChecker
+from runup.applying.control.object_applier import ObjectApplier
+from runup.applying.control.retry import FAILURES, TaskRetrier
+from runup.applying.control.run_progress import RunProgress
 from runup.applying.control.task_errors import words_of
 from runup.applying.decide.graph import Node, after_definitions
 from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
@@ -48,17 +48,17 @@ class Run:
         tasks: Sequence[Task],
         state: State,
         *,
-        putting: Putting,
+        putting: ObjectApplier,
         clock: Clock,
         since: dict[str, datetime],
         told: Callable[[bool], None],
         served: Callable[[str, str], None],
         failed: Callable[[], None] = lambda: None,
     ) -> None:
-        self._course = course = Course(tasks, state, putting=putting, clock=clock, told=told)
-        self._insisting = Insisting(course, failed)
-        self._judging = Judging(course, self._insisting, since)
-        self._keeping = Keeping(course, self._insisting, self._judging)
+        self._course = course = RunProgress(tasks, state, putting=putting, clock=clock, told=told)
+        self._insisting = TaskRetrier(course, failed)
+        self._judging = HealthChecker(course, self._insisting, since)
+        self._keeping = DriftRepairer(course, self._insisting, self._judging)
         self._putting = putting
         self._served = served
         self._ended = [asyncio.Event() for _ in course.graph]

@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from kubekit.kube.clock import Clock
-from runup.applying.control.object_applier import Putting
+from runup.applying.control.object_applier import ObjectApplier
 from runup.applying.decide.graph import everything_before, graph_of
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task
 
 
-class Course:
+class RunProgress:
     """The progress of one run: its task graph, the indexes of the tasks that are `done`, and each task's problem.
 
     `told` is called whenever `done`, `problems` or `state` change, with True if the change is urgent. The run itself
@@ -22,7 +22,7 @@ class Course:
     """
 
     def __init__(
-        self, tasks: Sequence[Task], state: State, *, putting: Putting, clock: Clock, told: Callable[[bool], None]
+        self, tasks: Sequence[Task], state: State, *, putting: ObjectApplier, clock: Clock, told: Callable[[bool], None]
     ) -> None:
         self.state = state
         self.completed = False

@@ -20,12 +20,12 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from runup.api.config_v1 import ClusterOperator
-from runup.applying.control.cluster_values import ClusterGives
-from runup.applying.control.deleting import Deleting
+from runup.applying.control.cluster_values import ClusterValuesWatcher
+from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.free_memory import trim
-from runup.applying.control.kinds import Kinds
-from runup.applying.control.object_applier import Memory, Putting, digests_of
-from runup.applying.control.object_watches import Tracking
+from runup.applying.control.kinds import ResourceDiscovery
+from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
+from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.run import Run
 from runup.applying.decide.progress import Progress, State, Wanted
 from runup.applying.decide.task import Task, tasks_of
@@ -38,8 +38,8 @@ from runup.release.decide.payload import Payload, included, version_hash
 
 log = structlog.get_logger("payload")
 # Seconds between two reports of progress that are not urgent, and until a run that ended by a bug is started again.
-QUIET_S = 3.0
-AGAIN_S = 5.0
+PROGRESS_INTERVAL_S = 3.0
+RESTART_DELAY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ class Worker:
         self._image = image
         self._wake = wake
         self._hurry = hurry
-        self._kinds = Kinds(client)
-        self._tracking = Tracking(client, clock, self._changed)
-        self._deleting = Deleting(client, clock, self._tell)
-        self._gives = ClusterGives(client, clock, operator, self._surroundings_changed)
+        self._kinds = ResourceDiscovery(client)
+        self._tracking = ObjectWatches(client, clock, self._changed)
+        self._deleting = ObjectDeleter(client, clock, self._tell)
+        self._gives = ClusterValuesWatcher(client, clock, operator, self._surroundings_changed)
         self._memory = Memory()
         self._since: dict[str, datetime] = {}
         self._work: Work | None = None
@@ -92,7 +92,7 @@ class Worker:
         self._urgent = asyncio.Event()
         self._news = asyncio.Event()
         self._run: Run | None = None
-        self._putting: Putting | None = None
+        self._putting: ObjectApplier | None = None
         self._next = Progress()
         self.failed_attempts: Counter[str] = Counter()
         operators.add_listener(self._operator_changed)
@@ -133,7 +133,7 @@ class Worker:
         return asked if asked is State.INITIALIZING else State.UPDATING
 
     async def _one(self) -> None:
-        """Applies the current work until there is another; starts it again after `AGAIN_S` if a bug ended it."""
+        """Applies the current work until there is another; restarts it after `RESTART_DELAY_S` if a bug ended it."""
         work = self._work
         assert work is not None
         running = asyncio.create_task(self._apply(work))
@@ -144,7 +144,7 @@ class Worker:
                 return
             error = running.exception()
             log.error("applying ended, and is started again", exc_info=error)
-            await self._clock.sleep(AGAIN_S)
+            await self._clock.sleep(RESTART_DELAY_S)
             self._new.set()
         finally:
             self._run = None
@@ -168,7 +168,7 @@ class Worker:
         self._kinds.define(manifests)
         # The lists of all kinds come before the first write, so that objects in place cost no request.
         await self._follow(tasks)
-        self._putting = Putting(
+        self._putting = ObjectApplier(
             tasks,
             client=self._client,
             kinds=self._kinds,
@@ -261,14 +261,17 @@ class Worker:
         self._news.set()
 
     async def _telling(self) -> None:
-        """Publishes new progress and wakes the reconcile: at once if it is urgent, else at most every `QUIET_S`."""
+        """Publishes new progress and wakes the reconcile: at once if urgent, else every `PROGRESS_INTERVAL_S`."""
         while True:
             await self._news.wait()
             self._news.clear()
             if self._next != self.progress:
                 self.progress = self._next
                 self._wake()
-            waits = [asyncio.ensure_future(self._clock.sleep(QUIET_S)), asyncio.ensure_future(self._urgent.wait())]
+            waits = [
+                asyncio.ensure_future(self._clock.sleep(PROGRESS_INTERVAL_S)),
+                asyncio.ensure_future(self._urgent.wait()),
+            ]
             try:
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             finally:

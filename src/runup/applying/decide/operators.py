@@ -11,7 +11,7 @@ from runup.applying.decide.progress import State
 
 KIND = ("config.openshift.io", "ClusterOperator")
 # While a release is being applied, an operator that was first waited for less than this ago is progress, not failure.
-GRACE = timedelta(seconds=30)
+UNAVAILABLE_GRACE = timedelta(seconds=30)
 
 
 def wants_versions(manifest: dict[str, object]) -> tuple[OperandVersion, ...]:
@@ -41,7 +41,7 @@ def problem_of(
         reasons = ("ClusterOperatorNoVersions", "ClusterOperatorsNoVersions")
         return Problem(reasons[0], message, Effect.FAIL, (name,), reasons[1], wording, times)
     if operator is None or status_of(operator.status.conditions, "Available") != "True":
-        early = state is not State.RECONCILING and now - since < GRACE
+        early = state is not State.RECONCILING and now - since < UNAVAILABLE_GRACE
         return _problem(name, "NotAvailable", "not available", Effect.NONE if early else Effect.FAIL, since)
     # A missing Degraded condition counts as degraded.
     if status_of(operator.status.conditions, "Degraded") != "False":

@@ -1,6 +1,6 @@
 """Renders a manifest into the object that is applied: with owner, a label that holds its digest, and cluster values.
 
-The cluster's values (proxy, TLS profile, internal load balancer) are `Surroundings`; annotations of a manifest ask for
+The cluster's values (proxy, TLS profile, internal load balancer) are `ClusterValues`; annotations of a manifest ask for
 them (docs/upstream-behaviour.md 5.2). The rendered object is what server-side apply sends, so its fields are those that
 we own.
 """
@@ -41,7 +41,7 @@ class Proxy:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ClusterValues:
     """The values of a cluster that are put into the objects applied to it.
 
     `operator` is namespace and name of the operator's own Deployment, `internal_host` and `internal_port` the API
@@ -64,7 +64,7 @@ class Rendered:
     digest: str
 
 
-def rendered(task: Task, cluster: Surroundings) -> Rendered:
+def rendered(task: Task, cluster: ClusterValues) -> Rendered:
     """Returns the object of `task` for `cluster`; raises Terminal if it cannot be rendered."""
     obj = {key: value for key, value in task.manifest.object.items() if key not in _NOT_APPLIED}
     metadata = {key: value for key, value in obj["metadata"].items() if key not in _SERVERS}
@@ -131,7 +131,7 @@ def _set_env(container: JSON, values: dict[str, str]) -> None:
         container["env"] = [*kept, *new]
 
 
-def _with_internal_address(obj: JSON, cluster: Surroundings) -> None:
+def _with_internal_address(obj: JSON, cluster: ClusterValues) -> None:
     values = {"KUBERNETES_SERVICE_HOST": cluster.internal_host, "KUBERNETES_SERVICE_PORT": cluster.internal_port}
     for container in _containers(obj):
         if container.get("name") == cluster.operator[1]:

@@ -15,11 +15,11 @@ from runup.applying.decide.problems import Effect, Problem
 MULTIPLE = "MultipleErrors"
 SLOW = "SlowClusterOperator"
 # Bytes of a message about several problems: half of what a condition may have, so that none is cut in the middle.
-MOST_TOLD = 8 * 1024
+MAX_MESSAGE_BYTES = 8 * 1024
 MACHINE_CONFIG = "machine-config"
 # How long an operator may be waited for before it counts as slow. machine-config drains and reboots every node.
-PATIENCE = timedelta(minutes=30)
-PATIENCE_WITH_MACHINES = timedelta(minutes=90)
+SLOW_AFTER = timedelta(minutes=30)
+SLOW_AFTER_MACHINE_CONFIG = timedelta(minutes=90)
 # How long a problem with effect FAIL_AFTER_INTERVAL counts as progress.
 INTERVAL = timedelta(minutes=40)
 _ORDER = (Effect.REPORT, Effect.NONE, Effect.FAIL_AFTER_INTERVAL, Effect.FAIL)
@@ -34,7 +34,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Verdict:
     """The verdict on a problem at a point in time. `progressing`: it is not a failure. `slow`: it takes too long.
 
     `text` follows "Working towards" in the condition. `next_look` is when time alone may change the verdict.
@@ -54,7 +54,7 @@ def summarize(problems: Iterable[Problem]) -> Summary | None:
     if len(merged) == 1:
         return Summary(merged[0])
     lines = sorted({problem.message for problem in merged})
-    text = joined(["Multiple errors are preventing progress:", *lines], "\n* ", MOST_TOLD)
+    text = joined(["Multiple errors are preventing progress:", *lines], "\n* ", MAX_MESSAGE_BYTES)
     return Summary(Problem(MULTIPLE, text, _worst(merged)), tuple(merged))
 
 
@@ -66,34 +66,34 @@ def without_progress(summary: Summary) -> Summary | None:
     return summarize(remaining)
 
 
-def judge(problem: Problem, *, now: datetime) -> Judged:
+def judge(problem: Problem, *, now: datetime) -> Verdict:
     """Decides whether `problem` still counts as progress at `now`, and in which words."""
     if problem.effect is Effect.NONE:
         return _waiting(problem, now)
     if problem.effect is not Effect.FAIL_AFTER_INTERVAL:
-        return Judged(False)
+        return Verdict(False)
     late = [name for name in problem.names if problem.waited_longer(name, INTERVAL, now)]
     if late:
-        return Judged(False, f"wait has exceeded 40 minutes for these operators: {', '.join(late)}")
+        return Verdict(False, f"wait has exceeded 40 minutes for these operators: {', '.join(late)}")
     text = f"waiting up to 40 minutes on {', '.join(problem.names)}"
-    return Judged(True, text, next_look=_next(problem, lambda _: INTERVAL, now))
+    return Verdict(True, text, next_look=_next(problem, lambda _: INTERVAL, now))
 
 
-def _waiting(problem: Problem, now: datetime) -> Judged:
+def _waiting(problem: Problem, now: datetime) -> Verdict:
     if not problem.names:
-        return Judged(True, problem.message)
+        return Verdict(True, problem.message)
     slow = [name for name in problem.names if problem.waited_longer(name, _patience(name), now)]
     then = _next(problem, _patience, now)
     if not slow:
-        return Judged(True, f"waiting on {', '.join(problem.names)}", next_look=then)
+        return Verdict(True, f"waiting on {', '.join(problem.names)}", next_look=then)
     others = ", ".join(name for name in slow if name != MACHINE_CONFIG)
     waits = [f"{others} over 30 minutes"] if others else []
     waits += [f"{MACHINE_CONFIG} over 90 minutes"] if MACHINE_CONFIG in slow else []
-    return Judged(True, f"waiting on {' and '.join(waits)} which is longer than expected", slow=True, next_look=then)
+    return Verdict(True, f"waiting on {' and '.join(waits)} which is longer than expected", slow=True, next_look=then)
 
 
 def _patience(name: str) -> timedelta:
-    return PATIENCE_WITH_MACHINES if name == MACHINE_CONFIG else PATIENCE
+    return SLOW_AFTER_MACHINE_CONFIG if name == MACHINE_CONFIG else SLOW_AFTER
 
 
 def _next(problem: Problem, limit: Callable[[str], timedelta], now: datetime) -> datetime | None:

@@ -17,7 +17,7 @@ import msgspec
 from kubekit.api.meta_v1 import Wire
 from kubekit.lang.version import Version, VersionError
 from runup.advice.decide import promql
-from runup.advice.decide.promql import NOTHING, Answer, BadAnswer, Known
+from runup.advice.decide.promql import NOTHING, Answer, BadAnswer, PrometheusState
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Applies, Check, Context
 from runup.checks.decide.snapshots import snapshot_of
@@ -127,7 +127,7 @@ def _problem(check: Check, case: Case) -> str:
     return _of_findings(case, [each for each in outcome.findings if each.applies is Applies.YES])
 
 
-def _answers(check: Check, case: Case) -> Known:
+def _answers(check: Check, case: Case) -> PrometheusState:
     """Returns what Prometheus answers in this case, parsed like its real answer."""
     if case.prometheus is None:
         return NOTHING
@@ -137,7 +137,7 @@ def _answers(check: Check, case: Case) -> Known:
         answer = Answer(_NOW, promql.read(msgspec.json.encode(body)))
     except BadAnswer as error:
         answer = Answer(_NOW, error=error.message)
-    return Known(configured=True, answers={check.query: answer})
+    return PrometheusState(configured=True, answers={check.query: answer})
 
 
 def _of_findings(case: Case, found: Sequence[Any]) -> str:

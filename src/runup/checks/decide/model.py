@@ -18,9 +18,9 @@ from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang.version import Version
-from runup.advice.decide.promql import NOTHING, Known
+from runup.advice.decide.promql import NOTHING, PrometheusState
 from runup.checks.decide.target_catalogs import NONE_READ, Catalogs
-from runup.kernelmodules.decide.verdict import Seen
+from runup.kernelmodules.decide.verdict import PreflightResults
 from runup.preflight.decide.report import ReportedResource, Severity
 
 K = TypeVar("K", bound=Object)
@@ -132,10 +132,10 @@ class Context:
     # The target's own manifests of the kinds in `manifests.KINDS`; None where they could not be read.
     manifests: tuple[Mapping[str, Any], ...] | None = None
     # Prometheus's answers to the checks' queries.
-    prometheus: Known = NOTHING
+    prometheus: PrometheusState = NOTHING
     # The target's pull spec, if known, and what is known of the kernel modules for it; None: nobody looked.
     target_image: str = ""
-    kernel_modules: Seen | None = None
+    kernel_modules: PreflightResults | None = None
     # The operator catalogs that the target brings.
     catalogs: Catalogs = NONE_READ
 

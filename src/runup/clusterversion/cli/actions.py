@@ -19,7 +19,7 @@ from runup.cli.connection import Connection
 from runup.cli.errors import CommandError, message_of
 from runup.cli.output import screen_of
 from runup.cli.render.text import machine
-from runup.cli.result_output import Teller
+from runup.cli.result_output import ResultPrinter
 from runup.clusterversion.cli import preflight as preflight_request
 from runup.clusterversion.cli import targets, update_in_progress
 from runup.clusterversion.cli.request import Request
@@ -77,9 +77,9 @@ def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
 
 def _show(request: Request, client: SyncClient) -> None:
     if request.output != "html":
-        from runup.clusterversion.cli.show import Shown, ask
+        from runup.clusterversion.cli.show import ShowOptions, ask
 
-        ask(client, Shown(request.flags.include_not_recommended, request.output))
+        ask(client, ShowOptions(request.flags.include_not_recommended, request.output))
         return
     cluster = clusters.read(client)
     history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
@@ -102,7 +102,7 @@ def _page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
 
 
 def _start(request: Request, client: SyncClient) -> None:
-    flags, teller = request.flags, Teller("update", request.output)
+    flags, teller = request.flags, ResultPrinter("update", request.output)
     cluster = clusters.read(client)
     target = update_in_progress.back(cluster, version=flags.to, image=flags.to_image) or targets.choose(cluster, flags)
     teller.extend(target.said)
@@ -135,7 +135,7 @@ def _ask(client: SyncClient, body: clusters.Patch) -> None:
 
 
 def _to_multi_arch(request: Request, client: SyncClient) -> None:
-    flags, teller = request.flags, Teller("update", request.output)
+    flags, teller = request.flags, ResultPrinter("update", request.output)
     cluster = clusters.read(client)
     desired = cluster.spec.desired_update
     if desired is not None and desired.architecture == "Multi":
@@ -151,7 +151,7 @@ def _to_multi_arch(request: Request, client: SyncClient) -> None:
 
 
 def _clear(request: Request, client: SyncClient) -> None:
-    teller = Teller("clear", request.output)
+    teller = ResultPrinter("clear", request.output)
     try:
         before, answer = clusters.change(
             client,
@@ -167,7 +167,7 @@ def _clear(request: Request, client: SyncClient) -> None:
 
 
 def _clear_preflight(request: Request, client: SyncClient) -> None:
-    teller = Teller("clear-preflight", request.output)
+    teller = ResultPrinter("clear-preflight", request.output)
     cluster = clusters.read(client)
     before, after = clusters.change(
         client, cluster, preflight_request.clear_patch, send=lambda body: clusters.patch(client, body, strict=True)

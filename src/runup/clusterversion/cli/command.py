@@ -114,7 +114,7 @@ def upgrade(
     if dump is not None or (only_shows and output != "html"):
         from runup.clusterversion.cli import show
 
-        shown = show.Shown(flags["include_not_recommended"], output)
+        shown = show.ShowOptions(flags["include_not_recommended"], output)
         if dump is None:
             show.of_cluster(connection_of(ctx), shown)
         else:

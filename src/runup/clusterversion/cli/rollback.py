@@ -11,7 +11,7 @@ from runup.cli.facts import JSON, Facts, Release, mapping, read, text
 from runup.cli.lazy import Command
 from runup.cli.options import option
 from runup.cli.render.text import out
-from runup.cli.result_output import Teller
+from runup.cli.result_output import ResultPrinter
 from runup.cli.versions import check_version, numbers, order
 
 
@@ -93,7 +93,7 @@ def _carry_out(connection: Connection, output: str | None) -> None:
     from runup.cli import cluster as clusters
     from runup.cli.errors import message_of
 
-    teller = Teller("rollback", output)
+    teller = ResultPrinter("rollback", output)
     with connection.client() as client:
         facts = read(clusters.read_raw(client, no="no"))
         decided = plan(facts)

@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 
 
-class Shown(Value):
+class ShowOptions(Value):
     """The extent and format of the output: None is text, `wide` is text with more columns."""
 
     include_not_recommended: bool = False
     output: str | None = None
 
 
-class Kept(Value):
+class OperatorConfigMaps(Value):
     """The operator's ConfigMaps: reports, and the reasons for and ends of accepted risks."""
 
     history: JSON | None = None
     accepted: JSON | None = None
 
 
-def of_dump(path: str, wanted: Shown) -> None:
+def of_dump(path: str, wanted: ShowOptions) -> None:
     """Prints the updates of a dump."""
     if wanted.output == "html":
         raise CommandError("-o html is a page of a preflight; for a dump leave it out, or take json or yaml")
@@ -47,16 +47,16 @@ def of_dump(path: str, wanted: Shown) -> None:
 
     read = files.dump(path, config_maps=True)
     by_name = {text(mapping(each, "metadata"), "name"): each for each in read.config_maps}
-    show(read.cluster, Kept(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, wanted)
+    show(read.cluster, OperatorConfigMaps(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, wanted)
 
 
-def of_cluster(connection: Connection, wanted: Shown) -> None:
+def of_cluster(connection: Connection, wanted: ShowOptions) -> None:
     """Prints the updates of a live cluster."""
     with connection.client() as client:
         ask(client, wanted)
 
 
-def ask(client: SyncClient, wanted: Shown) -> None:
+def ask(client: SyncClient, wanted: ShowOptions) -> None:
     """Prints the updates of the cluster of `client`."""
     from runup.advice.cli.recommend.additions_to_oc import accepted_names
     from runup.cli import cluster as clusters
@@ -65,10 +65,10 @@ def ask(client: SyncClient, wanted: Shown) -> None:
     history = clusters.read_record(client, HISTORY)
     # Without accepted names their records are of no use, and the request is spared.
     accepted = clusters.read_record(client, ACCEPTED) if accepted_names(document) else None
-    show(document, Kept(history, accepted), client.now(), wanted)
+    show(document, OperatorConfigMaps(history, accepted), client.now(), wanted)
 
 
-def show(document: JSON, kept: Kept, now: datetime | None, wanted: Shown) -> None:
+def show(document: JSON, kept: OperatorConfigMaps, now: datetime | None, wanted: ShowOptions) -> None:
     """Prints ClusterVersion `document`; `now` is None for files."""
     read = facts.read(document)
     more = _More(document, kept, now) if kept.history or speaks_of_more(document) else None
@@ -114,7 +114,7 @@ def newest_transition(document: JSON) -> datetime | None:
 class _More:
     """The output that goes beyond oc's."""
 
-    def __init__(self, document: JSON, kept: Kept, now: datetime | None) -> None:
+    def __init__(self, document: JSON, kept: OperatorConfigMaps, now: datetime | None) -> None:
         from kubekit.api import codec
         from kubekit.api.core_v1 import ConfigMap
         from runup.api.config_v1 import ClusterVersion

@@ -17,7 +17,7 @@ from runup.preflight.cli.render import preflight as rendered
 _HINT = "Take it back: runup upgrade --clear"
 
 
-class GoingOn(msgspec.Struct, frozen=True):
+class UpdateInProgress(msgspec.Struct, frozen=True):
     """An accepted update that is not complete, and the release that it started from."""
 
     to: Release
@@ -29,7 +29,7 @@ class GoingOn(msgspec.Struct, frozen=True):
         return f"Taking back the update to {self.to.version}; the cluster stays at {self.back_to.version}\n"
 
 
-def going_on(cluster: ClusterVersion) -> GoingOn | None:
+def going_on(cluster: ClusterVersion) -> UpdateInProgress | None:
     """Returns the update under way; None if the newest entry of the history is complete or the only one."""
     status = cluster.status
     newest = status.history[0] if status.history else None
@@ -39,10 +39,10 @@ def going_on(cluster: ClusterVersion) -> GoingOn | None:
     before = next((entry for entry in status.history[1:] if entry.state == "Completed" and entry.image), None)
     if before is None or _same(before.image, newest.image):
         return None
-    return GoingOn(status.desired, Release(version=before.version, image=before.image))
+    return UpdateInProgress(status.desired, Release(version=before.version, image=before.image))
 
 
-def goes_on(found: GoingOn | None) -> tuple[Output, ...]:
+def goes_on(found: UpdateInProgress | None) -> tuple[Output, ...]:
     """Returns the message for a user who ended a preflight, or another request, during an update."""
     return (out(f"The update to {found.to.version} is under way and goes on. {_HINT}\n"),) if found else ()
 
@@ -117,13 +117,13 @@ def clearing(cluster: ClusterVersion) -> Clearing:
     return Clearing(_named(desired, update), (out(update.taken_back),))
 
 
-def _taking_back(cluster: ClusterVersion, desired: Update, found: GoingOn) -> Patch:
+def _taking_back(cluster: ClusterVersion, desired: Update, found: UpdateInProgress) -> Patch:
     """Returns the patch that takes the update back: removes a request that the operator saw, else names the release."""
     observed = cluster.status.observed_generation >= cluster.metadata.generation
     return clear_patch(desired) if observed else _named(desired, found)
 
 
-def _named(desired: Update | None, found: GoingOn) -> Patch:
+def _named(desired: Update | None, found: UpdateInProgress) -> Patch:
     return update_patch(desired, version=found.back_to.version, image=found.back_to.image)
 
 

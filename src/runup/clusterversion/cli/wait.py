@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 HEALING_S = 5.0
 OPERATOR = "cluster-version-operator"
 # A request not taken up after this time may have no operator. Changes are looked for every two seconds.
-NOBODY_S = 7.0
+NO_OPERATOR_AFTER_S = 7.0
 _TICK_S = 2
 _RETRY_S = 1.0
 # A server that is restarted answers again within this time; one that stays away is an error.
-AWAY_S = 120.0
+SERVER_AWAY_LIMIT_S = 120.0
 # The report is stored a moment after the status; it adds remedies to the table.
 _HISTORY_TRIES = 10
 _HISTORY_PAUSE_S = 0.2
@@ -109,7 +109,7 @@ def wait(
             cluster = _until_over(client, asked, target, show, clock, clock.monotonic() + timeout_s, namespace)
             return _findings(client, cluster, namespace, clock)
     except Transient as error:
-        text = f"the API server has not answered for {AWAY_S:.0f} s: {message_of(error).strip()}"
+        text = f"the API server has not answered for {SERVER_AWAY_LIMIT_S:.0f} s: {message_of(error).strip()}"
         raise CommandError(f"{text}\nThe preflight goes on where the cluster does. {_LEFT}") from error
     except KeyboardInterrupt:
         sys.stderr.write(f"\nThe preflight of {target[0] or target[1]} goes on. {_LEFT}\n")
@@ -130,12 +130,14 @@ def _until_over(
     namespace: str,
 ) -> ClusterVersion:
     failing_since: float | None = None
-    nobody_at = clock.monotonic() + NOBODY_S
+    nobody_at = clock.monotonic() + NO_OPERATOR_AFTER_S
     latest = asked
     progress = Progress("")
     for look in changes(client, asked, clock):
         if look.trouble is not None:
-            progress = replace(progress, trouble=_AWAY.format(error=_first_line(look.trouble), limit=AWAY_S))
+            progress = replace(
+                progress, trouble=_AWAY.format(error=_first_line(look.trouble), limit=SERVER_AWAY_LIMIT_S)
+            )
             show(progress)
             continue
         latest = look.cluster or latest
@@ -160,7 +162,7 @@ def _until_over(
 
 def nobody(client: SyncClient, namespace: str) -> str:
     """Returns one line on why a request may not be taken up: the operator's pods and their states."""
-    text = f"still not taken up after {NOBODY_S:.0f} s: "
+    text = f"still not taken up after {NO_OPERATOR_AFTER_S:.0f} s: "
     try:
         pods = client.list_all(Pod, namespace)[0]
     except KubeError as error:
@@ -217,7 +219,7 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
             if fresh:
                 clock.pause(_RETRY_S)
         except Transient as error:
-            if clock.monotonic() - answered > AWAY_S:
+            if clock.monotonic() - answered > SERVER_AWAY_LIMIT_S:
                 raise
             trouble = error
             clock.pause(_RETRY_S)

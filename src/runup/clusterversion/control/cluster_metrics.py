@@ -32,7 +32,7 @@ INSTALLER = Family("cluster_installer", ("type", "version", "invoker"), "Who ins
 Values = dict[tuple[str, ...], float]
 
 
-class ClusterSeries(Collector):
+class ClusterMetricsCollector(Collector):
     """A Prometheus collector of the cluster's series; empty before the first pass.
 
     `created` is when the operator's own release was made; `failed_attempts` counts failed attempts to apply, by

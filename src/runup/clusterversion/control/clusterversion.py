@@ -30,19 +30,19 @@ from runup.advice.decide import acceptance
 from runup.advice.decide.promql import NOTHING
 from runup.advice.decide.risks import admin_acks
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
-from runup.applying.control.loading import Loads
+from runup.applying.control.loading import ReleaseLoads
 from runup.applying.control.own_release import OwnRelease
 from runup.applying.control.worker import Work, Worker
 from runup.clusterversion.control import preflight_log
 from runup.clusterversion.control.metrics import Metrics
-from runup.clusterversion.control.preflight_log import Story
-from runup.clusterversion.control.workload_age import Age
+from runup.clusterversion.control.preflight_log import PreflightLogger
+from runup.clusterversion.control.workload_age import WorkloadAge
 from runup.clusterversion.decide import sync_failure
-from runup.clusterversion.decide.applying import APPLY, LOAD, Asked
+from runup.clusterversion.decide.applying import APPLY, LOAD, ApplyRequest
 from runup.clusterversion.decide.observed import Facts, Observed
 from runup.clusterversion.decide.preflights import CHECK_RELEASE, READ_IMAGES, READ_RELEASE, READ_RIGHTS
 from runup.clusterversion.decide.reconcile import EVALUATE_RULES, NAME, RETRIEVE_UPDATES, reconcile
-from runup.clusterversion.decide.status_write_rejected import Refused
+from runup.clusterversion.decide.status_write_rejected import RejectedFields
 from runup.clusterversion.decide.sync_failure import Failure
 from runup.preflight.control import report_reader
 from runup.preflight.control.report_reader import ReportReader
@@ -166,7 +166,7 @@ class ClusterVersionController:
         checks: ReleaseChecks,
         reader: ReportReader,
         queue: WorkQueue[str],
-        loads: Loads | None = None,
+        loads: ReleaseLoads | None = None,
         worker: Worker | None = None,
         authorities: Authorities,
         metrics: Metrics,
@@ -187,9 +187,9 @@ class ClusterVersionController:
         self._metrics = metrics
         self._clock = clock
         self._odd: set[str] = set()
-        self._story = Story()
-        self._age = Age(clock)
-        self._refused = Refused()
+        self._story = PreflightLogger()
+        self._age = WorkloadAge(clock)
+        self._refused = RejectedFields()
         self._failure: Failure | None = None
         self._unwritten = ""
         self._absent = False
@@ -268,7 +268,7 @@ class ClusterVersionController:
         self._queue.add_rate_limited(key)
         version = self._caches.versions.get(NAME)
         # An operator that only records leaves these conditions to the one that applies releases.
-        if self._queue.failures(key) < sync_failure.AFTER or version is None or self._worker is None:
+        if self._queue.failures(key) < sync_failure.REPORT_AFTER_FAILURES or version is None or self._worker is None:
             return
         if self._failure is None or self._failure.reason != failure.reason:
             self._failure = failure  # a message that changes each time would cause a write each time
@@ -377,7 +377,7 @@ class ClusterVersionController:
         if self._loads is not None:
             self._loads.load(release)
 
-    def _apply(self, asked: Asked) -> None:
+    def _apply(self, asked: ApplyRequest) -> None:
         """Hands the release over to the worker, whose progress shows the request from then on."""
         payload = self._loads.payload(asked.wanted.image) if self._loads is not None else None
         own = asked.wanted.image == self._facts.release.image or payload is self._own.payload

@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from kubekit.kube.clock import Clock, SystemClock
 from runup.clusterversion.control import preflight_log
-from runup.clusterversion.control.cluster_metrics import ClusterSeries
+from runup.clusterversion.control.cluster_metrics import ClusterMetricsCollector
 from runup.clusterversion.decide.observed import Observed
 from runup.preflight.decide.report import Report
 from runup.process.plan import Plan
@@ -64,7 +64,7 @@ class Metrics:
             registry=self.registry,
         )
         self.registry.register(self)
-        self.cluster = ClusterSeries()
+        self.cluster = ClusterMetricsCollector()
         self.registry.register(self.cluster)
 
     def collect(self) -> Iterator[Metric]:

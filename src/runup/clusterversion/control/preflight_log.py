@@ -111,7 +111,7 @@ def _removes(plan: Plan) -> bool:
     return any(isinstance(action, Delete) and action.resource.kind == "Deployment" for action in plan.actions)
 
 
-class Story:
+class PreflightLogger:
     """A log of each step once; after a start of the operator it logs the preflight's current step."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube.clock import Clock
 
 
-class Age:
+class WorkloadAge:
     """The age of the current workload. It is asked at every observation, so that it sees a new workload appear."""
 
     def __init__(self, clock: Clock) -> None:

@@ -21,7 +21,7 @@ from runup.applying.decide.implicit_capabilities import implicit
 from runup.applying.decide.problems import Problem
 from runup.applying.decide.progress import Loading, Progress, State, Wanted
 from runup.applying.decide.progressing_message import summary_of
-from runup.applying.decide.summary import Judged, Summary, judge, summarize, without_progress
+from runup.applying.decide.summary import Summary, Verdict, judge, summarize, without_progress
 from runup.clusterversion.decide.target_release import same_image
 from runup.clusterversion.decide.view import View
 from runup.release.decide import capabilities
@@ -34,11 +34,11 @@ IMPLICIT = "ImplicitlyEnabledCapabilities"
 SLOW = "SlowClusterOperator"
 INVALID = "InvalidClusterVersion"
 RETRIEVAL = "UpdatePayloadRetrievalFailed"
-RETRY = timedelta(seconds=60)
+LOAD_RETRY_AFTER = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApplyRequest:
     """A request to the worker. The payload of `wanted.image` is loaded; `state` is what the history implies."""
 
     wanted: Wanted
@@ -86,15 +86,15 @@ def work(view: View) -> tuple[tuple[str, Any], ...]:
         return ()
     if _needs_loading(view):
         return load_work(view.current, view.observed.loads.get(view.current.image), view.now)
-    return ((APPLY, Asked(wanted_now, _state(view))),)
+    return ((APPLY, ApplyRequest(wanted_now, _state(view))),)
 
 
 def load_work(release: Release, load: Loading | None, now: datetime) -> tuple[tuple[str, Any], ...]:
-    """Returns the work of loading `release` if it is due: at first, and again `RETRY` after a failure."""
+    """Returns the work of loading `release` if it is due: at first, and again `LOAD_RETRY_AFTER` after a failure."""
     if load is not None and (load.running or load.payload is not None):
         return ()
     # A failure dated in the future is from before the clock was set back: it does not delay the retry.
-    fresh = load is not None and load.at is not None and timedelta() <= now - load.at < RETRY
+    fresh = load is not None and load.at is not None and timedelta() <= now - load.at < LOAD_RETRY_AFTER
     return () if fresh else ((LOAD, release),)
 
 
@@ -200,7 +200,7 @@ def _said(view: View, status: ClusterVersionStatus, progress: Progress, *, inval
     return tuple(conditions)
 
 
-def _failing(summary: Summary | None, verdict: Judged | None, now: datetime, *, reconciling: bool) -> Condition:
+def _failing(summary: Summary | None, verdict: Verdict | None, now: datetime, *, reconciling: bool) -> Condition:
     no = Condition(type="Failing", status="False")
     if summary is None or verdict is None:
         return no
@@ -219,7 +219,7 @@ def _failing(summary: Summary | None, verdict: Judged | None, now: datetime, *, 
     return no
 
 
-def _kept(version: str, summary: Summary | None, verdict: Judged | None, *, invalid: bool) -> Condition:
+def _kept(version: str, summary: Summary | None, verdict: Verdict | None, *, invalid: bool) -> Condition:
     if summary is not None and verdict is not None and not verdict.progressing:
         text = f"Error while reconciling {version}: {summary_of(summary.problem)}"
         return Condition(type="Progressing", status="False", reason=summary.problem.reason, message=text)
@@ -230,7 +230,7 @@ def _kept(version: str, summary: Summary | None, verdict: Judged | None, *, inva
 
 
 def _towards(
-    version: str, progress: Progress | None, summary: Summary | None, verdict: Judged | None, *, invalid: bool
+    version: str, progress: Progress | None, summary: Summary | None, verdict: Verdict | None, *, invalid: bool
 ) -> Condition:
     if summary is not None and verdict is not None and not verdict.progressing:
         text = f"Unable to apply {version}: {summary_of(summary.problem)}"

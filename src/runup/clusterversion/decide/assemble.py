@@ -17,12 +17,12 @@ from runup.clusterversion.decide.view import View
 from runup.preflight.decide import published_risks
 from runup.preflight.decide.attempt import digest_of
 from runup.preflight.decide.outcome import Tally
-from runup.preflight.decide.published_risks import Checked
+from runup.preflight.decide.published_risks import CheckedTarget
 from runup.release.decide import documentation
 
 
 def candidates(
-    view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]
+    view: View, checked: Sequence[CheckedTarget], risks: Sequence[SourceRisk]
 ) -> tuple[tuple[Candidate, ...], int]:
     """Returns the candidates, newest first, that fit the API's limits, and the number of updates left out.
 
@@ -54,7 +54,7 @@ def in_the_cluster(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]:
     return tuple(sorted((*state_risks, *alerts.risks(facts.prometheus.alerting, now)), key=lambda risk: risk.name))
 
 
-def tally(view: View, target: Checked) -> Tally:
+def tally(view: View, target: CheckedTarget) -> Tally:
     """Counts the risks of an update to `target` from every source. These are the numbers that users are shown.
 
     The risk that stands for a preflight still in progress is not counted.
@@ -68,7 +68,7 @@ def tally(view: View, target: Checked) -> Tally:
     return Tally(still_open.count("True"), still_open.count("Unknown"), len(applicable) - len(still_open))
 
 
-def _assemble(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
+def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
     assembled = list(view.advised.candidates)
     for target in checked:
         index = _index(assembled, target.release)
@@ -89,7 +89,7 @@ def _fitting(view: View, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return tuple(_linked(view, candidate) for candidate in size_limits.candidates(found))
 
 
-def _found_by(view: View, target: Checked) -> tuple[JudgedRisk, ...]:
+def _found_by(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
     """Returns the target's risks with links to its own documentation, or to the administrator's copy of it."""
     bases = (target.report.documentation_base,) if target.report else ()
     return published_risks.with_links(
@@ -110,7 +110,7 @@ def _index(found: Sequence[Candidate], release: Release) -> int | None:
     return next((i for i, c in enumerate(found) if digest_of(c.release.image) == digest), None)
 
 
-def _unlisted(view: View, target: Checked) -> Candidate:
+def _unlisted(view: View, target: CheckedTarget) -> Candidate:
     """Returns a candidate for a target that the service does not offer from here, which is itself a risk."""
     digest = digest_of(target.release.image)
     known = next((r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None)

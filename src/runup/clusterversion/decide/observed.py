@@ -9,11 +9,11 @@ from datetime import datetime
 from kubekit.api.codec import Undecodable
 from kubekit.api.core_v1 import ConfigMap, Event, Pod
 from kubekit.api.workloads_v1 import Deployment
-from runup.advice.decide.promql import NOTHING, Known
+from runup.advice.decide.promql import NOTHING, PrometheusState
 from runup.advice.decide.service import ServiceState
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
 from runup.applying.decide.progress import Loading, Progress
-from runup.clusterversion.decide.status_write_rejected import Refused
+from runup.clusterversion.decide.status_write_rejected import RejectedFields
 from runup.clusterversion.decide.sync_failure import Failure
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import ReportSeen
@@ -104,13 +104,13 @@ class Observed:
     unusable: tuple[str, ...] = ()
     service: ServiceState = field(default_factory=ServiceState)
     releases: Mapping[str, ReleaseCheck] = field(default_factory=dict)
-    refused: Refused = field(default_factory=Refused)
+    refused: RejectedFields = field(default_factory=RejectedFields)
     unwritten: str = ""
     loads: Mapping[str, Loading] = field(default_factory=dict)
     progress: Progress | None = None
     # ConfigMap `accepted-risks`: why, by whom and until when risks are accepted.
     acceptances: ConfigMap | None = None
-    prometheus: Known = NOTHING
+    prometheus: PrometheusState = NOTHING
     # ConfigMaps `admin-gates` and `admin-acks`, and why they could not be read.
     admin_gates: ConfigMap | None = None
     admin_acks: ConfigMap | None = None

@@ -31,7 +31,7 @@ class Objection:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PreconditionInput:
     """The input of a precondition. `recommended` is the target's condition, None if it is not a conditional update."""
 
     cluster_version: ClusterVersion
@@ -42,7 +42,7 @@ class Question:
     recommended: Condition | None = None
 
 
-Precondition = Callable[[Question], Objection | None]
+Precondition = Callable[[PreconditionInput], Objection | None]
 
 
 def objections(
@@ -58,7 +58,7 @@ def objections(
     if current_version is None:
         text = f"{cluster_version.status.desired.version!r} is no semantic version"
         return (Objection("ClusterVersionGiantHop", "InvalidCurrentVersion", text, blocking=False),)
-    question = Question(cluster_version, current_version, target_version, target, available, recommended)
+    question = PreconditionInput(cluster_version, current_version, target_version, target, available, recommended)
     results = (precondition(question) for precondition in PRECONDITIONS)
     return tuple(objection for objection in results if objection is not None)
 
@@ -70,7 +70,7 @@ def summary(found: Iterable[Objection], *, was_forced: bool = False) -> str:
     return f"Forced through blocking failures: {text}" if was_forced else text
 
 
-def rollback(question: Question) -> Objection | None:
+def rollback(question: PreconditionInput) -> Objection | None:
     """Objects to a rollback other than to the previous release within the same minor version."""
     here, there = question.current, question.target
     if there >= here:
@@ -94,7 +94,7 @@ def rollback(question: Question) -> Objection | None:
     return Objection("ClusterVersionRollback", "LowDesiredVersion", text)
 
 
-def giant_hop(question: Question) -> Objection | None:
+def giant_hop(question: PreconditionInput) -> Objection | None:
     """Objects to more than one minor version at once, and to a larger major version except 5.0 from 4."""
     here, there = question.current, question.target
     name = "ClusterVersionGiantHop"
@@ -118,7 +118,7 @@ def giant_hop(question: Question) -> Objection | None:
     return None
 
 
-def upgradeable(question: Question) -> Objection | None:
+def upgradeable(question: PreconditionInput) -> Objection | None:
     """Blocks leaving the minor version if Upgradeable=False, and warns about some changes of the target within it."""
     version = question.cluster_version
     condition = find(version.status.conditions, "Upgradeable")
@@ -135,7 +135,7 @@ def upgradeable(question: Question) -> Objection | None:
     return _retarget(question, name)
 
 
-def recommended(question: Question) -> Objection | None:
+def recommended(question: PreconditionInput) -> Objection | None:
     """Warns if the update is not known to be recommended; never blocks."""
     here, there = question.current, question.target
     condition = question.recommended
@@ -174,7 +174,7 @@ def _not_recommended(reason: str, message: str) -> Objection:
     return Objection("ClusterVersionRecommendedUpdate", reason, message, blocking=False)
 
 
-def _retarget(question: Question, name: str) -> Objection | None:
+def _retarget(question: PreconditionInput, name: str) -> Objection | None:
     version = question.cluster_version
     here, there = question.current, question.target
     # The last completed release is where the update under way came from.

@@ -28,8 +28,16 @@ from runup.preflight.decide import history as histories
 from runup.preflight.decide.attempt import Attempt, attempt_id
 from runup.preflight.decide.deployment_steps import STEPS, Deployed, Seen, Step, Trust
 from runup.preflight.decide.history import History
-from runup.preflight.decide.outcome import STALE_AFTER_S, Outcome, Scene, State, not_written, outcome, seen_report
-from runup.preflight.decide.published_risks import Checked
+from runup.preflight.decide.outcome import (
+    STALE_AFTER_S,
+    Observations,
+    Outcome,
+    State,
+    not_written,
+    outcome,
+    seen_report,
+)
+from runup.preflight.decide.published_risks import CheckedTarget
 from runup.preflight.decide.report import Report
 from runup.process.plan import Action, Apply, Delete
 
@@ -53,7 +61,7 @@ class Preflight:
     """
 
     conditions: tuple[Condition, ...] = ()
-    checked: tuple[Checked, ...] = ()
+    checked: tuple[CheckedTarget, ...] = ()
     history: History = History()  # noqa: RUF009 -- frozen
     actions: tuple[Action, ...] = ()
     work: tuple[tuple[str, Any], ...] = ()
@@ -213,7 +221,7 @@ def _making_way(case: _Case) -> Preflight:
     # Findings of an older attempt, or of a target that hung, inform and do not hold an update up
     # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
     ended = case.last_good_is_older or case.attempt.silent
-    checked = Checked(case.target, case.attempt.source_version, case.last_good, ended=ended)
+    checked = CheckedTarget(case.target, case.attempt.source_version, case.last_good, ended=ended)
     return Preflight((), _with_wanted(case, checked), case.view.history, actions)
 
 
@@ -336,7 +344,9 @@ def _refuse(case: _Case) -> Preflight:
     work = check_work(case.target.image, case.check, case.view.now)
     return Preflight(
         conditions.refused("ImageVerificationFailed", text),
-        _with_wanted(case, Checked(case.target, case.attempt.source_version, case.last_good, failed=text, ended=True)),
+        _with_wanted(
+            case, CheckedTarget(case.target, case.attempt.source_version, case.last_good, failed=text, ended=True)
+        ),
         histories.with_attempt(case.view.history, case.attempt),
         work=work,
         requeue_after_s=RECHECK.total_seconds(),
@@ -415,7 +425,7 @@ def _hold(case: _Case) -> Preflight:
 def _watch(case: _Case) -> Preflight:
     view = _steadily(case.view)
     report, bad = seen_report(case.attempt, view.observed.report)
-    scene = Scene(
+    scene = Observations(
         attempt=case.attempt,
         deployment=view.observed.deployment,
         pods=view.observed.pods,
@@ -426,7 +436,7 @@ def _watch(case: _Case) -> Preflight:
         now=view.now,
         events=view.observed.warnings,
         unchanged_s=view.observed.report.unchanged_s if view.observed.report and (report or bad) else 0.0,
-        tally=assemble.tally(view, Checked(case.target, case.attempt.source_version, report)) if report else None,
+        tally=assemble.tally(view, CheckedTarget(case.target, case.attempt.source_version, report)) if report else None,
     )
     result = outcome(scene)
     if result.final:
@@ -471,7 +481,7 @@ def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
 
 
 def _told(
-    case: _Case, found: Outcome, report: Report | None, history: History, scene: Scene | None = None
+    case: _Case, found: Outcome, report: Report | None, history: History, scene: Observations | None = None
 ) -> Preflight:
     """Returns conditions and risks of an attempt that was started; `scene` is None unless it is still running."""
     good = case.last_good
@@ -479,7 +489,7 @@ def _told(
     shown = report if whole or good is None else good
     unfinished = f"{found.message}." if found.state is not State.COMPLETED else ""
     stale = scene is not None and scene.stale
-    checked = Checked(
+    checked = CheckedTarget(
         case.target,
         case.attempt.source_version,
         shown,
@@ -502,7 +512,7 @@ def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[tup
     """
     started = case.attempt.started_time or case.view.now
     limit = timedelta(seconds=case.view.observed.facts.place.timeout_s)
-    checked = Checked(
+    checked = CheckedTarget(
         case.target,
         case.attempt.source_version,
         case.last_good,
@@ -516,11 +526,11 @@ def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[tup
     return Preflight(said, _with_wanted(case, checked), history, work=work)
 
 
-def _with_wanted(case: _Case, checked: Checked) -> tuple[Checked, ...]:
+def _with_wanted(case: _Case, checked: CheckedTarget) -> tuple[CheckedTarget, ...]:
     return (checked, *_kept(case.view, case.view.history, case.target))
 
 
-def _kept(view: View, history: History, wanted: Release | None) -> tuple[Checked, ...]:
+def _kept(view: View, history: History, wanted: Release | None) -> tuple[CheckedTarget, ...]:
     """Returns the dated findings of ended preflights that have the current source version.
 
     Source: docs/decisions/0072 D7, D24.
@@ -533,7 +543,7 @@ def _kept(view: View, history: History, wanted: Release | None) -> tuple[Checked
             continue
         if wanted is not None and (release.version, release.image) == (wanted.version, wanted.image):
             continue
-        kept.append(Checked(release, report.source_version, report, ended=True))
+        kept.append(CheckedTarget(release, report.source_version, report, ended=True))
     return tuple(kept[: histories.MAX_REPORTS - (wanted is not None)])
 
 
@@ -597,7 +607,7 @@ def _stale_reports(view: View, attempt: Attempt | None) -> tuple[Action, ...]:
     return tuple(Delete(CONFIG_MAP, NamespacedName(namespace, name)) for name in stale)
 
 
-def _restart(scene: Scene) -> tuple[Action, ...]:
+def _restart(scene: Observations) -> tuple[Action, ...]:
     """Plans to remove pods whose target reported nothing for the whole time limit; the Deployment replaces them."""
     return tuple(
         Delete(POD, NamespacedName(p.metadata.namespace, p.metadata.name), uid=p.metadata.uid) for p in scene.hung
@@ -611,7 +621,7 @@ def _steadily(view: View) -> View:
     return view if created is None or age_s is None else replace(view, now=created + timedelta(seconds=age_s))
 
 
-def _until(scene: Scene, found: Outcome) -> float | None:
+def _until(scene: Observations, found: Outcome) -> float | None:
     """Returns the seconds until the deadline, or until a wait or an unchanged report is reported; None if neither."""
     waits = []
     again = start_failures.look_again_s(scene.deployment, scene.pods, scene.now)

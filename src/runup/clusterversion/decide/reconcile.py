@@ -227,7 +227,7 @@ def _requeue(decided: _Decided) -> float:
         decided.update.requeue_after_s,
         applying.next_look(decided.view),
         ends,
-        promql.AGAIN[True].total_seconds() if current_view.observed.prometheus.configured else None,
+        promql.QUERY_INTERVAL[True].total_seconds() if current_view.observed.prometheus.configured else None,
         service.INTERVAL.total_seconds(),
     )
     return min(wait for wait in waits if wait is not None)

@@ -149,7 +149,7 @@ def _load(view: View, update: Update, target: Release, candidate: Candidate | No
             return Decision(_unknown(_retrieving(target)), work=work)
         step = "Loading" if load.reason == "LoadPayload" else "Retrieving"
         condition = _refused(load.reason, f"{step} payload failed {named} failure={load.error}")
-        return Decision(condition, work=work, requeue_after_s=applying.RETRY.total_seconds())
+        return Decision(condition, work=work, requeue_after_s=applying.LOAD_RETRY_AFTER.total_seconds())
     metadata = load.payload.metadata
     if target.version and parse(metadata.version) != parse(target.version):
         return Decision(_another_version(target, metadata.version))

@@ -1,7 +1,7 @@
 """Handles a status that the API server rejected: reports it, writes the rest, and never resends it unchanged.
 
 Everything written fits the definition that our releases carry; the installed one may be older, or somebody's own.
-`Refused` lives as long as the process: another operator comes with another definition and may try again.
+`RejectedFields` lives as long as the process: another operator comes with another definition and may try again.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _ATTRIBUTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RejectedFields:
     """Digests of the field values that were rejected, and the API server's latest message."""
 
     values: frozenset[tuple[str, str]] = frozenset()
     message: str = ""
 
-    def and_also(self, fields: JSON, causes: Iterable[str], message: str) -> Refused:
+    def and_also(self, fields: JSON, causes: Iterable[str], message: str) -> RejectedFields:
         """Adds a rejection: of the `fields` sent those that `causes` (paths) name, else all but the conditions."""
         # Without a named field all are suspects but the conditions, which are needed to report this.
         named = {match[1] for cause in causes if (match := _FIELD.match(cause))} & fields.keys()
@@ -56,11 +56,11 @@ class Refused:
         new = {(name, _digest(fields[name])) for name in named}
         # Forgetting all of them costs one more attempt each, and bounds the memory.
         kept = self.values if len(self.values) < _MAX_REMEMBERED else frozenset()
-        return Refused(kept | new, message)
+        return RejectedFields(kept | new, message)
 
 
 def tell(
-    found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: Refused, *, now: datetime
+    found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: RejectedFields, *, now: datetime
 ) -> ClusterVersionStatus:
     """Returns `wanted` with the rejected fields as in `found`, and a condition that reports the rejection."""
     rejected_fields = _left(found, wanted, refused)
@@ -86,7 +86,7 @@ def tell(
     return reporting
 
 
-def _left(found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: Refused) -> list[str]:
+def _left(found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: RejectedFields) -> list[str]:
     if not refused.values:
         return []
     fields, _gone = statuses.patch(found, wanted, fresh=False)

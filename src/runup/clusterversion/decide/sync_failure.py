@@ -21,7 +21,7 @@ from runup.clusterversion.decide import size_limits
 from runup.clusterversion.decide.status import with_conditions
 from runup.process.plan import PatchStatus, Plan
 
-AFTER = 15
+REPORT_AFTER_FAILURES = 15
 """Consecutive failures before they are reported."""
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kubekit.errors import Terminal, Waiting
 from kubekit.lang.version import Version, parse
-from runup.advice.decide.current_advice import Advised
+from runup.advice.decide.current_advice import CurrentAdvice
 from runup.advice.decide.graph import MULTI
 from runup.api.config_v1 import Release, Update
 from runup.clusterversion.decide.observed import ReleaseCheck
@@ -45,7 +45,7 @@ def for_preflight(
     update: Update,
     *,
     current: Release,
-    advised: Advised,
+    advised: CurrentAdvice,
     attempt: Attempt | None,
     releases: Mapping[str, ReleaseCheck],
 ) -> Release:
@@ -79,12 +79,12 @@ def by_version(version: str, releases: Iterable[Release]) -> tuple[Release, ...]
     return tuple({digest_of(release.image) or release.image: release for release in matching}.values())
 
 
-def known_releases(advised: Advised) -> tuple[Release, ...]:
+def known_releases(advised: CurrentAdvice) -> tuple[Release, ...]:
     """Returns every release that a preflight may check by version, the service's offers first."""
     return (*(candidate.release for candidate in advised.candidates), *advised.reachable)
 
 
-def _look_up(update: Update, current: Release, advised: Advised, releases: Mapping[str, ReleaseCheck]) -> Release:
+def _look_up(update: Update, current: Release, advised: CurrentAdvice, releases: Mapping[str, ReleaseCheck]) -> Release:
     if update.image:
         return by_image(update, (*known_releases(advised), *advised.nodes), releases)
     if parse(update.version) is None:
@@ -105,7 +105,7 @@ def _look_up(update: Update, current: Release, advised: Advised, releases: Mappi
     raise _not_found(update, current, advised)
 
 
-def _not_found(update: Update, current: Release, advised: Advised) -> Exception:
+def _not_found(update: Update, current: Release, advised: CurrentAdvice) -> Exception:
     if not advised.settled:
         return Waiting("the update service is being asked", reason="ResolvingTarget", retry_after_s=RETRY_S)
     why = ""
@@ -118,7 +118,7 @@ def _not_found(update: Update, current: Release, advised: Advised) -> Exception:
     )
 
 
-def _there_are(current: Release, advised: Advised) -> str:
+def _there_are(current: Release, advised: CurrentAdvice) -> str:
     """Returns a sentence that lists the versions that can be named instead, newest first."""
     known: dict[Version, str] = {}
     for release in known_releases(advised):

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
-from runup.advice.decide.current_advice import Advised, advise
+from runup.advice.decide.current_advice import CurrentAdvice, advise
 from runup.api.config_v1 import ClusterVersionStatus, Release
 from runup.clusterversion.decide import gates, request
 from runup.clusterversion.decide.observed import Observed
@@ -30,7 +30,7 @@ class View:
     accepted: frozenset[str]
     # Records of accepted risks by name, including those that no longer count.
     acceptances: Mapping[str, Acceptance]
-    advised: Advised
+    advised: CurrentAdvice
     history: History
 
     @property

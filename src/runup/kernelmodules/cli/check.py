@@ -26,7 +26,7 @@ from runup.kernelmodules.control.readiness import Wanted, assess
 from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, toolkit_image
 from runup.kernelmodules.decide.verdict import Readiness, Status, live
-from runup.preflight.decide.findings import APPLY, NONE, UNKNOWN
+from runup.preflight.decide.findings import APPLY, EXIT_CLEAR, UNKNOWN
 
 if TYPE_CHECKING:
     from kubekit.kube.pages import Listing
@@ -52,7 +52,7 @@ class Flags:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class CheckResult:
     """The result of the check; `notes` say what could not be read, so that the answer may be incomplete."""
 
     found: tuple[Readiness, ...] = ()
@@ -74,13 +74,13 @@ def run(connection: Connection, flags: Flags, access: Access) -> int:
     return exit_code(looked)
 
 
-def exit_code(looked: Looked) -> int:
+def exit_code(looked: CheckResult) -> int:
     """Returns 2 if a Module will not load, else 3 if that is not known of a Module or if there are notes, else 0."""
     # The same codes as those of `--wait`: docs/decisions/0017-what-the-wait-and-its-exit-code-mean.md.
     statuses = {each.status for each in looked.found}
     if Status.FALSE in statuses:
         return APPLY
-    return UNKNOWN if Status.UNKNOWN in statuses or looked.notes else NONE
+    return UNKNOWN if Status.UNKNOWN in statuses or looked.notes else EXIT_CLEAR
 
 
 def _wanted(flags: Flags, access: Access) -> Wanted:
@@ -92,7 +92,7 @@ def _wanted(flags: Flags, access: Access) -> Wanted:
     return Wanted(flags.kernel, flags.to_image.removeprefix(REGISTRY), flags.toolkit_image.removeprefix(REGISTRY))
 
 
-async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, access: Access) -> Looked:
+async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
     from kubekit.kube.errors import Forbidden, NotFound
     from kubekit.kube.pages import Listing
     from runup.preflight.control.client import ReadOnlyClient
@@ -101,7 +101,7 @@ async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, acce
         try:
             modules = await client.listing(Module)
         except NotFound:
-            return Looked()  # no such kind, so no such objects
+            return CheckResult()  # no such kind, so no such objects
         try:
             nodes = await client.listing(Node)
         except Forbidden as error:
@@ -110,7 +110,7 @@ async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, acce
         return await _assessed(modules.items, nodes.items, flags, wanted, ClusterRegistries(client, access), notes)
 
 
-async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> Looked:
+async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
     from runup.dump.layout import BadDump
     from runup.dump.load import read
 
@@ -146,9 +146,9 @@ async def _assessed(
     wanted: Wanted,
     registries: Registries,
     notes: list[str],
-) -> Looked:
+) -> CheckResult:
     chosen = _chosen(modules, flags.modules)
-    return Looked(await assess(chosen, nodes, wanted, registries, at_once=flags.at_once), notes)
+    return CheckResult(await assess(chosen, nodes, wanted, registries, at_once=flags.at_once), notes)
 
 
 def _chosen(modules: Sequence[Module], named: Sequence[str]) -> list[Module]:

@@ -15,11 +15,11 @@ from kubekit.kube.clock import Clock
 from runup.kernelmodules.decide.external_queries import (
     Answer,
     Answers,
-    Found,
+    AnswerValue,
+    BuildInputs,
     Image,
     ImageQuestion,
     Kernels,
-    Material,
     Question,
     ReleaseQuestion,
 )
@@ -27,22 +27,24 @@ from runup.process.leader_election import cancel
 
 log = structlog.get_logger("kernelmodules")
 # The most questions at a time. Layers are streamed, so this limits the load on registries and memory, not on the CPU.
-AT_A_TIME = 8
+MAX_CONCURRENT_QUESTIONS = 8
 # How long an answer is kept: a question that was not asked again by then is of an object that is gone or verified.
-KEPT = timedelta(hours=1)
+ANSWER_TTL = timedelta(hours=1)
 
 
-class Asking:
+class AnswerCache:
     """The answers by now, and the questions under way.
 
     `answer` raises no error for what a registry or the cluster may say.
     """
 
-    def __init__(self, answer: Callable[[Question], Awaitable[Found]], clock: Clock, told: Callable[[], None]) -> None:
+    def __init__(
+        self, answer: Callable[[Question], Awaitable[AnswerValue]], clock: Clock, told: Callable[[], None]
+    ) -> None:
         self._answer = answer
         self._clock = clock
         self._told = told
-        self._places = asyncio.Semaphore(AT_A_TIME)
+        self._places = asyncio.Semaphore(MAX_CONCURRENT_QUESTIONS)
         self._known: dict[Question, Answer] = {}
         self._tasks: dict[Question, asyncio.Task[None]] = {}
 
@@ -80,7 +82,7 @@ class Asking:
         self._drop_old()
         self._told()
 
-    async def _found(self, question: Question) -> Found:
+    async def _found(self, question: Question) -> AnswerValue:
         try:
             return await self._answer(question)
         except Exception as error:
@@ -89,12 +91,12 @@ class Asking:
             return _failed(question, f"{type(error).__name__}: {error}")
 
     def _drop_old(self) -> None:
-        oldest = self._clock.now() - KEPT
+        oldest = self._clock.now() - ANSWER_TTL
         for question in [each for each, answer in self._known.items() if answer.at < oldest]:
             del self._known[question]
 
 
-def _failed(question: Question, problem: str) -> Found:
+def _failed(question: Question, problem: str) -> AnswerValue:
     """Returns an answer that reports our own bug, which must not look like a verdict on a Module.
 
     The question is asked again like any that failed.
@@ -102,4 +104,4 @@ def _failed(question: Question, problem: str) -> Found:
     text = f"it could not be found out, by an error of the operator: {problem}"
     if isinstance(question, ImageQuestion):
         return Image(verified=False, reason=f"image {question.image}: {text}")
-    return Kernels(problem=text) if isinstance(question, ReleaseQuestion) else Material(problem=text)
+    return Kernels(problem=text) if isinstance(question, ReleaseQuestion) else BuildInputs(problem=text)

@@ -14,7 +14,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.errors import KubeError
-from runup.kernelmodules.decide.external_queries import Material, MaterialQuestion
+from runup.kernelmodules.decide.external_queries import BuildInputs, BuildInputsQuestion
 
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
 DOCKERFILE = "dockerfile"
@@ -24,17 +24,17 @@ class _Lacking(Exception):
     """Raised if an input is missing or invalid."""
 
 
-async def read(client: Client, question: MaterialQuestion) -> Material:
+async def read(client: Client, question: BuildInputsQuestion) -> BuildInputs:
     """Returns the inputs that the question asks for; what is missing is the answer's `problem`."""
     try:
         dockerfile = await _dockerfile(client, question) if question.config_map else ""
         versions = [await _version(client, question.namespace, name, key) for name, key in question.secrets]
     except _Lacking as error:
-        return Material(problem=str(error))
-    return Material(dockerfile, tuple(versions))
+        return BuildInputs(problem=str(error))
+    return BuildInputs(dockerfile, tuple(versions))
 
 
-async def _dockerfile(client: Client, question: MaterialQuestion) -> str:
+async def _dockerfile(client: Client, question: BuildInputsQuestion) -> str:
     where = f"{question.namespace}/{question.config_map}"
     try:
         config_map = await client.send(calls.get(ConfigMap, question.config_map, question.namespace))

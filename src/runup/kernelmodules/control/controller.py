@@ -14,14 +14,14 @@ from kubekit.api.meta_v1 import NamespacedName
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import ApiError, Conflict, KubeError, Transient
 from kubekit.kube.workqueue import QueueShutDown, WorkQueue
-from runup.kernelmodules.control.answer_cache import Asking
+from runup.kernelmodules.control.answer_cache import AnswerCache
 from runup.kernelmodules.control.caches import Caches
 from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.control.runners import Runners
 from runup.kernelmodules.decide import builds, jobs
 from runup.kernelmodules.decide.external_queries import Question
 from runup.kernelmodules.decide.jobs import Builder
-from runup.kernelmodules.decide.module_state import AGAIN_S
+from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Run
@@ -31,7 +31,7 @@ from runup.process.plan_executor import Executor, NotApplied
 log = structlog.get_logger("kernelmodules")
 NAME = "kernel-module-preflight"
 # Seconds by which a pass is delayed, so that changes at the same time cost one pass.
-QUIET_S = 0.1
+BATCH_DELAY_S = 0.1
 _RUNS = (jobs.JOBS, builds.BUILDS)
 
 
@@ -54,7 +54,7 @@ class KernelModulesController:
     def on_change(self, name: str) -> None:
         """Queues the validation of that name, which a change affects; ignores an empty name."""
         if name:
-            self._queue.add_after(name, QUIET_S)
+            self._queue.add_after(name, BATCH_DELAY_S)
 
     def on_request(self) -> None:
         """Makes the next pass drop all earlier answers, because a user created or edited a validation."""
@@ -65,7 +65,7 @@ class KernelModulesController:
         for name in self._caches.names():
             self.on_change(name)
 
-    async def run(self, executor: Executor, asking: Asking, runners: Runners) -> None:
+    async def run(self, executor: Executor, asking: AnswerCache, runners: Runners) -> None:
         """Handles queued names until cancelled or the queue shuts down."""
         # A new leader starts with every name, because its caches were filled before it led.
         self.on_any_change()
@@ -79,7 +79,7 @@ class KernelModulesController:
             finally:
                 self._queue.done(name)
 
-    async def _handle(self, name: str, executor: Executor, asking: Asking, runners: Runners) -> None:
+    async def _handle(self, name: str, executor: Executor, asking: AnswerCache, runners: Runners) -> None:
         """Runs one pass, and queues the name again with back-off if it fails. No exception ends the controller."""
         try:
             await self._pass(name, executor, asking, runners)
@@ -97,7 +97,7 @@ class KernelModulesController:
             return
         self._queue.add_rate_limited(name)
 
-    async def _pass(self, name: str, executor: Executor, asking: Asking, runners: Runners) -> None:
+    async def _pass(self, name: str, executor: Executor, asking: AnswerCache, runners: Runners) -> None:
         if self._is_too_early():
             return
         if self._requested:
@@ -109,7 +109,7 @@ class KernelModulesController:
         self._tell(observed, plan)
         self._metrics.see(self._caches.modules.all(), self._caches.validations.all(), self._caches.ocps.all())
         if plan.requeue_after_s is not None:
-            self._queue.add_after(name, max(plan.requeue_after_s, QUIET_S))
+            self._queue.add_after(name, max(plan.requeue_after_s, BATCH_DELAY_S))
         await self._carry_out(plan, executor)
 
     def _is_too_early(self) -> bool:
@@ -120,7 +120,7 @@ class KernelModulesController:
         self._told_waiting = waiting
         return bool(waiting)
 
-    def observe(self, name: str, asking: Asking, runners: Runners) -> Observed:
+    def observe(self, name: str, asking: AnswerCache, runners: Runners) -> Observed:
         """Returns all state that affects the validation of that name."""
         caches = self._caches
         key = NamespacedName("", name)
@@ -156,7 +156,7 @@ class KernelModulesController:
 
         A quota, an admission webhook or a permission may have changed by then.
         """
-        oldest = self._clock.monotonic() - AGAIN_S
+        oldest = self._clock.monotonic() - RECHECK_INTERVAL_S
         self._refused = {key: refusal for key, refusal in self._refused.items() if refusal[1] > oldest}
         return {key: message for key, (message, _) in self._refused.items()}
 

@@ -18,7 +18,7 @@ from kubekit.api.codec import DecodeError
 from kubekit.lang.truncate import cut
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BeyondLimits, ImageNotFound, OciError, Unauthorized, Unreachable
-from kubekit.oci.file_search import Searched, Sought
+from kubekit.oci.file_search import FileQuery, SearchResult
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
 from runup.kernelmodules.control.registries import Registries
@@ -54,7 +54,7 @@ async def verify_image(question: ImageQuestion, registries: Registries, *, withi
 async def _verify(question: ImageQuestion, architecture: str, registries: Registries, within_s: float) -> ImageVerdict:
     notes: list[str] = []
     # Files count at any depth below this folder, as for modprobe: docs/decisions/0060-how-far-an-image-is-read.md.
-    sought = Sought(
+    sought = FileQuery(
         posixpath.join(question.dir_name.strip("/"), "lib/modules", question.kernel),
         frozenset(spelled(name) for name in question.module_names),
         module_of,
@@ -118,7 +118,7 @@ async def asked(
         stop.set()
 
 
-def _judged(question: ImageQuestion, sought: Sought, searched: Searched) -> ImageVerdict:
+def _judged(question: ImageQuestion, sought: FileQuery, searched: SearchResult) -> ImageVerdict:
     paths = tuple(f"/{searched.found[name]}" for name in sorted(searched.found))
     missing = [name for name in question.module_names if spelled(name) not in searched.found]
     if missing:
@@ -129,11 +129,11 @@ def _judged(question: ImageQuestion, sought: Sought, searched: Searched) -> Imag
     return ImageVerdict(Outcome.VERIFIED, f"{IMAGE_VERIFIED}{note}", paths, searched.fetched)
 
 
-def _expected(question: ImageQuestion, sought: Sought) -> list[str]:
+def _expected(question: ImageQuestion, sought: FileQuery) -> list[str]:
     return [f"/{sought.folder}/{name}.ko" for name in question.module_names]
 
 
-def _missing(question: ImageQuestion, sought: Sought, searched: Searched, missing: Sequence[str]) -> str:
+def _missing(question: ImageQuestion, sought: FileQuery, searched: SearchResult, missing: Sequence[str]) -> str:
     looked = _some([f"/{sought.folder}/{name}.ko" for name in missing])
     there = _some([f"/{path}" for path in searched.elsewhere])
     return (

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from kubekit.kube.clock import Clock
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
-from runup.kernelmodules.decide.external_queries import Found, Question
+from runup.kernelmodules.decide.external_queries import AnswerValue, Question
 
 _STATUS = ("preflight", "namespace", "name", "status")
 
@@ -41,11 +41,11 @@ class Metrics:
         )
 
     def timed(
-        self, answer: Callable[[Question], Awaitable[Found]], clock: Clock
-    ) -> Callable[[Question], Awaitable[Found]]:
+        self, answer: Callable[[Question], Awaitable[AnswerValue]], clock: Clock
+    ) -> Callable[[Question], Awaitable[AnswerValue]]:
         """Returns `answer` wrapped so that the duration of each call is recorded."""
 
-        async def measured(question: Question) -> Found:
+        async def measured(question: Question) -> AnswerValue:
             started = clock.monotonic()
             try:
                 return await answer(question)

@@ -17,7 +17,7 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from runup import __version__
 from runup.kernelmodules.control import webhooks
-from runup.kernelmodules.control.answer_cache import Asking
+from runup.kernelmodules.control.answer_cache import AnswerCache
 from runup.kernelmodules.control.answers import answering
 from runup.kernelmodules.control.caches import Caches, reflectors
 from runup.kernelmodules.control.controller import NAME, KernelModulesController
@@ -25,7 +25,7 @@ from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.control.runners import Runners
 from runup.kernelmodules.decide.jobs import Builder
 from runup.process.endpoint import Endpoint
-from runup.process.leader_election import cancel, keep_running, lead
+from runup.process.leader_election import cancel, lead, restart_on_error
 from runup.process.plan_executor import Executor
 from runup.process.process_server import ProcessOptions, served
 from runup.process.shutdown import run_until_told
@@ -83,9 +83,9 @@ class Process:
         )
         runners = Runners(client, self.caches, clock, controller.on_any_change, builds=options.builds)
         answer = self.metrics.timed(answering(client, plain_http=options.plain_http), clock)
-        asking = Asking(answer, clock, controller.on_any_change)
+        asking = AnswerCache(answer, clock, controller.on_any_change)
         watches = [each.run for each in reflectors(client, self.caches, clock)]
-        tasks = [asyncio.create_task(keep_running(each, clock)) for each in (*watches, runners.run)]
+        tasks = [asyncio.create_task(restart_on_error(each, clock)) for each in (*watches, runners.run)]
 
         async def work() -> None:
             await controller.run(Executor(client, clock, component=NAME), asking, runners)

@@ -19,9 +19,9 @@ from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide import verdict
 from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.toolkit import Toolkit
-from runup.kernelmodules.decide.verdict import ImageVerdict, Readiness, Toolkits, Untold, Work
+from runup.kernelmodules.decide.verdict import ImageVerdict, Readiness, ReadinessWork, Toolkits, ToolkitUnknown
 
-AT_ONCE = 8
+MAX_CONCURRENT_IMAGES = 8
 """The number of images read at a time: each takes some MiB of memory and a part of a CPU."""
 
 Reading = Callable[[str], Awaitable[Toolkit]]
@@ -37,7 +37,12 @@ class Wanted:
 
 
 async def assess(
-    modules: Sequence[Module], nodes: Sequence[Node], wanted: Wanted, registries: Registries, *, at_once: int = AT_ONCE
+    modules: Sequence[Module],
+    nodes: Sequence[Node],
+    wanted: Wanted,
+    registries: Registries,
+    *,
+    at_once: int = MAX_CONCURRENT_IMAGES,
 ) -> tuple[Readiness, ...]:
     """Returns the readiness of every Module, sorted by namespace, name, architecture and kernel."""
     work = await work_of(modules, nodes, wanted, registries)
@@ -48,7 +53,9 @@ async def assess(
     )
 
 
-async def work_of(modules: Sequence[Module], nodes: Sequence[Node], wanted: Wanted, registries: Registries) -> Work:
+async def work_of(
+    modules: Sequence[Module], nodes: Sequence[Node], wanted: Wanted, registries: Registries
+) -> ReadinessWork:
     """Returns the images to examine; reads the kernels of the release or driver toolkit for that."""
     if wanted.kernel:
         return verdict.for_kernel(modules, nodes, wanted.kernel)
@@ -59,17 +66,17 @@ async def work_of(modules: Sequence[Module], nodes: Sequence[Node], wanted: Want
 async def toolkits_of(architectures: Sequence[str], read: Reading) -> Toolkits:
     """Returns the driver toolkit of each architecture, or why it is not known."""
 
-    async def one(architecture: str) -> Toolkit | Untold:
+    async def one(architecture: str) -> Toolkit | ToolkitUnknown:
         try:
             return await read(architecture)
         except RunupError as error:
-            return Untold(error.message, final=isinstance(error, Terminal))
+            return ToolkitUnknown(error.message, final=isinstance(error, Terminal))
 
     return dict(zip(architectures, await asyncio.gather(*map(one, architectures)), strict=True))
 
 
 async def verdicts_of(
-    questions: Sequence[ImageQuestion], registries: Registries, *, at_once: int = AT_ONCE
+    questions: Sequence[ImageQuestion], registries: Registries, *, at_once: int = MAX_CONCURRENT_IMAGES
 ) -> dict[ImageQuestion, ImageVerdict]:
     """Returns the verdict on each image; reads `at_once` images at a time."""
     gate = asyncio.Semaphore(at_once)

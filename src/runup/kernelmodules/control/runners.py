@@ -14,7 +14,7 @@ from kubekit.kube.errors import KubeError, NotFound
 from runup.api.build_v1 import Build
 from runup.kernelmodules.control.caches import Caches, builds_reflector
 from runup.kernelmodules.decide.runs import Runner
-from runup.process.leader_election import cancel, keep_running
+from runup.process.leader_election import cancel, restart_on_error
 
 BUILDS = resource_of(Build)
 AGAIN_S, AFTER_ERROR_S = 600.0, 5.0
@@ -48,7 +48,7 @@ class Runners:
                     self._told()
                 if self._found is Runner.BUILDS and not watches:
                     reflector = builds_reflector(self._client, self._caches, self._clock)
-                    watches.append(asyncio.create_task(keep_running(reflector.run, self._clock)))
+                    watches.append(asyncio.create_task(restart_on_error(reflector.run, self._clock)))
                 await self._clock.sleep(AGAIN_S if runner is not None else AFTER_ERROR_S)
         finally:
             await cancel(watches)

@@ -1,7 +1,7 @@
 """Decides on the build and the signature of one Module whose image is missing or lacks kernel modules. Pure.
 
-The build comes first, then the signature of what was built. A failed run is replaced by another after `ANOTHER_RUN_S`,
-or at once if any of its inputs has changed.
+The build comes first, then the signature of what was built. A failed run is replaced by another after
+`FAILED_RUN_RETRY_S`, or at once if any of its inputs has changed.
 """
 
 from __future__ import annotations
@@ -11,20 +11,28 @@ from dataclasses import dataclass, replace
 
 from runup.api.kmm_v1beta1 import Build, BuildArg, Sign
 from runup.kernelmodules.decide import images, jobs, signing, texts
-from runup.kernelmodules.decide.external_queries import Material, MaterialQuestion
+from runup.kernelmodules.decide.external_queries import BuildInputs, BuildInputsQuestion
 from runup.kernelmodules.decide.mapping import Resolved
-from runup.kernelmodules.decide.module_state import AGAIN_S, Freshness, Looked, Task, freshness, requeued, with_more
+from runup.kernelmodules.decide.module_state import (
+    RECHECK_INTERVAL_S,
+    Freshness,
+    ModuleState,
+    Task,
+    freshness,
+    requeued,
+    with_more,
+)
 from runup.kernelmodules.decide.observed import Observed
-from runup.kernelmodules.decide.runs import Mounted, Purpose, Run, Runner, State, Wanted
+from runup.kernelmodules.decide.runs import MountedSecret, Purpose, Run, Runner, State, WantedRun
 
 # Seconds until a failed run is tried again, so that a transient failure needs no administrator.
-ANOTHER_RUN_S = 1800.0
+FAILED_RUN_RETRY_S = 1800.0
 _STAGES = {"build": "Build", "sign": "Sign"}
 _WAITING = {"build": texts.WAITING_BUILD, "sign": texts.WAITING_SIGN}
 _TOOLKIT_VARIABLE = "DTK_AUTO"
 
 
-class Impossible(ValueError):
+class InvalidInputs(ValueError):
     """Raised if a run cannot be made from its inputs; the message says why."""
 
 
@@ -33,21 +41,21 @@ class _Step:
     """A step, build or signature: the question for its inputs, and the function that makes a run from the answer."""
 
     purpose: Purpose
-    question: MaterialQuestion
-    make: Callable[[Material], Wanted]
+    question: BuildInputsQuestion
+    make: Callable[[BuildInputs], WantedRun]
 
 
-def make(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> Looked:
+def make(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> ModuleState:
     """Returns the progress of build and signature; `missing` is what the image lacks."""
     try:
         return _make(task, observed, resolved, missing, image)
-    except Impossible as error:
+    except InvalidInputs as error:
         purpose: Purpose = "build" if resolved.sign is None else "sign"
         # Nothing was tried, so the reason also says what the image lacks.
         return requeued(f"{_failed(task, purpose, str(error))} ({missing})", image)
 
 
-def _make(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> Looked:
+def _make(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> ModuleState:
     build, sign = resolved.build, resolved.sign
     _check(task, resolved)
     # Until the cluster has said whether it serves Builds, nothing is started.
@@ -56,43 +64,43 @@ def _make(task: Task, observed: Observed, resolved: Resolved, missing: str, imag
     done: tuple[Run, ...] = ()
     if build is not None:
         result = _look(task, observed, _building(task, observed, resolved, build), image, done)
-        if isinstance(result, Looked):
+        if isinstance(result, ModuleState):
             return result
         done = (result,)
         if sign is None:
-            return Looked(True, "Done", texts.built(pushed=task.push), keep=done)
+            return ModuleState(True, "Done", texts.built(pushed=task.push), keep=done)
     if sign is None:
         return requeued(missing, image)
     result = _look(task, observed, _signing(task, observed, resolved, sign), image, done)
-    if isinstance(result, Looked):
+    if isinstance(result, ModuleState):
         return result
-    return Looked(True, "Done", texts.signed(pushed=task.push), keep=(*done, result))
+    return ModuleState(True, "Done", texts.signed(pushed=task.push), keep=(*done, result))
 
 
 def _check(task: Task, resolved: Resolved) -> None:
     """Raises Impossible if build or signature cannot succeed, before anything runs."""
     # The signature takes the image that the build has pushed.
     if resolved.build is not None and resolved.sign is not None and not task.push:
-        raise Impossible(texts.UNPUSHED)
+        raise InvalidInputs(texts.UNPUSHED)
     if resolved.build is None and resolved.sign is not None and not resolved.sign.unsigned_image:
-        raise Impossible(texts.NO_IMAGE_TO_SIGN)
+        raise InvalidInputs(texts.NO_IMAGE_TO_SIGN)
     if task.push and images.is_pinned(resolved.container_image):
-        raise Impossible(
+        raise InvalidInputs(
             f"{resolved.container_image} is named by its digest, so nothing can be pushed there: name it by a tag"
         )
 
 
-def _look(task: Task, observed: Observed, step: _Step, image: Freshness, done: tuple[Run, ...]) -> Looked | Run:
+def _look(task: Task, observed: Observed, step: _Step, image: Freshness, done: tuple[Run, ...]) -> ModuleState | Run:
     """Returns the run of `step` if it has succeeded, else its progress."""
     stage, waiting = _STAGES[step.purpose], _WAITING[step.purpose]
     answer = observed.answers.of_material(step.question)
     if answer is None:
-        return Looked(False, stage, waiting, open=(*image.again, step.question), keep=done, again_s=image.wait_s)
+        return ModuleState(False, stage, waiting, open=(*image.again, step.question), keep=done, again_s=image.wait_s)
     material, at = answer
     fresh = freshness(step.question, at, task.now)
     try:
         wanted = step.make(material)
-    except Impossible as error:
+    except InvalidInputs as error:
         return with_more(requeued(_failed(task, step.purpose, str(error)), image), fresh, done)
     run = next((each for each in observed.runs if (each.key, each.owner_uid) == (wanted.key, task.uid)), None)
     if run is not None and run.state is State.SUCCEEDED and not run.deleting:
@@ -101,23 +109,23 @@ def _look(task: Task, observed: Observed, step: _Step, image: Freshness, done: t
 
 
 def _unfinished(
-    task: Task, observed: Observed, purpose: Purpose, wanted: Wanted, run: Run | None, image: Freshness
-) -> Looked:
+    task: Task, observed: Observed, purpose: Purpose, wanted: WantedRun, run: Run | None, image: Freshness
+) -> ModuleState:
     stage, waiting = _STAGES[purpose], _WAITING[purpose]
     if run is None and wanted.key in observed.refused:
         return requeued(_failed(task, purpose, observed.refused[wanted.key]), image)
     if run is None:
-        return Looked(False, stage, waiting, start=wanted, settled=True, again_s=AGAIN_S)
+        return ModuleState(False, stage, waiting, start=wanted, settled=True, again_s=RECHECK_INTERVAL_S)
     if run.deleting or run.state is State.RUNNING:
         # The detail is what the kubelet reports while the run cannot start: an administrator has to fix that.
         reason = f"{waiting}: {run.detail}" if run.detail else waiting
-        return Looked(False, stage, reason, keep=(run,), settled=True, again_s=AGAIN_S)
+        return ModuleState(False, stage, reason, keep=(run,), settled=True, again_s=RECHECK_INTERVAL_S)
     since_s = (task.now - run.ended_at).total_seconds() if run.ended_at else 0.0
-    if since_s >= ANOTHER_RUN_S:
+    if since_s >= FAILED_RUN_RETRY_S:
         # Nothing is kept, so this pass deletes the failed run and the next one starts it again.
-        return Looked(False, stage, waiting, settled=True, again_s=AGAIN_S)
+        return ModuleState(False, stage, waiting, settled=True, again_s=RECHECK_INTERVAL_S)
     retry = requeued(_failed(task, purpose, f"{purpose} failed: {run.detail}"), image)
-    return replace(with_more(retry, Freshness((), ANOTHER_RUN_S - since_s), (run,)), settled=True)
+    return replace(with_more(retry, Freshness((), FAILED_RUN_RETRY_S - since_s), (run,)), settled=True)
 
 
 def _failed(task: Task, purpose: Purpose, error: str) -> str:
@@ -132,7 +140,7 @@ def _building(task: Task, observed: Observed, resolved: Resolved, build: Build) 
     target = images.unsigned(resolved.container_image, metadata.namespace, metadata.name)
     target = resolved.container_image if resolved.sign is None else target
 
-    def made(material: Material) -> Wanted:
+    def made(material: BuildInputs) -> WantedRun:
         dockerfile = _usable(material, observed)
         return _wanted(
             task,
@@ -140,7 +148,7 @@ def _building(task: Task, observed: Observed, resolved: Resolved, build: Build) 
             purpose="build",
             dockerfile=dockerfile,
             arguments=_arguments(task, build, dockerfile),
-            secrets=tuple(Mounted(name, f"/run/secrets/{name}") for name in names),
+            secrets=tuple(MountedSecret(name, f"/run/secrets/{name}") for name in names),
             target=target if task.push else "",
             pull_tls=build.base_image_registry_tls,
             selector=tuple(sorted((build.selector or resolved.selector).items())),
@@ -148,7 +156,7 @@ def _building(task: Task, observed: Observed, resolved: Resolved, build: Build) 
         )
 
     secrets = (*((name, "") for name in names), *_registry_secret(resolved))
-    return _Step("build", MaterialQuestion(metadata.namespace, build.dockerfile_config_map.name, secrets), made)
+    return _Step("build", BuildInputsQuestion(metadata.namespace, build.dockerfile_config_map.name, secrets), made)
 
 
 def _signing(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -> _Step:
@@ -156,11 +164,11 @@ def _signing(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -> 
     built = resolved.build is not None
     unsigned = images.unsigned(resolved.container_image, metadata.namespace, metadata.name)
     source = unsigned if built else sign.unsigned_image
-    mounted = (Mounted(sign.key_secret.name, signing.KEY), Mounted(sign.cert_secret.name, signing.CERT))
+    mounted = (MountedSecret(sign.key_secret.name, signing.KEY), MountedSecret(sign.cert_secret.name, signing.CERT))
 
-    def made(material: Material) -> Wanted:
+    def made(material: BuildInputs) -> WantedRun:
         if material.problem:
-            raise Impossible(material.problem)
+            raise InvalidInputs(material.problem)
         image, program = _signer(task, observed)
         _check_files(sign, source)
         return _wanted(
@@ -176,15 +184,15 @@ def _signing(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -> 
         )
 
     secrets = ((sign.key_secret.name, "key"), (sign.cert_secret.name, "cert"), *_registry_secret(resolved))
-    return _Step("sign", MaterialQuestion(metadata.namespace, "", secrets), made)
+    return _Step("sign", BuildInputsQuestion(metadata.namespace, "", secrets), made)
 
 
 def _registry_secret(resolved: Resolved) -> tuple[tuple[str, str], ...]:
     return ((resolved.image_repo_secret, ".dockerconfigjson"),) if resolved.image_repo_secret else ()
 
 
-def _wanted(task: Task, resolved: Resolved, **rest: object) -> Wanted:
-    return Wanted(
+def _wanted(task: Task, resolved: Resolved, **rest: object) -> WantedRun:
+    return WantedRun(
         validation=task.validation,
         validation_uid=task.uid,
         namespace=task.module.metadata.namespace,
@@ -196,14 +204,14 @@ def _wanted(task: Task, resolved: Resolved, **rest: object) -> Wanted:
     )
 
 
-def _usable(material: Material, observed: Observed) -> str:
+def _usable(material: BuildInputs, observed: Observed) -> str:
     """Returns the Dockerfile; raises Impossible if it is missing or too large, or if no builder image is set."""
     if material.problem:
-        raise Impossible(material.problem)
+        raise InvalidInputs(material.problem)
     if len(material.dockerfile.encode()) > jobs.LARGEST_DOCKERFILE:
-        raise Impossible(f"the Dockerfile has more than {jobs.LARGEST_DOCKERFILE // 1024} KiB")
+        raise InvalidInputs(f"the Dockerfile has more than {jobs.LARGEST_DOCKERFILE // 1024} KiB")
     if observed.runner is Runner.JOBS and not observed.builder.image:
-        raise Impossible("no image with buildah is known to the operator: set its flag --build-image")
+        raise InvalidInputs("no image with buildah is known to the operator: set its flag --build-image")
     return material.dockerfile
 
 
@@ -221,7 +229,7 @@ def _arguments(task: Task, build: Build, dockerfile: str) -> tuple[BuildArg, ...
     }
     if _TOOLKIT_VARIABLE in dockerfile:
         if not task.toolkit:
-            raise Impossible(texts.no_toolkit(task.kernel))
+            raise InvalidInputs(texts.no_toolkit(task.kernel))
         ours[_TOOLKIT_VARIABLE] = task.toolkit
     theirs = {each.name: each.value for each in build.build_args}
     return tuple(BuildArg(name=name, value=value) for name, value in {**theirs, **ours}.items())
@@ -234,17 +242,17 @@ def _signer(task: Task, observed: Observed) -> tuple[str, str]:
     """
     builder = observed.builder
     if observed.runner is Runner.JOBS and not builder.image:
-        raise Impossible("no image with buildah is known to the operator: set its flag --build-image")
+        raise InvalidInputs("no image with buildah is known to the operator: set its flag --build-image")
     if builder.sign_image:
         return builder.sign_image, builder.sign_file
     if task.toolkit:
         return task.toolkit, f"/usr/src/kernels/{task.kernel}/scripts/sign-file"
-    raise Impossible("no image with sign-file is known to the operator: set its flag --sign-image")
+    raise InvalidInputs("no image with sign-file is known to the operator: set its flag --sign-image")
 
 
 def _check_files(sign: Sign, source: str) -> None:
     problem = signing.unusable(sign.files_to_sign)
     if problem:
-        raise Impossible(problem)
+        raise InvalidInputs(problem)
     if source != "".join(source.split()):
-        raise Impossible(f"{source!r} is no name of an image")
+        raise InvalidInputs(f"{source!r} is no name of an image")

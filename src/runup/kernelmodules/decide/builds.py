@@ -8,7 +8,7 @@ from kubekit.api.meta_v1 import key_of
 from kubekit.api.scheme import resource_of
 from runup.api.build_v1 import Build
 from runup.kernelmodules.decide import runs
-from runup.kernelmodules.decide.runs import Run, Runner, State, Wanted
+from runup.kernelmodules.decide.runs import Run, Runner, State, WantedRun
 
 JSON = dict[str, Any]
 BUILDS = resource_of(Build)
@@ -21,7 +21,7 @@ _STATES = {
 }
 
 
-def build(wanted: Wanted, owner: JSON, deadline_s: int) -> JSON:
+def build(wanted: WantedRun, owner: JSON, deadline_s: int) -> JSON:
     """Returns the Build to apply for `wanted` (build.openshift.io/v1, by the serviceAccount `builder`)."""
     output: JSON = {"to": {"kind": "DockerImage", "name": wanted.target}} if wanted.target else {}
     auth = {"name": wanted.auth_secret} if wanted.auth_secret else None
@@ -82,7 +82,7 @@ def _why(build: Build, state: State) -> str:
     return runs.snippet(words if status.phase == "Failed" else f"the Build ended as {status.phase}: {words}")
 
 
-def _volume(at: int, secret: runs.Mounted) -> JSON:
+def _volume(at: int, secret: runs.MountedSecret) -> JSON:
     return {
         "name": f"secret-{at}",
         "mounts": [{"destinationPath": secret.path}],

@@ -16,7 +16,7 @@ from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.lang.truncate import cut, stored_bytes
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus
-from runup.kernelmodules.decide.module_state import Looked
+from runup.kernelmodules.decide.module_state import ModuleState
 
 VERIFIED, NOT_VERIFIED = "True", "False"
 # Bytes of all reasons together: etcd takes 1.5 MiB of an object, so half of it is left for the other fields.
@@ -42,7 +42,7 @@ def is_final(old: ModuleStatus | None) -> bool:
     return old is not None and old.verification_status == VERIFIED
 
 
-def entry(module: Module, looked: Looked, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
+def entry(module: Module, looked: ModuleState, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
     """Returns the entry of `module`; while nothing is known yet, the previous entry for the same generation."""
     generation = module.metadata.generation
     # Generation 0: the CustomResourceDefinition of another operator does not store `observedGeneration`.

@@ -56,7 +56,7 @@ class Kernels:
 
 
 @dataclass(frozen=True, slots=True)
-class MaterialQuestion:
+class BuildInputsQuestion:
     """The question for the inputs of a build or a signature. `config_map` is empty for a signature.
 
     `secrets` are names, each with the key that the Secret must have, if any.
@@ -68,7 +68,7 @@ class MaterialQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class BuildInputs:
     """The Dockerfile and, for every Secret, a hash that changes with its content; `problem` is what is missing."""
 
     dockerfile: str = ""
@@ -76,15 +76,15 @@ class Material:
     problem: str = ""
 
 
-Question = ImageQuestion | ReleaseQuestion | MaterialQuestion
-Found = Image | Kernels | Material
+Question = ImageQuestion | ReleaseQuestion | BuildInputsQuestion
+AnswerValue = Image | Kernels | BuildInputs
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An answer and its time."""
 
-    found: Found
+    found: AnswerValue
     at: datetime
 
 
@@ -104,7 +104,7 @@ class Answers:
         answer = self.known.get(question)
         return (answer.found, answer.at) if answer and isinstance(answer.found, Kernels) else None
 
-    def of_material(self, question: MaterialQuestion) -> tuple[Material, datetime] | None:
+    def of_material(self, question: BuildInputsQuestion) -> tuple[BuildInputs, datetime] | None:
         """Returns the answer and its time, None if there is none yet."""
         answer = self.known.get(question)
-        return (answer.found, answer.at) if answer and isinstance(answer.found, Material) else None
+        return (answer.found, answer.at) if answer and isinstance(answer.found, BuildInputs) else None

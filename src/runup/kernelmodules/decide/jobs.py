@@ -16,7 +16,7 @@ from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeJob, WholePod
 from runup.kernelmodules.decide import runs
-from runup.kernelmodules.decide.runs import Run, Runner, State, Wanted
+from runup.kernelmodules.decide.runs import Run, Runner, State, WantedRun
 
 JSON = dict[str, Any]
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
@@ -45,7 +45,7 @@ class Builder:
     resources: JSON = field(default_factory=dict)
 
 
-def job(wanted: Wanted, builder: Builder, owner: JSON) -> JSON:
+def job(wanted: WantedRun, builder: Builder, owner: JSON) -> JSON:
     """Returns the Job to apply for `wanted`."""
     marks = {"labels": runs.labels(wanted), "annotations": runs.notes(wanted)}
     template = {
@@ -129,7 +129,7 @@ def _owned(pod: WholePod, job: NamespacedName) -> bool:
     return pod.metadata.namespace == job.namespace and any(each.name == job.name for each in owners)
 
 
-def _pod(wanted: Wanted, builder: Builder) -> JSON:
+def _pod(wanted: WantedRun, builder: Builder) -> JSON:
     steps = [_container("build", _build(wanted, builder), wanted, builder)]
     if wanted.target:
         steps.append(_container("push", _push(wanted), wanted, builder))
@@ -145,7 +145,7 @@ def _pod(wanted: Wanted, builder: Builder) -> JSON:
     }
 
 
-def _container(name: str, arguments: list[str], wanted: Wanted, builder: Builder) -> JSON:
+def _container(name: str, arguments: list[str], wanted: WantedRun, builder: Builder) -> JSON:
     auth = [{"name": "REGISTRY_AUTH_FILE", "value": f"{_AUTH}/config.json"}] if wanted.auth_secret else []
     return {
         "name": name,
@@ -173,7 +173,7 @@ def _container(name: str, arguments: list[str], wanted: Wanted, builder: Builder
     }
 
 
-def _build(wanted: Wanted, builder: Builder) -> list[str]:
+def _build(wanted: WantedRun, builder: Builder) -> list[str]:
     arguments = [*_STORED, "build", f"--isolation={builder.isolation}", f"--file={_DOCKERFILE}/dockerfile"]
     arguments += _tls(wanted.pull_tls)
     arguments += [f"--build-arg={each.name}={each.value}" for each in wanted.arguments]
@@ -181,7 +181,7 @@ def _build(wanted: Wanted, builder: Builder) -> list[str]:
     return [*arguments, f"--tag={wanted.target or LOCAL_IMAGE}", _CONTEXT]
 
 
-def _push(wanted: Wanted) -> list[str]:
+def _push(wanted: WantedRun) -> list[str]:
     return [*_STORED, "push", *_tls(wanted.push_tls), wanted.target]
 
 
@@ -189,7 +189,7 @@ def _tls(options: Any) -> list[str]:
     return ["--tls-verify=false"] if options.insecure or options.insecure_skip_tls_verify else []
 
 
-def _volumes(wanted: Wanted) -> list[JSON]:
+def _volumes(wanted: WantedRun) -> list[JSON]:
     file = {"path": "dockerfile", "fieldRef": {"fieldPath": f"metadata.annotations['{DOCKERFILE_ANNOTATION}']"}}
     volumes: list[JSON] = [
         {"name": "dockerfile", "downwardAPI": {"items": [file]}},
@@ -203,5 +203,5 @@ def _volumes(wanted: Wanted) -> list[JSON]:
     return volumes
 
 
-def _numbered(wanted: Wanted) -> list[tuple[int, runs.Mounted]]:
+def _numbered(wanted: WantedRun) -> list[tuple[int, runs.MountedSecret]]:
     return list(enumerate(wanted.secrets))

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide.external_queries import Question
-from runup.kernelmodules.decide.runs import Run, Wanted
+from runup.kernelmodules.decide.runs import Run, WantedRun
 
 # How long an answer counts, because ConfigMaps, Secrets and registries are not watched (KMM: 180 s).
-AGAIN_S = 180.0
+RECHECK_INTERVAL_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ModuleState:
     """The result of examining a Module, and what is to be done for it.
 
     `open` are questions whose answers are missing or old. `start` is the run to start. If `settled`, the Module's runs
@@ -43,7 +43,7 @@ class Looked:
     reason: str
     open: tuple[Question, ...] = ()
     keep: tuple[Run, ...] = ()
-    start: Wanted | None = None
+    start: WantedRun | None = None
     settled: bool = False
     again_s: float | None = None
     pending: bool = False
@@ -57,21 +57,21 @@ class Freshness:
     """
 
     again: tuple[Question, ...] = ()
-    wait_s: float = AGAIN_S
+    wait_s: float = RECHECK_INTERVAL_S
 
 
 def freshness(question: Question, at: datetime, now: datetime) -> Freshness:
     """Returns the freshness at `now` of an answer that was given `at`."""
-    remaining_s = AGAIN_S - (now - at).total_seconds()
-    return Freshness((question,)) if remaining_s <= 0 else Freshness((), min(remaining_s, AGAIN_S))
+    remaining_s = RECHECK_INTERVAL_S - (now - at).total_seconds()
+    return Freshness((question,)) if remaining_s <= 0 else Freshness((), min(remaining_s, RECHECK_INTERVAL_S))
 
 
-def requeued(reason: str, fresh: Freshness) -> Looked:
+def requeued(reason: str, fresh: Freshness) -> ModuleState:
     """Returns the result of a failure that is tried again."""
-    return Looked(False, "Requeued", reason, open=fresh.again, again_s=fresh.wait_s)
+    return ModuleState(False, "Requeued", reason, open=fresh.again, again_s=fresh.wait_s)
 
 
-def with_more(looked: Looked, fresh: Freshness, keep: tuple[Run, ...] = ()) -> Looked:
+def with_more(looked: ModuleState, fresh: Freshness, keep: tuple[Run, ...] = ()) -> ModuleState:
     """Returns `looked` with another answer that it depends on, and with more runs to keep."""
     waits = [each for each in (looked.again_s, fresh.wait_s) if each is not None]
     return replace(

@@ -44,7 +44,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRun:
     """A build or a signature to run. `target` is the image to push, empty if nothing is pushed.
 
     `dockerfile` is the complete text; `secrets` are mounted under /run/secrets, each at its path.
@@ -58,7 +58,7 @@ class Wanted:
     kernel: str
     dockerfile: str
     arguments: tuple[BuildArg, ...] = ()
-    secrets: tuple[Mounted, ...] = ()
+    secrets: tuple[MountedSecret, ...] = ()
     target: str = ""
     auth_secret: str = ""
     pull_tls: TLSOptions = field(default_factory=TLSOptions)
@@ -81,7 +81,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Mounted:
+class MountedSecret:
     """A Secret of the Module's namespace, and the path at which the builder mounts it."""
 
     name: str
@@ -108,7 +108,7 @@ def snippet(text: str) -> str:
     return cut(" ".join(text.split()), LONGEST_SNIPPET)
 
 
-def labels(wanted: Wanted) -> dict[str, str]:
+def labels(wanted: WantedRun) -> dict[str, str]:
     """Returns the labels by which a run and its pods are found."""
     return {
         MODULE_LABEL: label_value(wanted.module),
@@ -120,7 +120,7 @@ def labels(wanted: Wanted) -> dict[str, str]:
     }
 
 
-def notes(wanted: Wanted) -> dict[str, str]:
+def notes(wanted: WantedRun) -> dict[str, str]:
     """Returns the annotations of a run, with the full names that a label has no room for."""
     return {
         HASH_ANNOTATION: wanted.hash,
@@ -136,7 +136,7 @@ def label_value(text: str) -> str:
     return allowed[:LONGEST_NAME].strip("-_.")
 
 
-def owner(wanted: Wanted, api_version: str) -> dict[str, object]:
+def owner(wanted: WantedRun, api_version: str) -> dict[str, object]:
     """Returns the owner reference to the validation, by which its runs are deleted with it."""
     return {
         "apiVersion": api_version,

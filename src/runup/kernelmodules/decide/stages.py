@@ -1,7 +1,7 @@
 """Examines one Module for one kernel: image, build, sign, in KMM's order, as far as the answers are known. Pure.
 
-In: the Module, the answers by now, the existing runs. Out: `Looked`. If the image is not in order, `making` decides on
-build and signature.
+In: the Module, the answers by now, the existing runs. Out: `ModuleState`. If the image is not in order,
+`build_and_sign` decides on build and signature.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from runup.kernelmodules.decide import build_and_sign, texts
 from runup.kernelmodules.decide.admission import module_faults
 from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.mapping import Resolved, Unmapped, loads_something, resolve
-from runup.kernelmodules.decide.module_state import Looked, Task, freshness, requeued
+from runup.kernelmodules.decide.module_state import ModuleState, Task, freshness, requeued
 from runup.kernelmodules.decide.observed import Observed
 
 # Architectures by the last part of a kernel's name, which follows a dot (RHEL) or a dash (Debian).
@@ -27,24 +27,24 @@ _ARCHITECTURES = {
 }
 
 
-def look(task: Task, observed: Observed) -> Looked:
+def look(task: Task, observed: Observed) -> ModuleState:
     """Returns the result of `task` by now."""
     if not loads_something(task.module):
-        return Looked(True, "Done", texts.NOTHING_LOADED)
+        return ModuleState(True, "Done", texts.NOTHING_LOADED)
     if faults := module_faults(task.module):
-        return Looked(False, "Requeued", f"the Module is invalid: {'; '.join(faults)}")
+        return ModuleState(False, "Requeued", f"the Module is invalid: {'; '.join(faults)}")
     try:
         resolved = resolve(task.module, task.kernel)
     except Unmapped as error:
         # Only an edit of the Module helps. Modules are watched, so there is no time to look again.
-        return Looked(False, "Requeued", error.message)
+        return ModuleState(False, "Requeued", error.message)
     question = _question(task, resolved, observed.nodes)
     answer = observed.answers.of_image(question)
     if answer is None:
-        return Looked(False, "Image", "", open=(question,), pending=True)
+        return ModuleState(False, "Image", "", open=(question,), pending=True)
     image, at = answer
     if image.verified:
-        return Looked(True, "Done", image.reason or texts.IMAGE_VERIFIED)
+        return ModuleState(True, "Done", image.reason or texts.IMAGE_VERIFIED)
     answered = freshness(question, at, task.now)
     if resolved.build is None and resolved.sign is None:
         return requeued(image.reason, answered)

@@ -11,9 +11,9 @@ from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import Module, ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
 from runup.kernelmodules.decide import builds, entries, jobs, runs, stages, summary
-from runup.kernelmodules.decide.module_state import Looked, Task
+from runup.kernelmodules.decide.module_state import ModuleState, Task
 from runup.kernelmodules.decide.observed import Observed
-from runup.kernelmodules.decide.runs import Run, Runner, Wanted
+from runup.kernelmodules.decide.runs import Run, Runner, WantedRun
 from runup.process.plan import Action, Apply, Delete, Plan
 
 ASK = "ask"
@@ -26,7 +26,7 @@ class _Seen:
 
     module: Module
     old: ModuleStatus | None
-    looked: Looked | None
+    looked: ModuleState | None
 
 
 def decide(observed: Observed, *, now: datetime) -> Plan:
@@ -137,11 +137,11 @@ def _stop(observed: Observed, validation: PreflightValidation, seen: Iterable[_S
         yield Delete(resource, run.key, run.uid)
 
 
-def _stays(run: Run, looked: Looked | None) -> bool:
+def _stays(run: Run, looked: ModuleState | None) -> bool:
     return looked is None or not looked.settled or run in looked.keep
 
 
-def _start(wanted: Wanted, observed: Observed) -> Apply:
+def _start(wanted: WantedRun, observed: Observed) -> Apply:
     owner = runs.owner(wanted, API_VERSION)
     if observed.runner is Runner.BUILDS:
         return Apply(builds.BUILDS, builds.build(wanted, owner, observed.builder.deadline_s))

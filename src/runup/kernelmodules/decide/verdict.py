@@ -72,7 +72,7 @@ class Readiness:
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
+class ToolkitUnknown:
     """The reason why the kernels of an architecture are not known; `final` if asking again does not help."""
 
     why: str
@@ -80,7 +80,7 @@ class Untold:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PreflightResults:
     """The results of a preflight for Modules' images, or `why` none was examined.
 
     A Module that is not in `found` was not examined yet.
@@ -90,12 +90,12 @@ class Seen:
     why: str = ""
 
 
-Toolkits = Mapping[str, Toolkit | Untold]
+Toolkits = Mapping[str, Toolkit | ToolkitUnknown]
 """The driver toolkits, or why they are not known, by architecture."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ImageCheck:
     """A Module and a kernel whose image is to be examined."""
 
     module: Module
@@ -105,10 +105,10 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ReadinessWork:
     """The images to examine, and the Modules that are decided without that."""
 
-    asked: tuple[Asked, ...] = field(default=())
+    asked: tuple[ImageCheck, ...] = field(default=())
     decided: tuple[Readiness, ...] = field(default=())
 
 
@@ -121,7 +121,7 @@ def flavours(module: Module, nodes: Sequence[Node]) -> tuple[Flavour, ...]:
     return tuple(sorted({flavour_of(node) for node in chosen})) or (Flavour("amd64"),)
 
 
-def for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: str) -> Work:
+def for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: str) -> ReadinessWork:
     """Returns what is to be examined for one kernel, whatever the nodes run."""
     named = architecture_of(kernel)
     work = []
@@ -131,7 +131,7 @@ def for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: str) ->
     return _together(work)
 
 
-def for_release(modules: Sequence[Module], nodes: Sequence[Node], toolkits: Toolkits) -> Work:
+def for_release(modules: Sequence[Module], nodes: Sequence[Node], toolkits: Toolkits) -> ReadinessWork:
     """Returns what is to be examined for a release: each Module with the kernels that its nodes will run."""
     return _together(
         [_of_flavour(module, flavour, toolkits) for module in live(modules) for flavour in flavours(module, nodes)]
@@ -149,7 +149,7 @@ def architectures(modules: Sequence[Module], nodes: Sequence[Node]) -> tuple[str
     return tuple(sorted({each.architecture for module in live(modules) for each in flavours(module, nodes)}))
 
 
-def judged(asked: Asked, verdict: ImageVerdict) -> Readiness:
+def judged(asked: ImageCheck, verdict: ImageVerdict) -> Readiness:
     """Returns the readiness that follows from a verdict: Unknown if the image could still be built or signed."""
     if verdict.outcome is not Outcome.FAILED:
         verified = verdict.outcome is Outcome.VERIFIED
@@ -161,9 +161,9 @@ def judged(asked: Asked, verdict: ImageVerdict) -> Readiness:
     return _readiness(asked, stage, Status.UNKNOWN, f"{verdict.message}; {would}, which was not tried")
 
 
-def _of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> Asked | Readiness:
-    toolkit = toolkits.get(flavour.architecture) or Untold("its driver toolkit was not read", final=False)
-    if isinstance(toolkit, Untold):
+def _of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> ImageCheck | Readiness:
+    toolkit = toolkits.get(flavour.architecture) or ToolkitUnknown("its driver toolkit was not read", final=False)
+    if isinstance(toolkit, ToolkitUnknown):
         status = Status.FALSE if toolkit.final else Status.UNKNOWN
         return _undecided(module, flavour.architecture, "", status, f"the kernel is not known: {toolkit.why}")
     # Kernels with large pages are separate builds, so the toolkit's own kernel would be the wrong one.
@@ -178,7 +178,7 @@ def _of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> Asked |
     return _asked(module, toolkit.chosen(real_time=flavour.real_time), flavour.architecture)
 
 
-def _asked(module: Module, kernel: str, architecture: str) -> Asked | Readiness:
+def _asked(module: Module, kernel: str, architecture: str) -> ImageCheck | Readiness:
     try:
         resolved = resolve(module, kernel)
     except Unmapped as error:
@@ -193,17 +193,17 @@ def _asked(module: Module, kernel: str, architecture: str) -> Asked | Readiness:
         secret=resolved.image_repo_secret,
         architectures=(architecture,) if architecture else (),
     )
-    return Asked(module, resolved, architecture, question)
+    return ImageCheck(module, resolved, architecture, question)
 
 
-def _together(work: Sequence[Asked | Readiness]) -> Work:
-    return Work(
-        tuple(each for each in work if isinstance(each, Asked)),
+def _together(work: Sequence[ImageCheck | Readiness]) -> ReadinessWork:
+    return ReadinessWork(
+        tuple(each for each in work if isinstance(each, ImageCheck)),
         tuple(each for each in work if isinstance(each, Readiness)),
     )
 
 
-def _readiness(asked: Asked, stage: str, status: Status, reason: str) -> Readiness:
+def _readiness(asked: ImageCheck, stage: str, status: Status, reason: str) -> Readiness:
     metadata, resolved = asked.module.metadata, asked.resolved
     return Readiness(
         metadata.namespace,
@@ -221,7 +221,7 @@ def _undecided(module: Module, architecture: str, kernel: str, status: Status, w
     return Readiness(module.metadata.namespace, module.metadata.name, kernel, architecture, "Image", status, why)
 
 
-def _would(asked: Asked) -> tuple[str, str]:
+def _would(asked: ImageCheck) -> tuple[str, str]:
     """Returns the stage that could still help and what it would take; without a stage, why none can help."""
     resolved, namespace = asked.resolved, asked.module.metadata.namespace
     if resolved.build is not None:

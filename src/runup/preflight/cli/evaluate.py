@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
 AGENT = f"runup-preflight-run/{__version__}"
 FOLDERS = ("manifests", "release-manifests", "preflight-checks")
-FOUR = 4
+OPENSHIFT_4 = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedUpdate:
     """The update to check: `target` and `source` as typed, empty for the release's or the cluster's own."""
 
     release: TargetRelease
@@ -71,7 +71,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class EvaluatedCluster:
     """The result for one cluster: its report, or `problem`, the reason why there is none.
 
     `where` names the cluster or dump. `cluster` is its ClusterVersion, if it has one, `accepted` the accepted names
@@ -112,7 +112,7 @@ def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
         return load_release(Path(scratch))
 
 
-def of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
+def of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> EvaluatedCluster:
     """Evaluates a live cluster once, as the target's process does. Raises what the client raises."""
     import asyncio
 
@@ -130,7 +130,7 @@ class _Kept:
         self.data = data
 
 
-async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
+async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> EvaluatedCluster:
     from kubekit.kube import calls
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.errors import Forbidden, NotFound
@@ -172,7 +172,7 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
             # The acceptance records are optional: without them, every accepted name counts.
             with suppress(NotFound, Forbidden):
                 record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
-    return Judged("the cluster", read(kept.data), cluster, accepted(cluster, record, SystemClock().now()))
+    return EvaluatedCluster("the cluster", read(kept.data), cluster, accepted(cluster, record, SystemClock().now()))
 
 
 class _Quiet:
@@ -182,7 +182,7 @@ class _Quiet:
         return lambda *_args, **_fields: None
 
 
-def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
+def of_dump(path: Path, wanted: RequestedUpdate, now: datetime) -> EvaluatedCluster:
     """Evaluates the dump at `path`, at the dump's own time; an error becomes the result's `problem`."""
     from runup.dump.layout import BadDump, name_of
     from runup.dump.load import moment_of
@@ -194,16 +194,16 @@ def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
         judged = _of_dump(dump, wanted, moment_of(dump) or now, extra)
         return replace(judged, collect=collect.command(path, dump.style, judged.lacking), of_dump=True)
     except BadDump as error:
-        return Judged(name_of(path), problem=error.message)
+        return EvaluatedCluster(name_of(path), problem=error.message)
     except (Terminal, CommandError, codec.DecodeError) as error:
-        return Judged(name_of(path), problem=getattr(error, "message", "") or str(error))
+        return EvaluatedCluster(name_of(path), problem=getattr(error, "message", "") or str(error))
 
 
 def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, History, Accepted]:
     """Returns the dump's cluster, and a report for each target as if an operator had stored it. Raises CommandError."""
     from kubekit.kube.clock import SystemClock
 
-    results = [of_dump(path, Wanted(TargetRelease(), target), SystemClock().now()) for target in targets]
+    results = [of_dump(path, RequestedUpdate(TargetRelease(), target), SystemClock().now()) for target in targets]
     reports = tuple(one.report for one in results if one.report is not None)
     if len(reports) < len(results) or results[0].cluster is None:
         raise CommandError(next(one.problem for one in results if one.report is None))
@@ -236,7 +236,7 @@ def dumps_in(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) -> Judged:
+def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence[Check]) -> EvaluatedCluster:
     cluster = codec.convert(ClusterVersion, dump.cluster_version)
     raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
     gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
@@ -274,7 +274,7 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
         documentation_base=release.documentation_base,
     )
     outcomes = evaluate(checks, snapshot, context)
-    return Judged(
+    return EvaluatedCluster(
         dump.name,
         completed(header, outcomes, now),
         cluster,
@@ -313,7 +313,7 @@ def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
     return frozenset(always | {read.plural for check in checks for read in check.reads})
 
 
-def _target(wanted: Wanted, cluster: ClusterVersion) -> str:
+def _target(wanted: RequestedUpdate, cluster: ClusterVersion) -> str:
     """Returns the requested version, else the release's, else the next minor version.
 
     Raises Terminal as the operator does.
@@ -341,6 +341,6 @@ def _with_kubernetes(release: TargetRelease, target: str) -> TargetRelease:
     For other major versions it stays unknown.
     """
     version = Version(target)
-    if release.kubernetes or version.major != FOUR:
+    if release.kubernetes or version.major != OPENSHIFT_4:
         return release
     return replace(release, kubernetes=f"1.{version.minor + 13}.0")

@@ -65,7 +65,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     rules = _suppressions(flags.suppressions)
     registry_access = access()
     release = evaluate.release_of(flags.release_dir, flags.to_image, registry_access)
-    wanted = evaluate.Wanted(
+    wanted = evaluate.RequestedUpdate(
         release,
         flags.to,
         flags.from_,
@@ -98,21 +98,21 @@ def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
 
 
 def _findings(
-    judged: Sequence[evaluate.Judged], rules: Sequence[suppress.Suppression], today: date
-) -> tuple[list[forms.One], list[str]]:
-    clusters: list[forms.One] = []
+    judged: Sequence[evaluate.EvaluatedCluster], rules: Sequence[suppress.Suppression], today: date
+) -> tuple[list[forms.ClusterResult], list[str]]:
+    clusters: list[forms.ClusterResult] = []
     notes: list[str] = []
     for one in judged:
         notes += [f"{one.where}: {note}" for note in one.notes]
         whole = findings_of(one)
         risks, over = suppress.applied(whole.risks, rules, one.where, today)
         notes += over
-        clusters.append(forms.One(one.where, replace(whole, risks=ordered(risks)), one.lacking, one.collect))
+        clusters.append(forms.ClusterResult(one.where, replace(whole, risks=ordered(risks)), one.lacking, one.collect))
     notes += suppress.unused(rules, [(one.where, one.found.risks) for one in clusters])
     return clusters, list(dict.fromkeys(notes))
 
 
-def findings_of(judged: evaluate.Judged) -> Findings:
+def findings_of(judged: evaluate.EvaluatedCluster) -> Findings:
     """Returns a report as findings; for a cluster that could not be evaluated, the reason is in the conditions."""
     report = judged.report
     if report is None:
@@ -136,7 +136,7 @@ def _conditions(report: Report) -> tuple[Condition, ...]:
     return (Condition(type=FAILED, status="True", reason="NotJudged", message=report.message),)
 
 
-def _printed(found: Sequence[forms.One], output: str | None, *, many: bool) -> list[Output]:
+def _printed(found: Sequence[forms.ClusterResult], output: str | None, *, many: bool) -> list[Output]:
     if output in ("json", "yaml"):
         data: Any = [forms.data(one) for one in found] if many else forms.data(found[0])
         return [out(machine(data, output))]

@@ -1,8 +1,8 @@
 """Asks registries in the background for the images of the cluster's kernel modules, and holds the answers.
 
-In: snapshots, as the checks see them. Out: `Seen`, at once, and a call of `changed` when more is known. A registry may
-take minutes, which no check has. So an answer is kept until its Module, the nodes that load it, or its age makes it
-outdated. Only images that are not verified are asked for again. Nothing is built.
+In: snapshots, as the checks see them. Out: `PreflightResults`, at once, and a call of `changed` when more is known. A
+registry may take minutes, which no check has. So an answer is kept until its Module, the nodes that load it, or its
+age makes it outdated. Only images that are not verified are asked for again. Nothing is built.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.control.readiness import Wanted, assess
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.flavours import Flavour
-from runup.kernelmodules.decide.module_state import AGAIN_S
+from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.toolkit import TOOLKIT
-from runup.kernelmodules.decide.verdict import Readiness, Seen, Status, flavours, live
+from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status, flavours, live
 
 NO_TOOLKIT = f"no {TOOLKIT} is among the images of the target's release, so which kernels it brings is not known"
 MODULES, NODES = resource_of(Module), resource_of(Node)
@@ -52,7 +52,7 @@ class _Known:
 
     def is_due(self, now: float) -> bool:
         """Returns whether the registry should be asked again by now."""
-        return any(each.status is not Status.TRUE for each in self.found) and now - self.at >= AGAIN_S
+        return any(each.status is not Status.TRUE for each in self.found) and now - self.at >= RECHECK_INTERVAL_S
 
 
 class ModuleImages:
@@ -69,25 +69,25 @@ class ModuleImages:
         self._known: dict[NamespacedName, _Known] = {}
         self._asking: asyncio.Task[None] | None = None
 
-    def seen(self, snapshot: Snapshot) -> Seen:
+    def seen(self, snapshot: Snapshot) -> PreflightResults:
         """Returns what is known now, and asks for the rest; `changed` is called when an answer arrives."""
         modules, nodes = snapshot.objects.get(MODULES), snapshot.objects.get(NODES)
         if not modules:
-            return Seen()
+            return PreflightResults()
         # The driver toolkit image contains the kernel versions of the release.
         if not self._wanted.toolkit:
-            return Seen(why=NO_TOOLKIT)
+            return PreflightResults(why=NO_TOOLKIT)
         if nodes is None:
             lacking = snapshot.unreadable.get(NODES, "they were not read")
-            return Seen(why=f"which nodes load it is not known: {lacking}")
+            return PreflightResults(why=f"which nodes load it is not known: {lacking}")
         inputs = _inputs(modules, nodes)
         self._known = {
             key: known for key, known in self._known.items() if key in inputs and known.input.same_as(inputs[key])
         }
         self._ask(inputs, nodes)
-        return Seen(tuple(each for known in self._known.values() for each in known.found))
+        return PreflightResults(tuple(each for known in self._known.values() for each in known.found))
 
-    async def settled(self, snapshot: Snapshot) -> Seen:
+    async def settled(self, snapshot: Snapshot) -> PreflightResults:
         """Returns the same once no registry is being asked any more."""
         answers = self.seen(snapshot)
         while self._asking is not None:

@@ -42,7 +42,7 @@ from runup.preflight.control.module_images import ModuleImages
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import Sink
 from runup.preflight.control.runner import LIMIT_S, Runner
-from runup.preflight.control.watched_kinds import Reads
+from runup.preflight.control.watched_kinds import WatchedKinds
 from runup.preflight.decide.report import Report, ReportedContainer, encode
 from runup.release.decide import capabilities
 from runup.release.decide.capabilities import Capabilities
@@ -157,7 +157,7 @@ class PreflightTarget:
             header = self._header(self.request.source_version)
             await self._write(failed(header, (), self.clock.now(), error.message))
             raise
-        reads = Reads(
+        reads = WatchedKinds(
             self.client,
             dict.fromkeys(resource for check in checks for resource in check.reads),
             clock=self.clock,
@@ -231,7 +231,9 @@ class PreflightTarget:
             self.log.warning(f"{kind.__name__} {name} cannot be read", error=str(error))
             return None
 
-    async def _until_read(self, reads: Reads, source: Version, total: int, following: asyncio.Task[None]) -> None:
+    async def _until_read(
+        self, reads: WatchedKinds, source: Version, total: int, following: asyncio.Task[None]
+    ) -> None:
         """Waits until every read has an answer or a final refusal, and reports which kinds are still missing."""
         while waiting := reads.waiting:
             _raise_if_over(following)
@@ -265,7 +267,7 @@ class PreflightTarget:
     async def _evaluate(
         self,
         checks: Sequence[Check],
-        reads: Reads,
+        reads: WatchedKinds,
         source: Version,
         containers: Containers,
         prometheus: Prometheus,

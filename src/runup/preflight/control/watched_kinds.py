@@ -38,7 +38,7 @@ def _unversioned(obj: Object) -> Object:
     return replace(obj, metadata=replace(obj.metadata, resource_version=""))
 
 
-class Reads:
+class WatchedKinds:
     """The caches of `resources`; `changed()` is called after every change of any of them."""
 
     def __init__(

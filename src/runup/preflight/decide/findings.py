@@ -22,7 +22,7 @@ from runup.preflight.decide.history import History
 from runup.preflight.decide.report import Report, ReportedCheck, ReportedResource, ReportedRisk
 from runup.release.decide import documentation
 
-NONE, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
+EXIT_CLEAR, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
 MODE = "Preflight"
 # The accepted risk names that count -> the recorded reason.
 Accepted = Mapping[str, str]
@@ -101,7 +101,7 @@ class Findings(msgspec.Struct, frozen=True):
         if not self.completed:
             return COULD_NOT_RUN
         still_open = {risk.applies for risk in self.risks if risk.open}
-        return APPLY if "True" in still_open else UNKNOWN if still_open else NONE
+        return APPLY if "True" in still_open else UNKNOWN if still_open else EXIT_CLEAR
 
 
 def wanted(cluster: ClusterVersion) -> tuple[str, str] | None:

@@ -82,7 +82,7 @@ class Tally(NamedTuple):
     accepted: int = 0
 
 
-class Scene(msgspec.Struct, frozen=True):
+class Observations(msgspec.Struct, frozen=True):
     """The observations that the outcome depends on.
 
     `report` and `bad` are this attempt's own. `completed_before`: a complete report of it was read once. `events` are
@@ -151,10 +151,10 @@ class Scene(msgspec.Struct, frozen=True):
         return created + timedelta(seconds=self.timeout_s) if created else None
 
 
-Rule = Callable[[Scene], Outcome | None]
+Rule = Callable[[Observations], Outcome | None]
 
 
-def outcome(scene: Scene) -> Outcome:
+def outcome(scene: Observations) -> Outcome:
     """Returns the outcome of the first rule that matches."""
     for rule in RULES:
         matched = rule(scene)
@@ -187,13 +187,13 @@ def seen_report(attempt: Attempt, seen: ReportSeen | None) -> tuple[Report | Non
     return None, BadReportSeen("ReportMismatch", f"the report belongs to another preflight: {wrong}")
 
 
-def _already_over(scene: Scene) -> Outcome | None:
+def _already_over(scene: Observations) -> Outcome | None:
     if not scene.attempt.failed:
         return None
     return Outcome(State.FAILED, scene.attempt.failed, scene.attempt.failure, final=True)
 
 
-def _unsupported(scene: Scene) -> Outcome | None:
+def _unsupported(scene: Observations) -> Outcome | None:
     """Returns TargetUnsupported if the target's output says that it has no `preflight` command."""
     for text in _last_words(scene.container):
         if scene.report is None and "unknown command" in text and workloads.COMMAND in text:
@@ -206,7 +206,7 @@ def _unsupported(scene: Scene) -> Outcome | None:
     return None
 
 
-def _killed_for_memory(scene: Scene) -> Outcome | None:
+def _killed_for_memory(scene: Observations) -> Outcome | None:
     container = scene.container
     if container is None:
         return None
@@ -221,7 +221,7 @@ def _killed_for_memory(scene: Scene) -> Outcome | None:
     return Outcome(State.FAILED, "OOMKilled", message, final=True, way_out=way_out)
 
 
-def _too_late(scene: Scene) -> Outcome | None:
+def _too_late(scene: Observations) -> Outcome | None:
     """Returns DeadlineExceeded if there is no complete report in time, with the cause that the other rules know."""
     # A target that has completed once keeps its result, however long later evaluations take.
     done = scene.completed_before or (scene.report is not None and scene.report.execution_status == "completed")
@@ -234,7 +234,7 @@ def _too_late(scene: Scene) -> Outcome | None:
     return Outcome(State.FAILED, "DeadlineExceeded", message, final=True, way_out=way_out)
 
 
-def _bad_report(scene: Scene) -> Outcome | None:
+def _bad_report(scene: Observations) -> Outcome | None:
     if scene.bad is None:
         return None
     # The report is written by the target's image, so only another release can write a valid one.
@@ -242,17 +242,17 @@ def _bad_report(scene: Scene) -> Outcome | None:
     return Outcome(State.FAILED, scene.bad.reason, scene.bad.message, way_out=way_out)
 
 
-def _pull_failed(scene: Scene) -> Outcome | None:
+def _pull_failed(scene: Observations) -> Outcome | None:
     way_out = "it is tried again: make its registry or a mirror reachable for the nodes, or correct the pull secret"
     return _waiting(scene, _PULL, "ImagePullFailed", "the target's image could not be pulled", way_out)
 
 
-def _not_started(scene: Scene) -> Outcome | None:
+def _not_started(scene: Observations) -> Outcome | None:
     way_out = f"it is tried again: see the events of Deployment {workloads.NAME}"
     return _waiting(scene, _CONFIG, "ContainerNotStarted", "the target's container could not be started", way_out)
 
 
-def _not_starting(scene: Scene) -> Outcome | None:
+def _not_starting(scene: Observations) -> Outcome | None:
     """Returns why no container runs: a rejected, unscheduled or failed pod, or one that takes long."""
     trouble = start_failures.trouble(scene.deployment, scene.pods, scene.events, name=workloads.NAME, now=scene.now)
     if trouble is None:
@@ -264,14 +264,14 @@ def _not_starting(scene: Scene) -> Outcome | None:
     return Outcome(state, trouble.reason, trouble.message, way_out=trouble.way_out)
 
 
-def _waiting(scene: Scene, reasons: tuple[str, ...], reason: str, text: str, way_out: str) -> Outcome | None:
+def _waiting(scene: Observations, reasons: tuple[str, ...], reason: str, text: str, way_out: str) -> Outcome | None:
     waiting = scene.container.state.waiting if scene.container else None
     if waiting is None or waiting.reason not in reasons:
         return None
     return Outcome(State.FAILED, reason, f"{text} ({waiting.reason}): {_quote(waiting.message)}", way_out=way_out)
 
 
-def _crashing(scene: Scene) -> Outcome | None:
+def _crashing(scene: Observations) -> Outcome | None:
     container = scene.container
     ended = (container.state.terminated or container.last_state.terminated) if container else None
     if container is None or ended is None or container.restart_count < MAX_CRASHES or container.state.running:
@@ -282,7 +282,7 @@ def _crashing(scene: Scene) -> Outcome | None:
     return Outcome(State.FAILED, "TargetCrashed", f"{message}: {last_words}", way_out=way_out)
 
 
-def _reported_failure(scene: Scene) -> Outcome | None:
+def _reported_failure(scene: Observations) -> Outcome | None:
     if scene.report is None or scene.report.execution_status != "failed":
         return None
     message = scene.report.message.rstrip(".") or "the target says that its checks failed"
@@ -290,7 +290,7 @@ def _reported_failure(scene: Scene) -> Outcome | None:
     return Outcome(State.FAILED, "TargetFailed", message, way_out=way_out)
 
 
-def _stale(scene: Scene) -> Outcome | None:
+def _stale(scene: Observations) -> Outcome | None:
     if not scene.stale:
         return None
     way_out = (
@@ -300,7 +300,7 @@ def _stale(scene: Scene) -> Outcome | None:
     return Outcome(State.FAILED, "ReportStale", message, way_out=way_out)
 
 
-def _reported(scene: Scene) -> Outcome | None:
+def _reported(scene: Observations) -> Outcome | None:
     if scene.report is None:
         return None
     if scene.report.execution_status == "completed":

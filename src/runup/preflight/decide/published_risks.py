@@ -36,7 +36,7 @@ OTHERS_OMITTED = "UpdateRisksOmitted"
 OMISSIONS = (OMITTED, OTHERS_OMITTED)
 
 
-class Checked(msgspec.Struct, frozen=True):
+class CheckedTarget(msgspec.Struct, frozen=True):
     """A target that a preflight has checked.
 
     `running`, `stale` and `failed` say why the findings may be incomplete. `ended`: the preflight is over, so that its
@@ -53,7 +53,7 @@ class Checked(msgspec.Struct, frozen=True):
     waits: bool = True
 
 
-def judged_risks(checked: Checked) -> tuple[JudgedRisk, ...]:
+def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
     """Returns the risks of updating to the checked release, by name. The limit on their number is applied elsewhere."""
     risks = [_reported(risk, checked) for risk in (checked.report.risks if checked.report else ())]
     risks.extend(_standing_for(checked))
@@ -88,7 +88,7 @@ def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: 
     )
 
 
-def _reported(risk: ReportedRisk, checked: Checked) -> JudgedRisk:
+def _reported(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
     base = checked.report.documentation_base if checked.report else ""
     url = risk.url or documentation.page(risk.name, base)
     published = _risk(risk.name, risk.message, checked.release.version, url)
@@ -104,7 +104,7 @@ def _reported(risk: ReportedRisk, checked: Checked) -> JudgedRisk:
     )
 
 
-def _verdict(risk: ReportedRisk, checked: Checked) -> Condition:
+def _verdict(risk: ReportedRisk, checked: CheckedTarget) -> Condition:
     target, source = checked.release.version, checked.source_version
     if checked.ended:
         return _applies("Unknown", OUTDATED, _outdated(checked))
@@ -116,7 +116,7 @@ def _verdict(risk: ReportedRisk, checked: Checked) -> Condition:
     return _applies("Unknown", PARTIAL, f"{text}: {risk.message}")
 
 
-def _outdated(checked: Checked) -> str:
+def _outdated(checked: CheckedTarget) -> str:
     target = checked.release.version
     return (
         f"Found by the preflight for {target} from {checked.source_version}{_when(checked.report)}, which has ended: "
@@ -129,7 +129,7 @@ def _when(report: Report | None) -> str:
     return f" at {at:%Y-%m-%dT%H:%M:%SZ}" if at else " at a time that was not told"
 
 
-def _standing_for(checked: Checked) -> list[JudgedRisk]:
+def _standing_for(checked: CheckedTarget) -> list[JudgedRisk]:
     """Returns the risks that represent what is not known yet, or could not be determined."""
     if checked.stale:
         return [_special(INCOMPLETE, STALE, checked.stale, checked, holds_up=checked.waits)]
@@ -154,7 +154,7 @@ def _not_told(report: Report | None) -> str:
     return ""
 
 
-def _special(name: str, reason: str, message: str, checked: Checked, *, holds_up: bool) -> JudgedRisk:
+def _special(name: str, reason: str, message: str, checked: CheckedTarget, *, holds_up: bool) -> JudgedRisk:
     verdict = _applies("Unknown", reason, message)
     return JudgedRisk(
         _risk(name, message, checked.release.version, ""), verdict, from_preflight=True, holds_up=holds_up

@@ -20,7 +20,7 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.lang.pattern import Pattern
 
 # Seconds: mounts and sandboxes often succeed at the second try, so only longer waits are reported.
-PATIENCE_S = 5.0
+REPORT_AFTER_S = 5.0
 REASON = Pattern(r"[A-Za-z]([A-Za-z0-9_]{0,99})")
 PENDING, FAILED_CREATE, UNSCHEDULABLE, POD_FAILED = "TargetPending", "FailedCreate", "Unschedulable", "PodFailed"
 # Events that conditions and container states report already, in better words.
@@ -58,7 +58,7 @@ def look_again_s(deployment: Deployment | None, pods: Sequence[Pod], now: dateti
     waiting = deployment if pod is None else pod
     if waiting is None or (pod is not None and _has_begun(pod)):
         return None
-    remaining_s = PATIENCE_S - _age_s(waiting, now)
+    remaining_s = REPORT_AFTER_S - _age_s(waiting, now)
     return remaining_s if remaining_s > 0 else None
 
 
@@ -146,7 +146,7 @@ def _no_pod(
     if refusals:
         last = max(refusals, key=_when)
         return _refused(FAILED_CREATE, last.message.removeprefix("Error creating: "))
-    if created is None or _age_s(deployment, now) < PATIENCE_S:
+    if created is None or _age_s(deployment, now) < REPORT_AFTER_S:
         return None
     text = f"no pod of it was made since {created:%Y-%m-%dT%H:%M:%SZ}, and nobody says why"
     return Trouble(PENDING, text, "", failed=False)
@@ -165,7 +165,7 @@ def _not_scheduled(pod: Pod) -> Trouble | None:
 
 def _not_set_up(pod: Pod, events: Iterable[Event], now: datetime) -> Trouble | None:
     """Returns the trouble of a scheduled pod without a started container, from its events or how long it has waited."""
-    if _age_s(pod, now) < PATIENCE_S:
+    if _age_s(pod, now) < REPORT_AFTER_S:
         return None
     pod_events = [
         event

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from kubekit.lang.printable import one_line
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, drawn
-from runup.release.decide.cluster import Described
+from runup.release.decide.cluster import DescribedCluster
 from runup.release.decide.difference import Difference, ManifestChange, NameChange
 from runup.release.decide.explain import Explained
 from runup.release.decide.listing import described as filters_data
@@ -107,7 +107,7 @@ def effects_data(payload: Payload, digest: str, found: Sequence[Any], notes: Seq
     }
 
 
-def explained(payload: Payload, cluster: Described, found: Iterable[Explained], screen: Screen = PIPE) -> str:
+def explained(payload: Payload, cluster: DescribedCluster, found: Iterable[Explained], screen: Screen = PIPE) -> str:
     """Returns each manifest of that name: in or out, and the verdict of every rule."""
     blocks = []
     for each in found:
@@ -122,7 +122,7 @@ def explained(payload: Payload, cluster: Described, found: Iterable[Explained], 
     return "\n".join(blocks)
 
 
-def explained_data(payload: Payload, digest: str, cluster: Described, found: Iterable[Explained]) -> JSON:
+def explained_data(payload: Payload, digest: str, cluster: DescribedCluster, found: Iterable[Explained]) -> JSON:
     """Returns the explanations as data for programs."""
     return {
         "version": payload.version,
@@ -149,7 +149,7 @@ def no_such(payload: Payload, kind: str, name: str, namespace: str, image: str) 
     return f"{payload.version} ({image}) has no {kind} {name}{where}{hint}"
 
 
-def _asked(rule: str, cluster: Described, verdict: str) -> str:
+def _asked(rule: str, cluster: DescribedCluster, verdict: str) -> str:
     """Returns the cluster's value that a passed rule was compared with, as a clause."""
     filters = cluster.filters
     clauses = {

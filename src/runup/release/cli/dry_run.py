@@ -19,7 +19,7 @@ from kubekit.kube import calls, discovery
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import ApiError, NotFound
 from runup.applying.decide import task as tasks
-from runup.applying.decide.rendering import LABEL, Surroundings, rendered
+from runup.applying.decide.rendering import LABEL, ClusterValues, rendered
 from runup.applying.decide.task import Task
 from runup.cli.errors import message_of
 from runup.release.decide.difference import deletes
@@ -47,7 +47,7 @@ class Effect:
 
 
 def effects(
-    client: SyncClient, explained: Sequence[Explained], running: Iterable[Manifest], cluster: Surroundings
+    client: SyncClient, explained: Sequence[Explained], running: Iterable[Manifest], cluster: ClusterValues
 ) -> Iterator[Effect]:
     """Yields the effect of every manifest that the cluster gets, in order, then of those that only `running` has.
 
@@ -68,7 +68,7 @@ def effects(
 
 
 class _Cluster:
-    def __init__(self, client: SyncClient, explained: Sequence[Explained], cluster: Surroundings) -> None:
+    def __init__(self, client: SyncClient, explained: Sequence[Explained], cluster: ClusterValues) -> None:
         self._client = client
         self._cluster = cluster
         self._served: dict[str, tuple[Resource, ...]] = {}

@@ -14,7 +14,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import ApiError, NotFound
-from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
+from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, ClusterValues, Proxy
 from runup.cli import cluster as clusters
 from runup.cli.errors import message_of
 from runup.process import tls
@@ -25,7 +25,7 @@ _PORT = "443"
 JSON = dict[str, Any]
 
 
-def read(client: SyncClient, manifests: Iterable[Manifest], owner_uid: str) -> tuple[Surroundings, list[str]]:
+def read(client: SyncClient, manifests: Iterable[Manifest], owner_uid: str) -> tuple[ClusterValues, list[str]]:
     """Returns the values for `manifests`, and notes about those that could not be read."""
     annotations = [manifest.annotations or {} for manifest in manifests]
     notes: list[str] = []
@@ -39,7 +39,7 @@ def read(client: SyncClient, manifests: Iterable[Manifest], owner_uid: str) -> t
     infrastructure = _part(_object(client, "Infrastructure", "infrastructures", notes), "status")
     host, port = _address(str(infrastructure.get("apiServerInternalURI") or ""))
     return (
-        Surroundings(
+        ClusterValues(
             owner_uid=owner_uid,
             proxy=Proxy(*(str(proxy.get(key) or "") for key in ("httpProxy", "httpsProxy", "noProxy"))),
             operator=(clusters.namespace(), OPERATOR),

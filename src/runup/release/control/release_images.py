@@ -1,8 +1,8 @@
 """Reads files of a release image: its version, if no update graph has it, and what its checks read.
 
-Takes a pull spec by digest, whose signature was verified or waived before; returns a file, or raises `Unread` with the
-way out. Uses the cluster's own pull secret and mirrors, as its nodes do. The digest covers everything that is read;
-nothing of the image is executed.
+Takes a pull spec by digest, whose signature was verified or waived before; returns a file, or raises
+`ReleaseUnreadable` with the way out. Uses the cluster's own pull secret and mirrors, as its nodes do. The digest covers
+everything that is read; nothing of the image is executed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WAYS_OUT = {
 }
 
 
-class Unread(Exception):
+class ReleaseUnreadable(Exception):
     """A file of the image could not be read; `message` has the reason and the way out."""
 
     def __init__(self, message: str) -> None:
@@ -77,7 +77,7 @@ class ReleaseImages:
             return parse_release_metadata(data).version
         except MetadataError as error:
             why = f"{image} is no release image: {error}"
-            raise Unread(f"{why}; name a release image, or set version beside image") from error
+            raise ReleaseUnreadable(f"{why}; name a release image, or set version beside image") from error
 
     async def reads(self, image: str) -> bytes:
         """Returns the file that lists what the checks of the release in `image` read; raises Unread."""
@@ -116,13 +116,13 @@ class ReleaseImages:
                 return await in_thread(lambda: question(client), f"read {image}")
         except TimeoutError as error:
             why = f"it was not read within {within_s:g} s"
-            raise Unread(_told(why, _WAYS_OUT[Unreachable], notes, instead)) from error
+            raise ReleaseUnreadable(_told(why, _WAYS_OUT[Unreachable], notes, instead)) from error
         except OciError as error:
             way_out = _WAYS_OUT.get(type(error), "name a release image")
-            raise Unread(_told(error.message, way_out, notes, instead)) from error
+            raise ReleaseUnreadable(_told(error.message, way_out, notes, instead)) from error
         except DecodeError as error:
             message = f"an answer of the API server could not be read: {error}"
-            raise Unread(_told(message, "it is read again", notes, instead)) from error
+            raise ReleaseUnreadable(_told(message, "it is read again", notes, instead)) from error
         finally:
             # Ends the waits of the thread, which cannot be cancelled.
             stop.set()

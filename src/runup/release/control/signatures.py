@@ -24,7 +24,7 @@ from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust
-from runup.release.control.release_images import ReleaseImages, Unread
+from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
 from runup.release.control.signature_stores import of_config_maps, of_store
 from runup.release.control.stored_signatures import remember
 from runup.release.decide.metadata import MetadataError, parse_image_references
@@ -126,7 +126,7 @@ class ReleaseChecks:
         version, why = "", ""
         try:
             version = await self._images.version(image)
-        except Unread as error:
+        except ReleaseUnreadable as error:
             why = error.message
         finally:
             self._set(image, reading=False)
@@ -144,7 +144,7 @@ class ReleaseChecks:
             read = True
             for why in refused:
                 log.warning("preflight: a right that is declared is not given", image=image, why=why)
-        except (Unread, rights.BadReads) as error:
+        except (ReleaseUnreadable, rights.BadReads) as error:
             log.warning(
                 "preflight: the target's account reads what this release's checks do", image=image, why=str(error)
             )
@@ -160,7 +160,7 @@ class ReleaseChecks:
         read = False
         try:
             images, read = parse_image_references(await self._images.references(image)).images, True
-        except (Unread, MetadataError) as error:
+        except (ReleaseUnreadable, MetadataError) as error:
             log.warning("preflight: container checks are not run", image=image, why=str(error))
         finally:
             self._set(image, listing=False)

@@ -32,14 +32,14 @@ class ClusterFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedCluster:
     """The cluster as filters. `unreadable` maps the name of a rule to the reason why it cannot be evaluated."""
 
     filters: Filters
     unreadable: Mapping[str, str]
 
 
-def describe(facts: ClusterFacts, *, major: int) -> Described:
+def describe(facts: ClusterFacts, *, major: int) -> DescribedCluster:
     """Returns the cluster's filters for a release of `major`; gates are those of the desired version.
 
     An operator that loads another release also uses its own version's gates, until the other operator has taken over.
@@ -60,7 +60,7 @@ def describe(facts: ClusterFacts, *, major: int) -> Described:
         capabilities=_capabilities(version, gates),
         overrides=version.spec.overrides,
     )
-    return Described(filters, unreadable)
+    return DescribedCluster(filters, unreadable)
 
 
 def _capabilities(version: ClusterVersion, gates: frozenset[str]) -> Capabilities:

@@ -42,7 +42,7 @@ READER_LEFT = 141
 FIX = ("kubectl", "patch", "machineconfigpool", "infra", "--type=merge", "-p", '{"spec":{"paused":false}}')
 
 
-class GoneWrong(Exception):
+class StepFailed(Exception):
     """A step did not end as expected."""
 
 
@@ -60,7 +60,7 @@ def demo() -> int:
     failed = False
     try:
         interrupts.guarding(story.tell)
-    except GoneWrong as error:
+    except StepFailed as error:
         failed = True
         _styled(f"\nThe demo stopped: {error}\nLogs: {folder / LOGS}", sys.stderr, fg="red")
         return 1
@@ -198,7 +198,7 @@ class Story:
 
         say("One of these is quickly fixed: somebody forgot to resume the infra pool.")
         if PAUSED not in self._open_risks():
-            raise GoneWrong(f"the preflight did not find {PAUSED}")
+            raise StepFailed(f"the preflight did not find {PAUSED}")
         self._kubectl(FIX)
         clock = SystemClock()
         started_at = clock.monotonic()
@@ -283,13 +283,13 @@ class Story:
         if code == READER_LEFT:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         if code != expect:
-            raise GoneWrong(f"`{shlex.join(shown)}` ended with exit code {code} instead of {expect}")
+            raise StepFailed(f"`{shlex.join(shown)}` ended with exit code {code} instead of {expect}")
 
     def _quietly(self, *words: str) -> str:
         captured = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         code, out, err = self.interrupts.run([*_RUNUP, *words], self._environment(), **captured)
         if code != 0:
-            raise GoneWrong(f"`runup {shlex.join(words)}` failed: {err.strip()}")
+            raise StepFailed(f"`runup {shlex.join(words)}` failed: {err.strip()}")
         return out
 
     def _until(self, holds: Callable[[Any], bool], what: str) -> None:
@@ -309,7 +309,7 @@ class Story:
                 if holds(latest):
                     return
                 if clock.monotonic() > deadline:
-                    raise GoneWrong(f"waited {DEADLINE_S:.0f} s until {what}")
+                    raise StepFailed(f"waited {DEADLINE_S:.0f} s until {what}")
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}

@@ -40,7 +40,7 @@ class Component:
     operators: tuple[tuple[str, Expected], ...]
 
 
-class Keeper:
+class ComponentController:
     """The control loop of a component's ClusterOperators and operand."""
 
     def __init__(self, component: Component, client: SyncClient, clock: Clock) -> None:
@@ -173,7 +173,7 @@ def main() -> None:
     if crashing:
         sys.exit(f"panic: {', '.join(crashing)}: assignment to entry in nil map")
     with SyncClient(config.load(), user_agent=f"{component.name}/{component.version}") as client:
-        Keeper(component, client, SystemClock()).run()
+        ComponentController(component, client, SystemClock()).run()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from kubekit.lang import version as versions
 from kubekit.lang import yaml as kyaml
 from kubesandbox.errors import SandboxError
 from runup.api.config_v1 import ConditionalUpdateRisk
-from runup.dump.completeness import Collected
+from runup.dump.completeness import CompleteKinds
 from runup.dump.manifests import JSON, identity, objects_under
 from runup.process.names import OPERATOR_NAMESPACE
 
@@ -151,7 +151,7 @@ class Scenario:
     folders: tuple[Path, ...]
     objects: tuple[JSON, ...] = field(repr=False, default=())
     # Of an imported cluster: which kinds the records are known to hold in full, or in part.
-    collected: Collected = field(default_factory=Collected)
+    collected: CompleteKinds = field(default_factory=CompleteKinds)
     notes: tuple[str, ...] = ()
     # Whether its releases bring the operators of the common cluster's components.
     components: bool = False

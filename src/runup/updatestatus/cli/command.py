@@ -18,7 +18,7 @@ from runup.cli.options import option
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
-    from runup.updatestatus.cli.status_reading import Found
+    from runup.updatestatus.cli.status_reading import StatusReading
 
 
 def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -90,7 +90,7 @@ def status(
 
 def _found(
     connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool, named: bool
-) -> Found:
+) -> StatusReading:
     from runup.updatestatus.cli.status_reading import moment, parse_moment
 
     fixed = parse_moment(now) if now else None
@@ -113,7 +113,7 @@ def _found(
     return reading if fixed is None else replace(reading, now_ns=fixed)
 
 
-def _print(found: Found, details: str, output: str | None) -> None:
+def _print(found: StatusReading, details: str, output: str | None) -> None:
     from runup.cli.render.text import machine
 
     if output == "html":
@@ -126,7 +126,7 @@ def _print(found: Found, details: str, output: str | None) -> None:
     sys.stdout.write(text)
 
 
-def as_text(found: Found, details: str) -> str:
+def as_text(found: StatusReading, details: str) -> str:
     """Returns the report as text; writes oc's message about alerts that could not be fetched to stderr."""
     from runup.updatestatus.cli.render import text as rendered
     from runup.updatestatus.decide import read
@@ -150,7 +150,7 @@ def _doubt(report: Any) -> str:
     return ""
 
 
-def _page(found: Found) -> str:
+def _page(found: StatusReading) -> str:
     from runup.updatestatus.cli.render.html import page
     from runup.updatestatus.cli.status_reading import moment
     from runup.updatestatus.decide.decode import decode, with_unknown

@@ -25,7 +25,7 @@ from runup.api.update_v1alpha1 import UpdateStatus
 from runup.cli.errors import CommandError
 from runup.cli.render.cluster_name import cluster_name
 from runup.updatestatus.cli.compute_status import assessed
-from runup.updatestatus.cli.status_reading import EPOCH, Found, alerts_note
+from runup.updatestatus.cli.status_reading import EPOCH, StatusReading, alerts_note
 from runup.updatestatus.decide.alerts import read_alerts
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
 from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
@@ -68,7 +68,7 @@ _KINDS = tuple(
 _STATUSES = ("True", "False", "Unknown")
 
 
-def mock(path: str, real_now: datetime) -> Found:
+def mock(path: str, real_now: datetime) -> StatusReading:
     """Returns the status of the case whose ClusterVersion is the file `path`; raises CommandError.
 
     `real_now` is the time by which the ages of nodes are computed, as in oc.
@@ -103,7 +103,7 @@ def mock(path: str, real_now: datetime) -> Found:
     before = names.index(CONTROL_PLANE_POOL) if CONTROL_PLANE_POOL in names else 0
     status_object = assessed(snapshot, now, node_now=real_now)
     name = cluster_name(InfrastructureStatus(), clusters[0])
-    return Found(status_object, now, alerts_problem=problem, pools_before_master=before, cluster=name)
+    return StatusReading(status_object, now, alerts_problem=problem, pools_before_master=before, cluster=name)
 
 
 def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> int:
@@ -176,7 +176,7 @@ def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
         return Unreadable(str(error)), f"Ignoring alerts in 'Update Health'. Error unmarshaling alerts: %w {error}\n"
 
 
-def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
+def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
     """Returns the status of a dump, packed or not, or of the one case in a folder; raises CommandError.
 
     Prefers the report of the cluster's update status controller, if the dump has one, else computes it from the
@@ -198,7 +198,7 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
     return _told(dump_content, now_ns)
 
 
-def _told(read: Dump, now_ns: int | None) -> Found:
+def _told(read: Dump, now_ns: int | None) -> StatusReading:
     from runup.dump.load import moment_of
 
     notes = [f"warning: {problem}\n" for problem in read.problems]
@@ -210,9 +210,9 @@ def _told(read: Dump, now_ns: int | None) -> Found:
     infrastructure = next((each.status for each in objects.of(Infrastructure)), InfrastructureStatus())
     name = cluster_name(infrastructure, cluster)
     if written is not None:
-        return Found(written, now, tuple(notes), cluster=name)
+        return StatusReading(written, now, tuple(notes), cluster=name)
     snapshot = _snapshot(cluster, objects)
-    return Found(assessed(snapshot, now), now, tuple(notes), cluster=name)
+    return StatusReading(assessed(snapshot, now), now, tuple(notes), cluster=name)
 
 
 class _Objects:

@@ -21,7 +21,7 @@ from kubekit.kube.errors import ApiError, Forbidden, NotFound, ServerError
 from kubekit.lang.gotext import nanoseconds
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.cli import cluster as clusters
-from runup.updatestatus.cli.status_reading import EPOCH, Found, alerts_note
+from runup.updatestatus.cli.status_reading import EPOCH, StatusReading, alerts_note
 from runup.updatestatus.decide.read import report as read_report
 from runup.updatestatus.decide.unreadable import Unreadable
 
@@ -36,7 +36,9 @@ Refusals = tuple[type[ApiError], ...]
 _REFUSED = (Forbidden, NotFound)
 
 
-def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = False, following: bool = False) -> Found:
+def read(
+    client: SyncClient, clock: Callable[[], datetime], *, whole: bool = False, following: bool = False
+) -> StatusReading:
     """Returns the status now; `whole` asks for every node, which a large cluster's object does not hold.
 
     With `following`, a server error for one kind is raised, because the next read follows soon: otherwise a kind that
@@ -52,7 +54,7 @@ def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = Fal
     if report is not None and is_outdated(client, report, now):
         written, notes = None, (_OUTDATED,)
     if written is not None and not (whole and _is_incomplete(written)):
-        return Found(written, now_ns, alerts_problem=_alerts_problem(written), read=report)
+        return StatusReading(written, now_ns, alerts_problem=_alerts_problem(written), read=report)
     # Importing the modules that compute a report takes half as long as starting Python, and most clusters have one.
     from runup.updatestatus.cli.compute_status import assessed
     from runup.updatestatus.cli.read_cluster import observe
@@ -60,7 +62,7 @@ def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = Fal
     snapshot = observe(client, now, tolerated)
     alerts = snapshot.alerts
     problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
-    return Found(assessed(snapshot, now_ns), now_ns, notes, problem)
+    return StatusReading(assessed(snapshot, now_ns), now_ns, notes, problem)
 
 
 _OUTDATED = (

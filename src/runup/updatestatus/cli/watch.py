@@ -19,11 +19,11 @@ from kubekit.kube.errors import Transient
 from kubekit.lang.printable import printable
 from runup.cli.errors import CommandError, message_of
 from runup.cli.output import bare, screen_of
-from runup.clusterversion.cli.wait import AWAY_S
+from runup.clusterversion.cli.wait import SERVER_AWAY_LIMIT_S
 from runup.updatestatus.cli import live as status_live
 from runup.updatestatus.cli.render import text as rendered
 from runup.updatestatus.cli.render.changes import changes, summary
-from runup.updatestatus.cli.status_reading import Found
+from runup.updatestatus.cli.status_reading import StatusReading
 from runup.updatestatus.decide import read
 from runup.updatestatus.decide.report import Report
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PERIOD_S = 2.0
 # A log gets a line this often (seconds) while nothing happens: silence could be a process that hangs.
-STILL_S = 300.0
+IDLE_LINE_PERIOD_S = 300.0
 _IDLE = "Waiting for an update to begin. Ctrl-C ends the waiting."
 _STILL = "Still not updating; waiting for an update to begin."
 _AWAY = (
@@ -46,15 +46,15 @@ _LEFT = "Follow it again with `runup upgrade status --watch`."
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Poll:
     """A read of the cluster: the status, or the error; `at` is seconds of the watcher's own clock."""
 
     at: float
-    found: Found | None = None
+    found: StatusReading | None = None
     trouble: str = ""
 
 
-Show = Callable[[Report | None, Look], None]
+Show = Callable[[Report | None, Poll], None]
 
 
 def follow(client: SyncClient, details: str, clock: Clock | None = None, stream: TextIO | None = None) -> None:
@@ -71,14 +71,14 @@ def follow(client: SyncClient, details: str, clock: Clock | None = None, stream:
         with view(stream, details) as show:
             _follow(looks(client, clock, now), show)
     except Transient as error:
-        text = f"the API server has not answered for {AWAY_S:.0f} s: {message_of(error).strip()}"
+        text = f"the API server has not answered for {SERVER_AWAY_LIMIT_S:.0f} s: {message_of(error).strip()}"
         raise CommandError(f"{text}\n{_LEFT}") from error
     except KeyboardInterrupt:
         sys.stderr.write(f"\nNo longer watching; an update goes on without it. {_LEFT}\n")
         raise
 
 
-def _follow(seen: Iterator[Look], show: Show) -> None:
+def _follow(seen: Iterator[Poll], show: Show) -> None:
     updating = False
     for look in seen:
         report = read.report(look.found.obj) if look.found else None
@@ -89,20 +89,20 @@ def _follow(seen: Iterator[Look], show: Show) -> None:
             updating = updating or report.is_updating
 
 
-def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iterator[Look]:
+def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iterator[Poll]:
     """Yields the status every two seconds, until the caller stops."""
     answered_at = clock.monotonic()
     while True:
         try:
             reading = status_live.read(client, now, following=True)
         except Transient as error:
-            if clock.monotonic() - answered_at > AWAY_S:
+            if clock.monotonic() - answered_at > SERVER_AWAY_LIMIT_S:
                 raise
             first_line = message_of(error).strip().partition("\n")[0].rstrip(".")
-            yield Look(clock.monotonic(), trouble=_AWAY.format(error=first_line, limit=AWAY_S))
+            yield Poll(clock.monotonic(), trouble=_AWAY.format(error=first_line, limit=SERVER_AWAY_LIMIT_S))
         else:
             answered_at = clock.monotonic()
-            yield Look(answered_at, reading)
+            yield Poll(answered_at, reading)
         clock.pause(PERIOD_S)
 
 
@@ -114,7 +114,7 @@ class Log:
     trouble: str = ""
     said_at: float = 0.0
 
-    def lines(self, report: Report | None, look: Look) -> list[str]:
+    def lines(self, report: Report | None, look: Poll) -> list[str]:
         """Returns the new lines: an error, its end, changes; now and then a line that says that nothing happens."""
         if report is None:
             lines = [look.trouble] if look.trouble != self.trouble else []
@@ -122,7 +122,7 @@ class Log:
             lines = [_BACK] if self.trouble else []
             lines += changes(self.report, report) if self.report else [*_first(report)]
             idle = not report.is_updating and self.report is not None and not self.report.is_updating
-            if idle and not lines and look.at - self.said_at >= STILL_S:
+            if idle and not lines and look.at - self.said_at >= IDLE_LINE_PERIOD_S:
                 lines = [_STILL]
         self.report, self.trouble = report or self.report, look.trouble
         self.said_at = look.at if lines else self.said_at
@@ -141,7 +141,7 @@ def _first(report: Report) -> Iterator[str]:
 def _lines(stream: TextIO, details: str) -> Iterator[Show]:  # noqa: ARG001 (the other view's)
     log, at = Log(), ""
 
-    def show(report: Report | None, look: Look) -> None:
+    def show(report: Report | None, look: Poll) -> None:
         nonlocal at
         at = rendered.clock_time(look.found.now_ns) if look.found else at
         stream.write("".join(f"{at} {line}".lstrip() + "\n" for line in log.lines(report, look)))
@@ -186,7 +186,7 @@ def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
     try:
         with Live(console=console, auto_refresh=False, screen=True) as live:
 
-            def show(report: Report | None, look: Look) -> None:
+            def show(report: Report | None, look: Poll) -> None:
                 nonlocal last, report_text
                 if report is not None and look.found is not None:
                     last = rendered.render(report, look.found.now_ns, wanted)
@@ -202,7 +202,7 @@ def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
 _FOOT = 3
 
 
-def _foot(report: Report | None, look: Look) -> tuple[str, str]:
+def _foot(report: Report | None, look: Poll) -> tuple[str, str]:
     """Returns the line below the report and its style: the current error or activity, and how to leave."""
     if report is None or look.found is None:
         return printable(look.trouble), "yellow"

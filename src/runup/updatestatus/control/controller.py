@@ -20,10 +20,10 @@ from kubekit.kube.workqueue import QueueShutDown, WorkQueue
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.control.alerts import Alerts
 from runup.updatestatus.control.caches import Caches
-from runup.updatestatus.control.drains import Drains
+from runup.updatestatus.control.drains import DrainingPods
 from runup.updatestatus.control.metrics import Metrics
 from runup.updatestatus.control.observe import observe
-from runup.updatestatus.control.status_store import Keeper
+from runup.updatestatus.control.status_store import UpdateStatusStore
 from runup.updatestatus.decide.assess import assess, next_change_s
 from runup.updatestatus.decide.informers import Room
 from runup.updatestatus.decide.snapshot import Snapshot, is_drain_wanted, readable
@@ -97,7 +97,7 @@ class UpdateStatusController:
         """Queues a pass after the UpdateStatus object changed, by this controller or another client."""
         self._queue.add_after(KEY, max(self._timing.quiet_s, self._not_before - self._clock.monotonic()))
 
-    async def run(self, keeper: Keeper, drains: Drains, alerts: Alerts) -> None:
+    async def run(self, keeper: UpdateStatusStore, drains: DrainingPods, alerts: Alerts) -> None:
         """Processes keys until cancelled or the queue shuts down."""
         self.on_change()
         while True:
@@ -110,7 +110,7 @@ class UpdateStatusController:
             finally:
                 self._queue.done(key)
 
-    async def _handle(self, key: str, keeper: Keeper, drains: Drains, alerts: Alerts) -> None:
+    async def _handle(self, key: str, keeper: UpdateStatusStore, drains: DrainingPods, alerts: Alerts) -> None:
         """Runs one pass and retries it after an error; an unexpected error must not end the controller."""
         try:
             await self._pass(keeper, drains, alerts)
@@ -128,7 +128,7 @@ class UpdateStatusController:
         self._changed = True
         self._queue.add_rate_limited(key)
 
-    async def _pass(self, keeper: Keeper, drains: Drains, alerts: Alerts) -> None:
+    async def _pass(self, keeper: UpdateStatusStore, drains: DrainingPods, alerts: Alerts) -> None:
         if self._is_too_early(keeper):
             return
         wait_s = self._wait_s(keeper)
@@ -153,7 +153,7 @@ class UpdateStatusController:
             self._metrics.writes.inc()
         self._look_again(snapshot)
 
-    def _is_too_early(self, keeper: Keeper) -> bool:
+    def _is_too_early(self, keeper: UpdateStatusStore) -> bool:
         """Reports whether an input is unknown: half a cluster's status would end insights and start new ones."""
         waiting = self._caches.waiting()
         why = f"{waiting} is not listed yet" if waiting else keeper.lacking
@@ -173,7 +173,7 @@ class UpdateStatusController:
         self._look_at = self._clock.monotonic() + delay_s
         self._queue.add_after(KEY, delay_s)
 
-    def _wait_s(self, keeper: Keeper) -> float:
+    def _wait_s(self, keeper: UpdateStatusStore) -> float:
         """Returns the seconds until insights may have changed, by an input or by time alone, and may be written."""
         changed = self._changed or not keeper.is_current
         return (self._not_before if changed else self._look_at) - self._clock.monotonic()

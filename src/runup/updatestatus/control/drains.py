@@ -37,7 +37,7 @@ class PodsOfNode:
     undecoded: tuple[codec.Undecodable, ...] = ()
 
 
-class Drains:
+class DrainingPods:
     """Keeps `state` up to date for the nodes that `follow` names, and calls `on_change()` after a change."""
 
     def __init__(self, client: Client, clock: Clock, on_change: Callable[[], None]) -> None:

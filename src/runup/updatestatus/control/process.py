@@ -18,15 +18,15 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from runup import __version__
 from runup.process.endpoint import Endpoint
-from runup.process.leader_election import cancel, keep_running, lead
+from runup.process.leader_election import cancel, lead, restart_on_error
 from runup.process.process_server import ProcessOptions, served
 from runup.process.shutdown import run_until_told
 from runup.updatestatus.control.alerts import Alerts
 from runup.updatestatus.control.caches import Caches, reflectors
 from runup.updatestatus.control.controller import Now, Timing, UpdateStatusController
-from runup.updatestatus.control.drains import Drains
+from runup.updatestatus.control.drains import DrainingPods
 from runup.updatestatus.control.metrics import Metrics
-from runup.updatestatus.control.status_store import Keeper
+from runup.updatestatus.control.status_store import UpdateStatusStore
 
 log = structlog.get_logger("updatestatus")
 NAMESPACE = "openshift-update-status-controller"
@@ -88,11 +88,11 @@ class Process:
             now=Now(clock, options.fixed_now),
             timing=options.timing,
         )
-        keeper = Keeper(client, clock, controller.on_echo)
-        drains = Drains(client, clock, controller.on_change)
+        keeper = UpdateStatusStore(client, clock, controller.on_echo)
+        drains = DrainingPods(client, clock, controller.on_change)
         alerts = Alerts(options.alerts_url, self._config.auth, clock, controller.on_change, ca_file=options.alerts_ca)
         following = [each.run for each in (*reflectors(client, self.caches, clock), keeper.reflector)]
-        tasks = [asyncio.create_task(keep_running(each, clock)) for each in (*following, drains.run, alerts.run)]
+        tasks = [asyncio.create_task(restart_on_error(each, clock)) for each in (*following, drains.run, alerts.run)]
 
         async def work() -> None:
             await controller.run(keeper, drains, alerts)

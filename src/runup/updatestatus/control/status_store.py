@@ -25,7 +25,7 @@ from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
 from kubekit.kube.request import Call
 from kubekit.kube.watch import Reflector
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
-from runup.updatestatus.decide.informers import Others, Room, merged, others_of, ours_of, room_beside
+from runup.updatestatus.decide.informers import OtherInformers, Room, merged, others_of, ours_of, room_beside
 
 RESOURCE = resource_of(UpdateStatus)
 FIELD_MANAGER = "update-status-controller"
@@ -34,7 +34,7 @@ KEY = NamespacedName("", NAME)
 _REMEMBERED = 16
 
 
-class Keeper:
+class UpdateStatusStore:
     """The holder of the UpdateStatus object between passes. Raises what `Client.send` raises."""
 
     def __init__(self, client: Client, clock: Clock, on_change: Callable[[], None]) -> None:
@@ -47,7 +47,7 @@ class Keeper:
         )
         self._known: deque[str] = deque(maxlen=_REMEMBERED)
         self._version = ""
-        self._others = Others()
+        self._others = OtherInformers()
         self.status: UpdateStatusStatus | None = None
 
     @property
@@ -83,7 +83,7 @@ class Keeper:
         try:
             status_object = await self._client.send(calls.get_raw(RESOURCE, NAME))
         except NotFound:
-            self._version, self._others = "", Others()
+            self._version, self._others = "", OtherInformers()
             return self.status
         status = status_object.get("status")
         self._others = others_of(status)

@@ -18,7 +18,7 @@ from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.control_plane import is_progressing
 from runup.updatestatus.decide.draft import Draft, draft
 from runup.updatestatus.decide.layers import status_of
-from runup.updatestatus.decide.memory import Memory
+from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, readable
 
 # How often an estimate is computed again while nothing happens.
@@ -40,7 +40,7 @@ def assess(
     there even for its example files. `max_bytes` limits the status as JSON; None leaves nothing out. `others_pools` are
     worker pools in which other informers have entries: they stay, and count.
     """
-    memory = Memory(previous, now.replace(microsecond=0))
+    memory = PreviousStatus(previous, now.replace(microsecond=0))
     findings = draft(snapshot, memory, now, node_now or now)
     if max_bytes is None:
         return status_of(findings, limits.UNBOUNDED, memory)
@@ -54,21 +54,23 @@ def _pools_left(found: Draft, others_pools: frozenset[str]) -> int:
     return max(0, limits.MAX_POOLS - len(others_pools))
 
 
-def _fitted(found: Draft, memory: Memory, max_bytes: int, pools: int) -> UpdateStatusStatus:
+def _fitted(found: Draft, memory: PreviousStatus, max_bytes: int, pools: int) -> UpdateStatusStatus:
     """Returns the status with as much content as `max_bytes` allow, by the rules of `limits`."""
     sizes = [pool.total for pool in found.pools]
-    if limits.node_step(sizes, max_bytes, limits.LEAST_NODE_BYTES) == limits.GENEROUS.nodes:
-        status = status_of(found, replace(limits.GENEROUS, pools=pools), memory)
+    if limits.node_step(sizes, max_bytes, limits.LEAST_NODE_BYTES) == limits.LARGEST.nodes:
+        status = status_of(found, replace(limits.LARGEST, pools=pools), memory)
         if len(codec.encode(status)) <= max_bytes:
             return status
-    for caps in (*_with_fewer_nodes(found, memory, max_bytes, sizes), *limits.MEAGRE):
+    for caps in (*_with_fewer_nodes(found, memory, max_bytes, sizes), *limits.SMALLEST):
         status = status_of(found, replace(caps, pools=pools), memory)
         if len(codec.encode(status)) <= max_bytes:
             break
     return status
 
 
-def _with_fewer_nodes(found: Draft, memory: Memory, max_bytes: int, sizes: list[int]) -> Iterator[limits.Caps]:
+def _with_fewer_nodes(
+    found: Draft, memory: PreviousStatus, max_bytes: int, sizes: list[int]
+) -> Iterator[limits.Limits]:
     """Yields the limits that should fit, by the size of the first nodes of each pool, then the smaller ones."""
     none, some = (replace(limits.FEWER_NODES, nodes=nodes) for nodes in (0, limits.MIN_NODES))
     bare_bytes = len(codec.encode(status_of(found, none, memory)))

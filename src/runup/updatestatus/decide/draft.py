@@ -22,7 +22,7 @@ from runup.updatestatus.decide.control_plane import (
     operator_image,
 )
 from runup.updatestatus.decide.finding import DOCS, UNKNOWN, UNKNOWN_IMPACT, Finding
-from runup.updatestatus.decide.memory import Memory
+from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import NodeState, PoolState
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, is_drain_wanted, readable
 
@@ -57,7 +57,7 @@ class Draft(msgspec.Struct, frozen=True):
     alerts_asked: bool
 
 
-def draft(snapshot: Snapshot, memory: Memory, now: datetime, node_now: datetime) -> Draft:
+def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: datetime) -> Draft:
     """Returns everything that the snapshot shows at `now`."""
     cluster = None if isinstance(snapshot.cluster_version, Unreadable) else snapshot.cluster_version
     pools = _pools(snapshot, cluster)

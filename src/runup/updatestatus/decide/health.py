@@ -41,7 +41,7 @@ from runup.updatestatus.decide.finding import (
     operator_ref,
     pool_ref,
 )
-from runup.updatestatus.decide.nodes import NodeState, PoolState, Trouble
+from runup.updatestatus.decide.nodes import NodeState, PoolState, UnavailableReason
 from runup.updatestatus.decide.snapshot import Alert
 
 NOT_FAILING_UNKNOWN, FAILING = "ClusterVersionFailingUnknown", "ClusterVersionFailing"
@@ -147,12 +147,12 @@ def _unavailable_node(node: NodeState, pool: PoolState) -> Finding:
     return _node_finding(NODE_UNAVAILABLE, WARNING, UPDATE_SPEED, summary, description, node, pool, since)
 
 
-def _summary(name: str, trouble: Trouble) -> str:
+def _summary(name: str, trouble: UnavailableReason) -> str:
     end = _NODE_IS.get(trouble.reason)
     return f"Node {name} {end}" if end else trouble.reason
 
 
-def _description(trouble: Trouble) -> str:
+def _description(trouble: UnavailableReason) -> str:
     condition = _NODE_CONDITION.get(trouble.reason)
     if condition is None:
         return trouble.reason

@@ -22,7 +22,7 @@ MAX_INFORMERS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Others:
+class OtherInformers:
     """The contributions of other informers.
 
     Each pool holds others' informers only; a pool that has none of ours is kept whole.
@@ -43,14 +43,14 @@ class Room:
     pools: frozenset[str] = frozenset()
 
 
-def others_of(status: JSON | None) -> Others:
+def others_of(status: JSON | None) -> OtherInformers:
     """Returns the entries in `status` that are not ours; a value that is not a list of objects is ignored."""
     status = status or {}
     pools = {}
     for pool in _objects(status.get("workerPools")):
         if (theirs := _theirs(pool)) and isinstance(pool.get("name"), str):
             pools[pool["name"]] = _kept(pool, theirs)
-    return Others(_theirs(status.get("controlPlane")), pools)
+    return OtherInformers(_theirs(status.get("controlPlane")), pools)
 
 
 def ours_of(status: JSON) -> UpdateStatusStatus | None:
@@ -65,7 +65,7 @@ def ours_of(status: JSON) -> UpdateStatusStatus | None:
         return None
 
 
-def room_beside(others: Others) -> Room:
+def room_beside(others: OtherInformers) -> Room:
     """Returns the room for our status within the limits, never less than a report needs."""
     if not others:
         return Room()
@@ -73,7 +73,7 @@ def room_beside(others: Others) -> Room:
     return Room(max(limits.LEAST_BYTES, limits.MAX_BYTES - taken), frozenset(others.pools))
 
 
-def merged(ours: UpdateStatusStatus, others: Others) -> JSON:
+def merged(ours: UpdateStatusStatus, others: OtherInformers) -> JSON:
     """Returns the JSON of `ours` with others' entries after ours, unchanged."""
     status: JSON = codec.to_dict(ours)
     if not others:

@@ -20,7 +20,7 @@ from runup.updatestatus.decide.finding import NO_RUNBOOK, Finding, operator_ref
 from runup.updatestatus.decide.health import NOT_FAILING_UNKNOWN
 from runup.updatestatus.decide.insight_names import HEALTHY, REASON_LIMIT, UPDATING, cut, room
 from runup.updatestatus.decide.limits import UNBOUNDED
-from runup.updatestatus.decide.memory import CONTROL_PLANE, Memory, Said
+from runup.updatestatus.decide.memory import CONTROL_PLANE, ConditionValues, PreviousStatus
 
 _REFERENCE_LIMIT = 2048
 _SUMMARY_LIMIT = 1024
@@ -28,7 +28,7 @@ _NAME_LIMIT = 253
 _MOST_RESOURCES = 16
 
 
-def cluster_operator(operator: OperatorState, memory: Memory, text: int) -> Insight:
+def cluster_operator(operator: OperatorState, memory: PreviousStatus, text: int) -> Insight:
     """Returns the insight of one operator; `text` limits messages, in characters."""
     uid = uids.of_object("co", operator.name)
     old = memory.insight(CONTROL_PLANE, uid)
@@ -59,7 +59,7 @@ def cluster_operator(operator: OperatorState, memory: Memory, text: int) -> Insi
     )
 
 
-def _operator_updating(operator: OperatorState) -> Said:
+def _operator_updating(operator: OperatorState) -> ConditionValues:
     # The operator's own message is in `progressing`, so it is not repeated here.
     if operator.updated:
         return (UPDATING, "False", "Updated", "")
@@ -70,7 +70,7 @@ def _operator_updating(operator: OperatorState) -> Said:
     return (UPDATING, "Unknown", "CannotDetermine", "It does not say whether it progresses")
 
 
-def _operator_healthy(operator: OperatorState, text: int) -> Said:
+def _operator_healthy(operator: OperatorState, text: int) -> ConditionValues:
     available, degraded = operator.available, operator.degraded
     if available is None:
         return (HEALTHY, "Unknown", "Unavailable", "It has no Available condition")
@@ -89,7 +89,7 @@ def _resources(finding: Finding, text: int) -> tuple[ResourceRef, ...]:
     )
 
 
-def health(finding: Finding, memory: Memory, text: int) -> Insight:
+def health(finding: Finding, memory: PreviousStatus, text: int) -> Insight:
     """Returns the insight of a finding; `text` limits its description, in characters."""
     uid = uids.of_finding(finding)
     old = memory.health(finding.pool, uid)

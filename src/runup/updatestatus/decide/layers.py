@@ -21,14 +21,14 @@ from runup.updatestatus.decide.finding import (
     pool_ref,
 )
 from runup.updatestatus.decide.insight_names import INFORMER, UPDATING, cut
-from runup.updatestatus.decide.memory import CONTROL_PLANE, Memory, Said
+from runup.updatestatus.decide.memory import CONTROL_PLANE, ConditionValues, PreviousStatus
 from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
 from runup.updatestatus.decide.nodes import PoolState
 
 MORE = "InsightsOmitted"
 
 
-def status_of(found: Draft, caps: limits.Caps, memory: Memory) -> UpdateStatusStatus:
+def status_of(found: Draft, caps: limits.Limits, memory: PreviousStatus) -> UpdateStatusStatus:
     """Returns the status with as much content as `caps` allow."""
     workers = [pool for pool in found.pools if not pool.is_control_plane]
     kept_pools = _kept_pools(workers, caps.pools)
@@ -53,7 +53,7 @@ def _kept_pools(pools: Sequence[PoolState], limit: int) -> list[PoolState]:
     return [pool for i, pool in enumerate(pools) if i in chosen]
 
 
-def _control_plane_layer(found: Draft, caps: limits.Caps, memory: Memory, omitted_pools: int) -> ControlPlane:
+def _control_plane_layer(found: Draft, caps: limits.Limits, memory: PreviousStatus, omitted_pools: int) -> ControlPlane:
     cluster, state = found.cluster, found.control_plane
     pool = next((pool for pool in found.pools if pool.is_control_plane), None)
     head: list[Insight] = []
@@ -76,12 +76,12 @@ def _control_plane_layer(found: Draft, caps: limits.Caps, memory: Memory, omitte
     )
 
 
-def _unknown(found: Draft) -> Said:
+def _unknown(found: Draft) -> ConditionValues:
     why = next((why for what, why in found.unreadable if what == INPUTS["cluster_version"]), "")
     return (UPDATING, "Unknown", "CannotDetermineUpdating", f"ClusterVersion could not be read: {why}")
 
 
-def _worker_pool(pool: PoolState, found: Draft, caps: limits.Caps, memory: Memory) -> WorkerPool:
+def _worker_pool(pool: PoolState, found: Draft, caps: limits.Limits, memory: PreviousStatus) -> WorkerPool:
     findings = [finding for finding in found.findings if finding.pool == pool.name]
     pool_layer_insights, omitted = _layer([], pool, found, findings, caps, memory, caps.nodes, limits.MAX_POOL)
     return WorkerPool(
@@ -98,8 +98,8 @@ def _layer(
     pool: PoolState | None,
     found: Draft,
     findings: Sequence[Finding],
-    caps: limits.Caps,
-    memory: Memory,
+    caps: limits.Limits,
+    memory: PreviousStatus,
     max_nodes: int,
     max_insights: int,
 ) -> tuple[tuple[Insight, ...], Omitted]:
@@ -168,22 +168,22 @@ def _pools_omitted(count: int) -> Finding:
     )
 
 
-def _own_conditions(found: Draft, missing: Omitted, pools: int, memory: Memory) -> tuple[Condition, ...]:
+def _own_conditions(found: Draft, missing: Omitted, pools: int, memory: PreviousStatus) -> tuple[Condition, ...]:
     """Returns the conditions of the report itself; conditions that other clients set are kept."""
-    own: list[Said] = [_available(found), _alerts(found), _complete(missing, pools)]
+    own: list[ConditionValues] = [_available(found), _alerts(found), _complete(missing, pools)]
     old = memory.conditions_of()
     others = without_condition(old, *(each[0] for each in own))
     return (*memory.conditions(old, *own), *others)
 
 
-def _available(found: Draft) -> Said:
+def _available(found: Draft) -> ConditionValues:
     if not found.unreadable:
         return ("Available", "True", "AsExpected", "")
     message = "; ".join(f"{what} could not be read: {why}" for what, why in found.unreadable)
     return ("Available", "False", "CannotWatch", cut(message, 4096))
 
 
-def _alerts(found: Draft) -> Said:
+def _alerts(found: Draft) -> ConditionValues:
     if found.alerts_unreadable is not None:
         return ("AlertsReachable", "False", "CannotReadAlerts", cut(found.alerts_unreadable, 4096))
     if not found.alerts_asked:
@@ -191,7 +191,7 @@ def _alerts(found: Draft) -> Said:
     return ("AlertsReachable", "True", "AsExpected", "")
 
 
-def _complete(missing: Omitted, pools: int) -> Said:
+def _complete(missing: Omitted, pools: int) -> ConditionValues:
     parts = [f"{missing.nodes} nodes"] if missing.nodes else []
     parts += [f"{missing.health} health insights"] if missing.health else []
     parts += [f"{pools} worker pools"] if pools else []

@@ -35,7 +35,7 @@ MIN_NODES = 10
 NODE_STEPS = (1024, 768, 512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, MIN_NODES)
 
 
-class Caps(msgspec.Struct, frozen=True):
+class Limits(msgspec.Struct, frozen=True):
     """The limits of a status: nodes a pool, health insights a layer, characters of a text, and pools."""
 
     nodes: int
@@ -44,17 +44,17 @@ class Caps(msgspec.Struct, frozen=True):
     pools: int = MAX_POOLS
 
 
-UNBOUNDED = Caps(nodes=1 << 31, health=1 << 31, text=1 << 31, pools=1 << 31)
-GENEROUS = Caps(nodes=NODE_STEPS[0], health=40, text=32768)
-FEWER_NODES = Caps(nodes=NODE_STEPS[0], health=40, text=2048)
+UNBOUNDED = Limits(nodes=1 << 31, health=1 << 31, text=1 << 31, pools=1 << 31)
+LARGEST = Limits(nodes=NODE_STEPS[0], health=40, text=32768)
+FEWER_NODES = Limits(nodes=NODE_STEPS[0], health=40, text=2048)
 """The first limits at which nodes are left out."""
-MEAGRE = (
-    Caps(nodes=MIN_NODES, health=20, text=512),
-    Caps(nodes=MIN_NODES, health=8, text=256),
-    Caps(nodes=MIN_NODES, health=3, text=256),
-    Caps(nodes=6, health=3, text=256),
-    Caps(nodes=3, health=2, text=256),
-    Caps(nodes=0, health=1, text=128),
+SMALLEST = (
+    Limits(nodes=MIN_NODES, health=20, text=512),
+    Limits(nodes=MIN_NODES, health=8, text=256),
+    Limits(nodes=MIN_NODES, health=3, text=256),
+    Limits(nodes=6, health=3, text=256),
+    Limits(nodes=3, health=2, text=256),
+    Limits(nodes=0, health=1, text=128),
 )
 """Limits that are tried in turn if ten nodes a pool are too many."""
 

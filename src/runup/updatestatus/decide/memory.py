@@ -21,11 +21,11 @@ SAME_ESTIMATE = timedelta(seconds=30)
 CONTROL_PLANE = ""
 """The name of the control plane's layer; worker pools' layers have the pools' names."""
 
-Said = tuple[str, ConditionStatus, str, str]
+ConditionValues = tuple[str, ConditionStatus, str, str]
 """Type, status, reason, message."""
 
 
-class Memory:
+class PreviousStatus:
     """The previous status by layer and uid."""
 
     def __init__(self, previous: UpdateStatusStatus | None, stamp: datetime) -> None:
@@ -46,7 +46,7 @@ class Memory:
         """Returns every previous insight."""
         return self._insights.values()
 
-    def conditions(self, old: Iterable[Condition], *said: Said) -> tuple[Condition, ...]:
+    def conditions(self, old: Iterable[Condition], *said: ConditionValues) -> tuple[Condition, ...]:
         """Returns the new conditions; lastTransitionTime changes only if the status does."""
         old = tuple(old)
         return tuple(self._condition(find(old, each[0]), *each) for each in said)

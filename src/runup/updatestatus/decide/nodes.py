@@ -82,7 +82,7 @@ SERIOUS_AFTER = {
 _HARMLESS = frozenset({UNSCHEDULABLE, DAEMON_BUSY})
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class UnavailableReason(msgspec.Struct, frozen=True):
     """A reason why a node is unavailable; `message` is the condition's, `since` its last transition."""
 
     reason: str
@@ -111,7 +111,7 @@ class NodeState(msgspec.Struct, frozen=True):
     unavailable: bool
     degraded: bool
     reason: str
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[UnavailableReason, ...]
 
     @property
     def order(self) -> tuple[int, int, str]:
@@ -309,23 +309,23 @@ def _is_draining(notes: Mapping[str, str]) -> bool:
     return (desired != applied and desired.partition("-")[0] == "drain") or notes.get(STATE) == "Done"
 
 
-def _availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Trouble, ...], bool]:
+def _availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[UnavailableReason, ...], bool]:
     """Returns the node's troubles, and whether they make it unavailable."""
     troubles = []
     for condition in node.status.conditions:
         wanted, name = _WANTED.get(condition.type, (condition.status, ""))
         if condition.status != wanted:
-            troubles.append(Trouble(name, condition.message, condition.last_transition_time))
+            troubles.append(UnavailableReason(name, condition.message, condition.last_transition_time))
     if node.spec.unschedulable:
-        troubles.append(Trouble(UNSCHEDULABLE))
+        troubles.append(UnavailableReason(UNSCHEDULABLE))
     if not troubles:
         # Without a bad condition a node is unavailable only while the daemon works on it.
         if _is_at_rest(node.metadata.annotations):
             return (), False
-        troubles.append(Trouble(DAEMON_BUSY))
+        troubles.append(UnavailableReason(DAEMON_BUSY))
     unexpected = _unexpected_image(node.metadata.annotations, pool)
     if unexpected:
-        troubles.append(Trouble(unexpected))
+        troubles.append(UnavailableReason(unexpected))
     return tuple(troubles), not unexpected and _has_pool_image(node.metadata.annotations, pool)
 
 
@@ -358,7 +358,7 @@ def _has_pool_image(notes: Mapping[str, str], pool: MachineConfigPool) -> bool:
     return bool(_layered_image(pool)) or not notes.get(DESIRED_IMAGE, "")
 
 
-def _is_serious(trouble: Trouble, now: datetime) -> bool:
+def _is_serious(trouble: UnavailableReason, now: datetime) -> bool:
     if trouble.reason in _HARMLESS:
         return False
     patience = SERIOUS_AFTER.get(trouble.reason)

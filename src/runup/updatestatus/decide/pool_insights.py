@@ -8,7 +8,7 @@ from runup.updatestatus.decide import node_phases, uids
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.finding import SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, node_ref, pool_ref
 from runup.updatestatus.decide.insight_names import AVAILABLE, DEGRADED, HEALTHY, UPDATING, VERSION_LIMIT, cut, room
-from runup.updatestatus.decide.memory import CONTROL_PLANE, Memory, Said
+from runup.updatestatus.decide.memory import CONTROL_PLANE, ConditionValues, PreviousStatus
 from runup.updatestatus.decide.nodes import NodeState, PoolState
 
 
@@ -21,7 +21,7 @@ def layer_of(pool: PoolState) -> str:
     return CONTROL_PLANE if pool.is_control_plane else pool.name
 
 
-def machine_config_pool(pool: PoolState, memory: Memory) -> Insight:
+def machine_config_pool(pool: PoolState, memory: PreviousStatus) -> Insight:
     """Returns the insight of one pool."""
     uid = uids.of_object("mcp", pool.name)
     old = memory.insight(layer_of(pool), uid)
@@ -59,7 +59,7 @@ def pool_completion(done: int, total: int) -> int:
     return 100 if done == total else min(99, round(100 * done / total))
 
 
-def pool_updating(pool: PoolState) -> Said:
+def pool_updating(pool: PoolState) -> ConditionValues:
     """Returns the condition Updating of a pool."""
     if pool.is_complete:
         return (UPDATING, "False", "Updated", "")
@@ -73,7 +73,7 @@ def pool_updating(pool: PoolState) -> Said:
     return (UPDATING, "False", "Pending", "")
 
 
-def _pool_healthy(pool: PoolState) -> Said:
+def _pool_healthy(pool: PoolState) -> ConditionValues:
     if pool.degraded:
         return (HEALTHY, "False", "NodesDegraded", f"{pool.degraded} of {pool.total} nodes are degraded")
     if not pool.total:
@@ -100,7 +100,7 @@ _TROUBLE_REASONS = {
 }
 
 
-def node(state: NodeState, pool: PoolState, memory: Memory, text: int) -> Insight:
+def node(state: NodeState, pool: PoolState, memory: PreviousStatus, text: int) -> Insight:
     """Returns the insight of a node of `pool`; `text` limits messages, in characters."""
     layer = layer_of(pool)
     uid = uids.of_object("node", state.name)
@@ -130,7 +130,7 @@ def node(state: NodeState, pool: PoolState, memory: Memory, text: int) -> Insigh
     )
 
 
-def _node_available(state: NodeState, text: int) -> Said:
+def _node_available(state: NodeState, text: int) -> ConditionValues:
     if not state.unavailable:
         return (AVAILABLE, "True", "AsExpected", "")
     reasons = [_TROUBLE_REASONS.get(trouble.reason, "UnexpectedImage") for trouble in state.troubles]

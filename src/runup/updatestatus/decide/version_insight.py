@@ -31,7 +31,7 @@ from runup.updatestatus.decide.insight_names import (
     cut,
 )
 from runup.updatestatus.decide.limits import UNBOUNDED
-from runup.updatestatus.decide.memory import CONTROL_PLANE, Memory, Said, same_estimate
+from runup.updatestatus.decide.memory import CONTROL_PLANE, ConditionValues, PreviousStatus, same_estimate
 
 _MESSAGE_LIMIT = 4096
 _MOST_WAITS = 64
@@ -41,7 +41,7 @@ def cluster_version(
     cluster: ClusterVersion,
     state: ControlPlaneState | None,
     waiting: tuple[AwaitedOperator, ...],
-    memory: Memory,
+    memory: PreviousStatus,
     text: int,
 ) -> Insight:
     """Returns the insight of the control plane.
@@ -130,7 +130,7 @@ def _version(version: str, text: int) -> str:
     return version if text >= UNBOUNDED.text else version[:VERSION_LIMIT] or UNKNOWN_VERSION
 
 
-def cluster_version_updating(cluster: ClusterVersion) -> Said:
+def cluster_version_updating(cluster: ClusterVersion) -> ConditionValues:
     """Returns condition Updating of the insight: the status of Progressing, if the history agrees."""
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing is None:
@@ -152,7 +152,7 @@ def cluster_version_updating(cluster: ClusterVersion) -> Said:
     return (UPDATING, "Unknown", "CannotDetermineUpdating", doubt)
 
 
-def control_plane_updating(cluster: ClusterVersion) -> Said:
+def control_plane_updating(cluster: ClusterVersion) -> ConditionValues:
     """Returns condition Updating of the layer: Progressing alone, as every reader of ClusterVersion uses it."""
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing is None:

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.commands import Run, Server
 
 from runup.advice.cli.recommend import alerts
-from runup.advice.cli.recommend.text import Advice, Asked, advise
+from runup.advice.cli.recommend.text import Advice, RecommendFlags, advise
 from runup.cli import facts
 
 CORPUS = Path(__file__).parents[5] / "shared" / "corpus" / "oc-recommend"
@@ -134,7 +134,7 @@ def test_rules_list_alerts_too() -> None:
 IMAGE = "quay.io/ocp@sha256:"
 SINCE = {"lastTransitionTime": "2026-01-14T09:30:00Z"}
 FINE = [{"type": "Failing", "status": "False", **SINCE}, {"type": "RetrievedUpdates", "status": "True", **SINCE}]
-PLAIN = Asked()
+PLAIN = RecommendFlags()
 
 
 def _plain(version: str) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _risky(version: str, status: str = "False", *names: str, message: str = "One
 
 
 def _advice(
-    asked: Asked = PLAIN,
+    asked: RecommendFlags = PLAIN,
     available: Sequence[str] = (),
     conditional: Sequence[Any] = (),
     conditions: Sequence[Any] = (),
@@ -206,12 +206,14 @@ LISTS: dict[str, tuple[list[str], list[Any], str]] = {
 def test_lists(name: str) -> None:
     """Two updates at most, blank lines around those that take several lines, the header only before a row."""
     available, conditional, expected = LISTS[name]
-    assert _out(_advice(Asked(), available, conditional)) == f"\nUpdates to 4.16:\n{expected}"
+    assert _out(_advice(RecommendFlags(), available, conditional)) == f"\nUpdates to 4.16:\n{expected}"
 
 
 def test_outdated_releases_are_one_table() -> None:
     """Reasons in the place of messages; what is in both lists is conditional only."""
-    advice = _advice(Asked(outdated=True), ["4.16.10", "4.16.2"], [_risky("4.16.2", "Unknown"), _risky("4.17.0")])
+    advice = _advice(
+        RecommendFlags(outdated=True), ["4.16.10", "4.16.2"], [_risky("4.16.2", "Unknown"), _risky("4.17.0")]
+    )
     assert _out(advice) == (
         "\nUpdates to 4.17:\n  VERSION     ISSUES\n  4.17.0      Risky\n"
         "\nUpdates to 4.16:\n  VERSION     ISSUES\n  4.16.10     no known issues relevant to this cluster\n"
@@ -234,7 +236,7 @@ def test_a_cluster_that_is_not_upgradeable(name: str) -> None:
     """Its reason joins those of every update to a later minor version."""
     available, conditional, expected = COUNTED_IN[name]
     version = conditional[0]["release"]["version"] if conditional else available[0]
-    advice = _advice(Asked(version=version), available, conditional, [UPGRADEABLE])
+    advice = _advice(RecommendFlags(version=version), available, conditional, [UPGRADEABLE])
     assert f"\nUpdate to {version} Recommended=False:\n" in _out(advice)
     assert expected in _out(advice)
     assert advice.issues == {"ConditionalUpdateRisk"}
@@ -244,20 +246,20 @@ def test_upgradeable_is_counted_once_and_not_for_patches() -> None:
     """A risk that says the same already is enough; a patch update has nothing to do with it."""
     told = _risky("4.17.0")
     told["risks"][0]["message"] = "See: Ack it."
-    assert "Reason: Risky\n" in _out(_advice(Asked(version="4.17.0"), [], [told], [UPGRADEABLE]))
-    assert _advice(Asked(version="4.16.1"), ["4.16.1"], [], [UPGRADEABLE]).issues == frozenset()
+    assert "Reason: Risky\n" in _out(_advice(RecommendFlags(version="4.17.0"), [], [told], [UPGRADEABLE]))
+    assert _advice(RecommendFlags(version="4.16.1"), ["4.16.1"], [], [UPGRADEABLE]).issues == frozenset()
 
 
 def test_risks_without_a_condition() -> None:
     """oc joins as many empty names as there are risks in front of them; without risks there is no issue at all."""
-    advice = _advice(Asked(version="4.16.1"), [], [_risky("4.16.1", "", "RZ", "RA")])
+    advice = _advice(RecommendFlags(version="4.16.1"), [], [_risky("4.16.1", "", "RZ", "RA")])
     said = "Conditional update to 4.16.1 has risks (, , RA, RZ), but no conditions."
     assert f"Recommended=Unknown:\nImage: {IMAGE}4.16.1\nRelease URL: https://4.16.1\nReason: NoConditions\n" in _out(
         advice
     )
     assert f"Message: {said}\n" in _out(advice)
     harmless = {**_risky("4.16.1"), "risks": []}
-    assert f"has {FREE}." in _out(_advice(Asked(version="4.16.1"), [], [harmless]))
+    assert f"has {FREE}." in _out(_advice(RecommendFlags(version="4.16.1"), [], [harmless]))
 
 
 MISSING = {
@@ -276,7 +278,7 @@ MISSING = {
 def test_a_version_that_is_not_offered(name: str) -> None:
     """The error says how far one gets."""
     available, version, error = MISSING[name]
-    assert _advice(Asked(version=version), available).error.startswith(error)
+    assert _advice(RecommendFlags(version=version), available).error.startswith(error)
 
 
 FAILING = {"type": "Failing", "status": "True", "reason": "R", "message": "A\nB"}
@@ -287,7 +289,7 @@ def _with_trouble(*accept: str) -> Advice:
     said = [FAILING, PROGRESSING, {"type": "RetrievedUpdates", "status": "False", "reason": "N", "message": "M"}]
     status = {"desired": {"version": "4.16.0"}, "conditions": said, "conditionalUpdates": [_risky("4.16.1")]}
     checks = alerts.checks([_alert("Bad", severity="critical"), _alert("Mine", openShiftUpdatePrecheck="true")])
-    asked = Asked(version="4.16.1", accept=frozenset(accept))
+    asked = RecommendFlags(version="4.16.1", accept=frozenset(accept))
     return advise(facts.read({"spec": {"channel": "c"}, "status": status}), checks, "", asked)
 
 
@@ -335,7 +337,7 @@ def test_one_alert_accepted() -> None:
 
 def test_a_cluster_of_which_little_is_known() -> None:
     """No Failing condition is an issue of its own, as are prechecks that could not be made."""
-    advice = advise(facts.read({}), (), "no token is currently in use for this session", Asked())
+    advice = advise(facts.read({}), (), "no token is currently in use for this session", RecommendFlags())
     assert _out(advice) == (
         "Failed to check for at least some preconditions: no token is currently in use for this session\n"
         "No updates available. You may still upgrade to a specific release image with --to-image or wait for new "
@@ -349,7 +351,7 @@ def test_a_cluster_of_which_little_is_known() -> None:
 
 def test_versions_that_cannot_be_read() -> None:
     """A warning without a line's end, as oc has it, and the rest is shown."""
-    advice = _advice(Asked(), ["4.16.1", "v5"], [], [UPGRADEABLE], version="4.x")
+    advice = _advice(RecommendFlags(), ["4.16.1", "v5"], [], [UPGRADEABLE], version="4.x")
     assert _out(advice, "err") == (
         'warning: Cannot parse SemVer available update "v5": No Major.Minor.Patch elements found'
         "warning: Cannot inject Upgradeable=False as a conditional update risk: cannot parse SemVer version "

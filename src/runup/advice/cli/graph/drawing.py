@@ -12,13 +12,13 @@ from typing import Any
 
 from kubekit.lang.printable import one_line
 from kubekit.lang.version import Version
-from runup.advice.decide.update_paths import Step, Ways
+from runup.advice.decide.update_paths import Step, UpdatePaths
 from runup.cli.render.text import columns, indented, machine
 
 _WIDE, _HIGH, _LEFT, _TOP = 190, 26, 90, 60
 
 
-def drawn(found: Ways, channel: str, form: str) -> str:
+def drawn(found: UpdatePaths, channel: str, form: str) -> str:
     """Returns `found` in one of the forms text, dot, svg, json, yaml."""
     if form in ("json", "yaml"):
         return machine(_data(found, channel), form)
@@ -26,7 +26,7 @@ def drawn(found: Ways, channel: str, form: str) -> str:
     return "\n".join(one_line(line) for line in draw(found, channel)) + "\n"
 
 
-def _data(found: Ways, channel: str) -> dict[str, Any]:
+def _data(found: UpdatePaths, channel: str) -> dict[str, Any]:
     return {
         "channel": channel,
         "from": found.origin,
@@ -42,7 +42,7 @@ def _step(step: Step) -> dict[str, Any]:
     return {"from": step.origin, "to": step.to, "risks": list(step.risks)}
 
 
-def _text(found: Ways, channel: str) -> Iterator[str]:
+def _text(found: UpdatePaths, channel: str) -> Iterator[str]:
     risky = sum(1 for step in found.updates if step.risks)
     counts = f"{len(found.updates)} updates, {risky} with known risks, {len(found.blocked)} blocked"
     yield f"{found.origin} in {channel}: {counts}"
@@ -62,11 +62,11 @@ def _text(found: Ways, channel: str) -> Iterator[str]:
         yield from (f"    {line}" for rule in risk["matchingRules"] for line in _rule(rule))
 
 
-def _newest(found: Ways) -> list[str]:
+def _newest(found: UpdatePaths) -> list[str]:
     return sorted(found.blocked, key=Version, reverse=True)
 
 
-def _way(found: Ways) -> Iterator[str]:
+def _way(found: UpdatePaths) -> Iterator[str]:
     if found.origin == found.goal:
         yield f"{found.goal} is the newest release there."
     elif not found.way:
@@ -83,14 +83,14 @@ def _rule(rule: dict[str, Any]) -> list[str]:
     return [f"applies: {rule['type']}", *(f"  {line}" for line in query)]
 
 
-def _lines(found: Ways) -> list[tuple[Step, str]]:
+def _lines(found: UpdatePaths) -> list[tuple[Step, str]]:
     """Returns every update that is drawn, with its kind."""
     steps = dict.fromkeys((*found.updates, *found.way))
     kinds = [(step, "risky" if step.risks else "plain") for step in steps]
     return [*kinds, *((Step(found.origin, to, files), "blocked") for to, files in found.blocked.items())]
 
 
-def _dot(found: Ways, channel: str) -> Iterator[str]:
+def _dot(found: UpdatePaths, channel: str) -> Iterator[str]:
     styles = {"plain": "", "risky": ", style=dashed, color=orange", "blocked": ", style=dotted, color=red"}
     yield f"digraph {json.dumps(channel)} {{"
     yield "  rankdir=LR;"
@@ -102,7 +102,7 @@ def _dot(found: Ways, channel: str) -> Iterator[str]:
     yield "}"
 
 
-def _svg(found: Ways, channel: str) -> Iterator[str]:
+def _svg(found: UpdatePaths, channel: str) -> Iterator[str]:
     places = _places({version for step, _ in _lines(found) for version in (step.origin, step.to)} | {found.origin})
     width = max(x for x, _ in places.values()) + _LEFT + 20
     height = max(y for _, y in places.values()) + _TOP

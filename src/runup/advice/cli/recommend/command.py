@@ -57,9 +57,9 @@ def recommend(
     connection = connection_of(ctx)
     names = frozenset(name for part in accept for name in part.split(","))
     inputs = _seen(connection, dump, mock_clusterversion, lambda: _check(target, quiet, show_outdated_releases))
-    from runup.advice.cli.recommend.text import Asked
+    from runup.advice.cli.recommend.text import RecommendFlags
 
-    _print(inputs, Asked(target, show_outdated_releases, quiet, names), output)
+    _print(inputs, RecommendFlags(target, show_outdated_releases, quiet, names), output)
 
 
 def _check(target: str, quiet: bool, outdated: bool) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from runup.advice.cli.recommend.additions_to_oc import Extras
-from runup.advice.cli.recommend.text import Advice, Asked
+from runup.advice.cli.recommend.text import Advice, RecommendFlags
 from runup.advice.cli.recommend.updates_by_minor import buckets, issue
 from runup.cli.facts import Condition, Facts, Update, mapping
 
 JSON = dict[str, Any]
 
 
-def as_data(facts: Facts, seen: Any, asked: Asked, advice: Advice, more: Extras) -> JSON:
+def as_data(facts: Facts, seen: Any, asked: RecommendFlags, advice: Advice, more: Extras) -> JSON:
     """Returns everything that is printed, and the issues that decide the exit code."""
     offered = buckets(facts)
     updates = [update for minor in offered.by_minor.values() for update in minor]

@@ -19,7 +19,7 @@ _FINE = "no known issues relevant to this cluster"
 _SHORT = 2
 
 
-class Asked(Value):
+class RecommendFlags(Value):
     """The flags of the command. `version` is already validated."""
 
     version: str = ""
@@ -36,7 +36,7 @@ class Advice(Value):
     error: str = ""
 
 
-def advise(facts: Facts, checks: Sequence[Check], problem: str, asked: Asked) -> Advice:
+def advise(facts: Facts, checks: Sequence[Check], problem: str, asked: RecommendFlags) -> Advice:
     """Returns the whole answer. `problem` is the reason why the prechecks could not be made, if so."""
     issues: set[str] = set()
     lines = [
@@ -181,7 +181,7 @@ def _find(found: Buckets, version: str) -> Update | str:
     return next((update for update in updates if update.release.version == version), missing)
 
 
-def _one(update: Update, asked: Asked, issues: set[str]) -> Iterator[Output]:
+def _one(update: Update, asked: RecommendFlags, issues: set[str]) -> Iterator[Output]:
     """Yields the text about one update, and adds its risks as an issue."""
     release, verdict = update.release, issue(update)
     where = f"Image: {release.image}\nRelease URL: {release.url}\n"

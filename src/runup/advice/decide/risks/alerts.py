@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from kubekit.api.meta_v1 import Condition
-from runup.advice.decide.promql import Alerting
+from runup.advice.decide.promql import AlertState
 from runup.advice.decide.risks.source import SourceRisk
 from runup.release.decide import documentation
 from runup.updatestatus.decide.snapshot import Alert
 
 REASON = "Alert:"
 UNKNOWN = "AlertsUnknown"
-COUNT = timedelta(seconds=60)
+FRESH_FOR = timedelta(seconds=60)
 _NO_RUNBOOK = "https://github.com/openshift/runbooks/tree/master/alerts?runbook=notfound"
 _UNNAMED = "<alert does not have a runbook_url annotation>"
 # A risk's name; an alert of another name cannot be one.
@@ -37,7 +37,7 @@ _SLOW = (
 )
 
 
-def risks(alerting: Alerting, now: datetime) -> Iterable[SourceRisk]:
+def risks(alerting: AlertState, now: datetime) -> Iterable[SourceRisk]:
     """Yields one risk for each alert name; the instances of an alert are joined."""
     by_name: dict[str, list[Alert]] = {}
     for alert in alerting.alerts:
@@ -45,7 +45,7 @@ def risks(alerting: Alerting, now: datetime) -> Iterable[SourceRisk]:
         # A pending alert has not lasted long enough to fire.
         if alert.state != "pending" and _NAME.fullmatch(name) and _impact(name, alert.labels):
             by_name.setdefault(name, []).append(alert)
-    live = alerting.at is not None and timedelta() <= now - alerting.at < COUNT
+    live = alerting.at is not None and timedelta() <= now - alerting.at < FRESH_FOR
     if alerting.error and not live:
         text = "Whether alerts fire that speak against an update is not known."
         why = f"the alerts could not be read: {alerting.error}"

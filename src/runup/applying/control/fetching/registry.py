@@ -6,7 +6,7 @@ from runup.api.config_v1 import Release
 from runup.applying.control.fetching.parsing import payload_of
 from runup.applying.control.payloads import NotLoaded
 from runup.process.threads import in_thread
-from runup.release.control.release_images import ReleaseImages, Unread
+from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 from runup.release.decide.payload import FOLDERS, Payload
 
@@ -28,7 +28,7 @@ class FromRegistry:
             raise NotLoaded("no payload image has been specified", reason="RetrievePayload")
         try:
             files = await self._images.folders(release.image, FOLDERS, within_s=self._within_s)
-        except Unread as error:
+        except ReleaseUnreadable as error:
             text = f"Unable to download and prepare the update: {error.message}"
             raise NotLoaded(text, reason="RetrievePayload") from error
         # Parsing some megabytes of YAML takes seconds, which would block the event loop.

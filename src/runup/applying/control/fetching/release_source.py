@@ -9,7 +9,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from runup.applying.control.fetching.pod import FromPod
 from runup.applying.control.fetching.registry import FromRegistry
-from runup.applying.control.payloads import Payloads
+from runup.applying.control.payloads import ReleaseLoader
 from runup.preflight.decide.workloads import Workplace
 from runup.release.control.release_images import ReleaseImages
 
@@ -18,7 +18,7 @@ Source = Literal["pod", "registry"]
 
 def fetching(
     source: Source, client: Client, clock: Clock, *, images: ReleaseImages, place: Workplace, folder: Path, profile: str
-) -> Payloads:
+) -> ReleaseLoader:
     """Returns the loader for `source`: a Pod that copies to `folder` on the operator's node, or the registry."""
     if source == "registry":
         return FromRegistry(images, profile=profile)

@@ -30,13 +30,13 @@ from runup.checks.catalogue.nodes.kernel_modules import BAD, GOOD, OCP, PLAIN, a
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import LONGEST_CAUSE
-from runup.kernelmodules.decide.verdict import Readiness, Seen, Status, live
+from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status, live
 
 NAME = "KernelModulesNotReady"
 FIX = "Build, sign and push it for the target's kernel; `runup kmod check --to-image IMAGE` shows what is looked for."
 LOOK = "`runup kmod check --to-image IMAGE` looks, with the credentials that it is given."
 TRY = "Create a PreflightValidationOCP with the target's releaseImage: it tries the build and the signature."
-NOBODY = Seen(why="the images of its modules were not looked at")
+NOBODY = PreflightResults(why="the images of its modules were not looked at")
 _LONGEST = 2 * LONGEST_CAUSE
 EXAMPLE = """
 apiVersion: kmm.sigs.x-k8s.io/v1beta1

@@ -13,7 +13,7 @@ from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import timestamp
 from runup.preflight.cli.render import preflight, preflight_page
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, NONE, UNKNOWN, Findings, Risk, counts
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, counts
 
 LEVELS = ("critical", "warning", "info", "unknown", "never")
 _GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
@@ -22,7 +22,7 @@ _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 
 @dataclass(frozen=True, slots=True)
-class One:
+class ClusterResult:
     """The findings about one cluster; `where` is its name in a table.
 
     For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that adds them.
@@ -40,22 +40,22 @@ def exit_code(found: Findings, fail_on: str) -> int:
     `unknown` counts everything that is open; a severity counts risks that apply and are at least as severe.
     """
     code = found.exit_code
-    if code in (NONE, COULD_NOT_RUN) or fail_on == "unknown":
+    if code in (EXIT_CLEAR, COULD_NOT_RUN) or fail_on == "unknown":
         return code
     if fail_on == "never":
-        return NONE
+        return EXIT_CLEAR
     limit = _GRAVITY[fail_on]
     applying = (risk for risk in found.risks if risk.open and risk.applies == "True")
-    return APPLY if any(_GRAVITY.get(risk.severity, 1) <= limit for risk in applying) else NONE
+    return APPLY if any(_GRAVITY.get(risk.severity, 1) <= limit for risk in applying) else EXIT_CLEAR
 
 
 def worst(codes: Iterable[int]) -> int:
     """Returns the worst exit code of several clusters: could not run, then risks apply, then something unknown."""
     distinct = set(codes)
-    return next((code for code in (COULD_NOT_RUN, APPLY, UNKNOWN) if code in distinct), NONE)
+    return next((code for code in (COULD_NOT_RUN, APPLY, UNKNOWN) if code in distinct), EXIT_CLEAR)
 
 
-def text(one: One, screen: Screen = PIPE) -> Drawn:
+def text(one: ClusterResult, screen: Screen = PIPE) -> Drawn:
     """Returns one cluster's result as `--wait` prints it; for a dump, also what to collect."""
     result = preflight.result(one.found, screen)
     if not one.lacking:
@@ -64,7 +64,7 @@ def text(one: One, screen: Screen = PIPE) -> Drawn:
     return joined(result, "\n", wrapped(words, screen), *(f"  {line}\n" for line in command))
 
 
-def _to_collect(one: One) -> tuple[str, ...]:
+def _to_collect(one: ClusterResult) -> tuple[str, ...]:
     """Returns the text about kinds that the dump lacks, and the command that adds them if there is one."""
     several = len(one.lacking) > 1
     kinds, pronoun = ("kinds", "them") if several else ("kind", "it")
@@ -74,7 +74,7 @@ def _to_collect(one: One) -> tuple[str, ...]:
     return (f"{text}: {', '.join(one.lacking)}. Collect {pronoun}, too.",)
 
 
-def table_of(found: Sequence[One], screen: Screen = PIPE) -> Iterator[Drawn]:
+def table_of(found: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a table with one line per cluster."""
     columns = (
         Column("CLUSTER"),
@@ -89,7 +89,7 @@ def table_of(found: Sequence[One], screen: Screen = PIPE) -> Iterator[Drawn]:
     yield drawn(Table(columns, [Row(_line(one)) for one in found]), screen)
 
 
-def _line(one: One) -> tuple[str, ...]:
+def _line(one: ClusterResult) -> tuple[str, ...]:
     """Returns the cells of one cluster's row in the table."""
     findings = one.found
     result = preflight.RESULTS[findings.exit_code]
@@ -101,18 +101,18 @@ def _line(one: One) -> tuple[str, ...]:
     return one.where, findings.source, findings.target, result, *numbers, ", ".join(gravest)
 
 
-def data(one: One) -> dict[str, Any]:
+def data(one: ClusterResult) -> dict[str, Any]:
     """Returns the machine form, with the cluster's name."""
     lacking = {"lacking": list(one.lacking)} if one.lacking else {}
     return {"cluster": one.where, **preflight.as_data(one.found), **lacking}
 
 
-def markdown(found: Sequence[One]) -> str:
+def markdown(found: Sequence[ClusterResult]) -> str:
     """Returns a Markdown checklist for each cluster: open risks, and accepted ones ticked."""
     return "\n".join(line for one in found for line in _markdown(one)) + "\n"
 
 
-def _markdown(one: One) -> Iterator[str]:
+def _markdown(one: ClusterResult) -> Iterator[str]:
     findings = one.found
     if not findings.completed:
         yield f"# {_plain(one.where)}: could not be judged\n"
@@ -141,7 +141,7 @@ def _plain(words: str) -> str:
     return "".join(f"\\{char}" if char in "\\*_[]<>#|`" else char for char in line)
 
 
-def junit(found: Sequence[One]) -> str:
+def junit(found: Sequence[ClusterResult]) -> str:
     """Returns JUnit XML: one suite per cluster, one case for each risk shown and for each check that is clear."""
     suites = ElementTree.Element("testsuites", name="runup preflight")
     for one in found:
@@ -150,7 +150,7 @@ def junit(found: Sequence[One]) -> str:
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(parent: ElementTree.Element, one: One) -> None:
+def _suite(parent: ElementTree.Element, one: ClusterResult) -> None:
     suite = ElementTree.SubElement(parent, "testsuite", name=_xml(f"{one.where}: {one.found.target}"))
     numbers = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
 
@@ -180,7 +180,7 @@ def _xml(words: str) -> str:
     return words.translate(_CONTROL)
 
 
-def sarif(found: Sequence[One]) -> str:
+def sarif(found: Sequence[ClusterResult]) -> str:
     """Returns SARIF 2.1.0: one result for each risk shown, with its objects as logical locations."""
     rules: dict[str, Risk] = {}
     for one in found:
@@ -202,7 +202,7 @@ def sarif(found: Sequence[One]) -> str:
     return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _invocation(one: One) -> dict[str, Any]:
+def _invocation(one: ClusterResult) -> dict[str, Any]:
     if one.found.completed:
         return {"executionSuccessful": True}
     why = one.found.failed.message if one.found.failed else "no result"
@@ -214,7 +214,7 @@ def _rule(risk: Risk) -> dict[str, Any]:
     return {"id": risk.name, "helpUri": risk.url, "help": {"text": risk.fix or risk.message}}
 
 
-def _sarif_result(one: One, risk: Risk) -> dict[str, Any]:
+def _sarif_result(one: ClusterResult, risk: Risk) -> dict[str, Any]:
     objects = [{"fullyQualifiedName": f"{one.where}: {preflight.resource(item)}"} for item in risk.resources]
     entry: dict[str, Any] = {
         "ruleId": risk.name,
@@ -231,14 +231,14 @@ def _sarif_result(one: One, risk: Risk) -> dict[str, Any]:
     return entry
 
 
-def html(found: Sequence[One]) -> str:
+def html(found: Sequence[ClusterResult]) -> str:
     """Returns the page of the first cluster; the command rejects this form for several clusters."""
     one = found[0]
     assert one.found.observed is not None
     return preflight_page.page(one.found, one.found.observed, cluster=one.where)
 
 
-FORMS: dict[str, Callable[[Sequence[One]], str]] = {
+FORMS: dict[str, Callable[[Sequence[ClusterResult]], str]] = {
     "junit": junit,
     "sarif": sarif,
     "markdown": markdown,

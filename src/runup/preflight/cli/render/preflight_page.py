@@ -13,7 +13,7 @@ from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, facts, grid, moment
 from runup.preflight.cli.render.preflight import SEVERITIES, by_severity, resource, state, verdict_parts
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, NONE, UNKNOWN, Findings, Risk
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk
 from runup.preflight.decide.report import ReportedCheck
 
 _TITLES = {"critical": "Critical", "warning": "Warnings", "info": "For information", "": "Of unknown severity"}
@@ -60,7 +60,9 @@ def _result(found: Findings) -> tuple[str, str]:
         return "Ended", WARN
     if code == COULD_NOT_RUN:
         return ("Could not run", BAD) if found.failed else ("No result yet", BUSY)
-    return {NONE: ("Nothing in the way", GOOD), APPLY: ("Risks apply", BAD), UNKNOWN: ("Not all known", WARN)}[code]
+    return {EXIT_CLEAR: ("Nothing in the way", GOOD), APPLY: ("Risks apply", BAD), UNKNOWN: ("Not all known", WARN)}[
+        code
+    ]
 
 
 def _facts(found: Findings) -> Iterable[tuple[str, Child]]:
