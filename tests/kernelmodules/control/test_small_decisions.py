@@ -17,6 +17,7 @@ from tests.kubekit.kube.apiscript import ScriptedApi, eventually, failure, reply
 from tests.release.control.test_registry_access import FORBIDDEN, Answers, cluster
 
 from kubekit.api import codec
+from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName, ObjectMeta, OwnerReference
 from kubekit.api.scheme import resource_of
 from kubekit.api.whole_v1 import WholeJob, WholePod
@@ -43,7 +44,7 @@ from runup.kernelmodules.control.readiness import toolkits_of
 from runup.kernelmodules.control.registries import ClusterRegistries, _names
 from runup.kernelmodules.control.runners import AFTER_ERROR_S, AGAIN_S, Runners
 from runup.kernelmodules.decide.external_queries import AnswerValue, Image, ImageQuestion, Question, ReleaseQuestion
-from runup.kernelmodules.decide.flavours import Flavour
+from runup.kernelmodules.decide.flavours import Flavour, flavour_of
 from runup.kernelmodules.decide.jobs import JOBS, Builder
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.runs import VALIDATION_ANNOTATION, Runner
@@ -169,6 +170,9 @@ def test_what_is_kept_of_nodes_jobs_and_pods() -> None:
     assert (kept.metadata.annotations, kept.metadata.resource_version) == ({}, "")
     assert kept.status.node_info.architecture == "amd64"
     assert kept.status.conditions == ()
+    info = {"architecture": "amd64", "kernelVersion": "5.14.0-503.el9.x86_64+rt"}
+    real_time = codec.convert(Node, {"metadata": {"name": "r"}, "status": {"nodeInfo": info}})
+    assert flavour_of(trim_node(real_time)) == Flavour("amd64", real_time=True)
     job = codec.convert(WholeJob, {"metadata": {"name": "j"}, "spec": {"template": {"spec": {"containers": []}}}})
     assert trim_job(job).spec.template == {}
     pod = WholePod(

@@ -22,8 +22,13 @@ from runup.kernelmodules.decide import runs
 
 
 def trim_node(node: Node) -> Node:
-    """Returns a node with only its labels, by which Modules select, and its architecture: heartbeats change neither."""
-    info = NodeSystemInfo(architecture=node.status.node_info.architecture)
+    """Returns a node with only its labels, by which Modules select, and what tells its kind of kernel.
+
+    The kernel's version says whether it is a real-time kernel, or one with large pages (`flavours.flavour_of`).
+    Heartbeats change none of these.
+    """
+    info = node.status.node_info
+    info = NodeSystemInfo(architecture=info.architecture, kernel_version=info.kernel_version)
     metadata = ObjectMeta(name=node.metadata.name, labels=node.metadata.labels)
     return Node(metadata=metadata, status=NodeStatus(node_info=info))
 
