@@ -42,7 +42,7 @@ def _is_name(value: object) -> bool:
 
 
 def of_results() -> Iterator[str]:
-    """Of the constants of `results` those that are no reason of a verdict."""
+    """Of the constants of `published_risks` those that are no reason of a verdict."""
     not_risks = preflight_reasons.REASONS | {"Applies"}
     yield from (
         value

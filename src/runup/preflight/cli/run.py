@@ -1,6 +1,6 @@
 """The command `runup preflight run`: a preflight without an operator, of a cluster that is only read, or of dumps.
 
-Takes the flags, has `judge` evaluate each cluster, makes one `Findings` per cluster, and prints them in one form. The
+Takes the flags, evaluates each cluster (`evaluate`), makes one `Findings` per cluster, and prints them in one form. The
 exit code is that of `--wait`.
 """
 

@@ -246,7 +246,7 @@ def accepted(cluster: ClusterVersion, kept: Mapping[str, str] | None = None, now
 def line_for(message: str, target: str) -> str:
     """Returns the part of `message` that concerns `target`: a risk that several targets share has one line for each."""
     prefix = f"Preflight={target}: "
-    # `results` writes this prefix, so that one entry can serve several targets.
+    # `published_risks` writes this prefix, so that one entry can serve several targets.
     lines = [line.removeprefix(prefix) for line in message.splitlines() if line.startswith(prefix)]
     return "\n".join(lines) or message
 
