@@ -230,10 +230,11 @@ def test_a_run_that_did_not_come_to_its_end(ran: Run, text: str, options: tuple[
     assert "once more, alone" not in ran.out
 
 
-def test_a_file_that_cannot_be_read_beside_an_unstable_test(ran: Run) -> None:
+@BOTH
+def test_a_file_that_cannot_be_read_beside_an_unstable_test(ran: Run, workers: tuple[str, ...]) -> None:
     """Even where the others are run all the same."""
     (ran.folder / "test_none.py").write_text("import nothing_of_the_kind")
-    ran('def test_chance(): once("a")', "--continue-on-collection-errors")
+    ran('def test_chance(): once("a")', "--continue-on-collection-errors", *workers)
     assert ran.code == 1
     assert "UNSTABLE test_it.py::test_chance" in ran.out
     assert ran.closing == "1 error, 1 unstable"
