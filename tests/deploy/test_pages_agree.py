@@ -21,8 +21,11 @@ NAME = re.compile(r"[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+|[A-Z]{3}[A-Za-z]+|Unschedulab
 RUNBOOK = re.compile(r"\*\*Means\*\*.*\*\*Look\*\*.*\*\*[Dd]o\*\*", re.DOTALL)
 # Where conditions of preflights and updates get their reasons.
 PLACES = (
-    *(f"clusterversion/decide/{name}.py" for name in ("preflights", "request", "targets", "updates", "preconditions")),
-    *(f"preflight/decide/{name}.py" for name in ("outcome", "report", "starting", "results")),
+    *(
+        f"clusterversion/decide/{name}.py"
+        for name in ("preflights", "request", "targets", "release_accepted", "preconditions")
+    ),
+    *(f"preflight/decide/{name}.py" for name in ("outcome", "report", "start_failures", "published_risks")),
     "advice/decide/preflight_reasons.py",
 )
 # What looks like a reason there and is none: types of conditions, risks, events, states of pods, and what goes well.
