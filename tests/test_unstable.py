@@ -58,6 +58,16 @@ def ran(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 BOTH = pytest.mark.parametrize("workers", [pytest.param((), id="alone"), pytest.param(("-n2",), id="two workers")])
 
 
+def test_folders_with_fixtures_of_their_own(ran: Run) -> None:
+    """pytest asks each folder for the plugins that it leaves out, and keeps those in sets."""
+    for folder in ("one", "two"):
+        (ran.folder / folder).mkdir()
+        (ran.folder / folder / "conftest.py").write_text("")
+        (ran.folder / folder / f"test_{folder}.py").write_text("def test_good(): pass\n")
+    ran("def test_good(): pass", "one", "two", "test_it.py")
+    assert (ran.code, ran.closing) == (0, "3 passed")
+
+
 @BOTH
 def test_what_passes_alone_is_unstable(ran: Run, workers: tuple[str, ...]) -> None:
     """The run passes, says so, and shows the first failure; the record counts no failure and keeps it all the same."""
