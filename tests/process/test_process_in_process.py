@@ -38,8 +38,8 @@ def exits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     codes: list[int] = []
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     monkeypatch.setattr(os, "_exit", codes.append)
-    monkeypatch.setattr(shutdown, "IN_ORDER_S", 3600)
-    monkeypatch.setattr(shutdown, "THREADS_S", 0.05)
+    monkeypatch.setattr(shutdown, "GRACEFUL_STOP_S", 3600)
+    monkeypatch.setattr(shutdown, "THREAD_JOIN_S", 0.05)
     yield codes
     for number, handler in kept.items():
         signal.signal(number, handler)
@@ -104,7 +104,7 @@ def test_a_second_signal_ends_it_at_once(exits: list[int]) -> None:
 
 def test_what_does_not_end_in_order_is_cut_off(exits: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """With 0 where it was told to, with 1 where it ends for a reason of its own."""
-    monkeypatch.setattr(shutdown, "IN_ORDER_S", 0.05)
+    monkeypatch.setattr(shutdown, "GRACEFUL_STOP_S", 0.05)
 
     async def story(of_its_own: bool) -> None:
         stopping = asyncio.Event()

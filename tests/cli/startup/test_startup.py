@@ -54,8 +54,9 @@ HEAVY = (
 _LISTED = """
 import atexit
 from runup.cli.startup import lazy_imports, start
-read = (name for name, module in sys.modules.items() if not lazy_imports.is_unread(module))
-atexit.register(lambda: print("READ", *read, file=sys.stderr))
+def read():
+    return [name for name, module in sys.modules.items() if not lazy_imports.is_unread(module)]
+atexit.register(lambda: print("READ", *read(), file=sys.stderr))
 start.runup()
 """
 
