@@ -105,7 +105,7 @@ def destination_of(text: str, tag: str) -> Place:
 
 
 def put(source: Layout, digest: str, place: Place, access: Access, *, overwrite: bool = False) -> None:
-    """Copies the image `digest` of `source` to `place`. Raises WouldReplace if that name belongs to another image."""
+    """Copies the image `digest` of `source` to `place`. Raises NameInUse if that name belongs to another image."""
     if isinstance(place, LayoutPlace):
         _put_into_layout(source, digest, place, overwrite=overwrite)
         return

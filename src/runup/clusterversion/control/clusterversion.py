@@ -264,7 +264,7 @@ class ClusterVersionController:
         return desired is not None and bool(desired.mode)
 
     async def _failed(self, key: str, failure: Failure) -> None:
-        """Retries later with back-off, and reports the failure in the status after `stuck.AFTER` of them in a row."""
+        """Retries later with back-off; reports the failure after `sync_failure.REPORT_AFTER_FAILURES` in a row."""
         self._queue.add_rate_limited(key)
         version = self._caches.versions.get(NAME)
         # An operator that only records leaves these conditions to the one that applies releases.

@@ -78,7 +78,7 @@ def _make(task: Task, observed: Observed, resolved: Resolved, missing: str, imag
 
 
 def _check(task: Task, resolved: Resolved) -> None:
-    """Raises Impossible if build or signature cannot succeed, before anything runs."""
+    """Raises InvalidInputs if build or signature cannot succeed, before anything runs."""
     # The signature takes the image that the build has pushed.
     if resolved.build is not None and resolved.sign is not None and not task.push:
         raise InvalidInputs(texts.UNPUSHED)
@@ -205,7 +205,7 @@ def _wanted(task: Task, resolved: Resolved, **rest: object) -> WantedRun:
 
 
 def _usable(material: BuildInputs, observed: Observed) -> str:
-    """Returns the Dockerfile; raises Impossible if it is missing or too large, or if no builder image is set."""
+    """Returns the Dockerfile; raises InvalidInputs if it is missing or too large, or if no builder image is set."""
     if material.problem:
         raise InvalidInputs(material.problem)
     if len(material.dockerfile.encode()) > jobs.LARGEST_DOCKERFILE:
@@ -218,7 +218,7 @@ def _usable(material: BuildInputs, observed: Observed) -> str:
 def _arguments(task: Task, build: Build, dockerfile: str) -> tuple[BuildArg, ...]:
     """Returns the build arguments: the Module's, overridden by ours (internal/buildsign/resource/common.go).
 
-    Raises Impossible if the Dockerfile uses `DTK_AUTO` and the driver toolkit is not known.
+    Raises InvalidInputs if the Dockerfile uses `DTK_AUTO` and the driver toolkit is not known.
     """
     metadata = task.module.metadata
     ours = {
@@ -238,7 +238,7 @@ def _arguments(task: Task, build: Build, dockerfile: str) -> tuple[BuildArg, ...
 def _signer(task: Task, observed: Observed) -> tuple[str, str]:
     """Returns the image with `sign-file` and its path: the operator's `--sign-image`, else the driver toolkit.
 
-    Raises Impossible if there is neither, or if Jobs have no image with buildah.
+    Raises InvalidInputs if there is neither, or if Jobs have no image with buildah.
     """
     builder = observed.builder
     if observed.runner is Runner.JOBS and not builder.image:

@@ -71,7 +71,7 @@ class ReleaseImages:
         self._plain_http = plain_http
 
     async def version(self, image: str) -> str:
-        """Returns the version of the release in `image`; raises Unread."""
+        """Returns the version of the release in `image`; raises ReleaseUnreadable."""
         data = await self._file(image, METADATA_FILE, "or set version beside image")
         try:
             return parse_release_metadata(data).version
@@ -80,15 +80,15 @@ class ReleaseImages:
             raise ReleaseUnreadable(f"{why}; name a release image, or set version beside image") from error
 
     async def reads(self, image: str) -> bytes:
-        """Returns the file that lists what the checks of the release in `image` read; raises Unread."""
+        """Returns the file that lists what the checks of the release in `image` read; raises ReleaseUnreadable."""
         return await self._file(image, READS_FILE, "or give the account what its checks lack")
 
     async def references(self, image: str) -> bytes:
-        """Returns the file `image-references` of the release in `image`; raises Unread."""
+        """Returns the file `image-references` of the release in `image`; raises ReleaseUnreadable."""
         return await self._file(image, IMAGE_REFERENCES_FILE, "or choose another target")
 
     async def folders(self, image: str, folders: tuple[str, ...], *, within_s: float) -> dict[str, bytes]:
-        """Returns the files below `folders` by path in the image, read within `within_s` seconds; raises Unread."""
+        """Returns the files below `folders` by path, read within `within_s` seconds; raises ReleaseUnreadable."""
         return await self._asked(
             image,
             lambda client: client.read_folders(parse(image), folders, architecture=self._architecture),
@@ -97,7 +97,7 @@ class ReleaseImages:
         )
 
     async def _file(self, image: str, path: str, instead: str) -> bytes:
-        """Returns one file of `image`; raises Unread, which names `instead` as the other way out."""
+        """Returns one file of `image`; raises ReleaseUnreadable, which names `instead` as the other way out."""
         return await self._asked(
             image,
             lambda client: client.read_file(parse(image), path, architecture=self._architecture),
@@ -106,7 +106,7 @@ class ReleaseImages:
         )
 
     async def _asked(self, image: str, question: Callable[[RegistryClient], T], instead: str, within_s: float) -> T:
-        """Returns the result of `question`; raises Unread, which names `instead` as the other way out."""
+        """Returns the result of `question`; raises ReleaseUnreadable, which names `instead` as the other way out."""
         stop = threading.Event()
         notes: list[str] = []
         try:

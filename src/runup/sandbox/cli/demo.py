@@ -165,7 +165,7 @@ class Story:
         return self.folder / "admin.kubeconfig"
 
     def tell(self) -> None:
-        """Runs all steps in order; raises GoneWrong."""
+        """Runs all steps in order; raises StepFailed."""
         for step in (
             self._start,
             self._look,
@@ -293,7 +293,7 @@ class Story:
         return out
 
     def _until(self, holds: Callable[[Any], bool], what: str) -> None:
-        """Waits for changes of the ClusterVersion until `holds` is true; raises GoneWrong after the deadline."""
+        """Waits for changes of the ClusterVersion until `holds` is true; raises StepFailed after the deadline."""
         from kubekit.kube import config
         from kubekit.kube.client_sync import SyncClient
         from kubekit.kube.clock import SystemClock
