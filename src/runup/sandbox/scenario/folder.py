@@ -134,9 +134,6 @@ class _ScenarioFile(_Input, frozen=True):
     kernel_modules: tuple[ModuleImage, ...] = ()
 
 
-# Namespaces that one line names.
-
-
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A scenario as read: `objects` in the order of their creation, `folders` from base to top."""
