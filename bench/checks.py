@@ -125,7 +125,7 @@ def evaluate(folder: Path) -> dict[str, Any]:
     from kubekit.api.scheme import RESOURCES, Resource, resource_of
     from kubekit.api.workloads_v1 import PodDisruptionBudget
     from kubekit.kube.clock import SystemClock
-    from kubekit.kube.pages import page_reader
+    from kubekit.kube.list_pages import page_reader
     from kubekit.lang.version import Version
     from runup.checks.catalogue import CHECKS
     from runup.checks.catalogue.shared.pods import PODS

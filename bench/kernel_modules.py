@@ -28,8 +28,8 @@ from kubekit.oci import images
 from kubekit.oci.images import Config, Descriptor, Manifest, RootFS
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
-from runup.kernelmodules.control.readiness import MAX_CONCURRENT_IMAGES
-from runup.sandbox.processes.registry import Registry
+from runup.kernelmodules.control.module_readiness import MAX_CONCURRENT_IMAGES
+from runup.sandbox.processes.registry_process import Registry
 
 KO = f"opt/lib/modules/{KERNEL}/bench.ko"
 PLAIN = "application/vnd.oci.image.layer.v1.tar"

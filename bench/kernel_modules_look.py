@@ -10,7 +10,7 @@ from typing import Any
 
 from kubekit.oci.access import Access
 from runup.api.kmm_v1beta1 import TLSOptions
-from runup.kernelmodules.control.readiness import verdicts_of
+from runup.kernelmodules.control.module_readiness import verdicts_of
 from runup.kernelmodules.control.registries import GivenRegistries
 from runup.kernelmodules.decide.external_queries import ImageQuestion
 

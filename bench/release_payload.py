@@ -22,7 +22,7 @@ import msgspec
 from kubekit.lang import yaml as kyaml
 from runup.release.control.build import IMAGE_REFERENCES, METADATA, release_metadata
 from runup.sandbox import crds
-from runup.sandbox.scenario.releases import operator_manifests
+from runup.sandbox.scenario.scenario_releases import operator_manifests
 
 JSON = dict[str, Any]
 

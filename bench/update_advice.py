@@ -20,7 +20,7 @@ from kubekit.api import codec
 from kubekit.kube.auth import Static
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version
-from runup.advice.cli.graph import source
+from runup.advice.cli.graph import graph_source
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.decide.build_graph import of_channel
 from runup.advice.decide.graph import advice, parse_graph
@@ -40,7 +40,7 @@ def _graph() -> dict[str, Any]:
         file = str(Path(folder) / "graph.json")
         build = process([runup, "graph", "build", str(DATA), "--to", file])
         assert build.code == 0
-        found = source.load(file, None, (), "amd64")
+        found = graph_source.load(file, None, (), "amd64")
     body = codec.encode(of_channel(found.document, CHANNEL))
     started = time.perf_counter()
     told = advice(parse_graph(body), current=Version(ORIGIN), channel=CHANNEL)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide import page
+from runup.checks.decide import check_page
 
 FOLDER = Path(__file__).parents[1] / "docs" / "checks"
 
@@ -18,8 +18,8 @@ FOLDER = Path(__file__).parents[1] / "docs" / "checks"
 def pages() -> dict[str, str]:
     """Name of the file -> its text."""
     made = [check for check in CHECKS if check.about]
-    return {f"{check.name}.md": page.page(check) for check in made} | {
-        f"{check.unknown_risk}.md": page.unknown_page(check) for check in made
+    return {f"{check.name}.md": check_page.page(check) for check in made} | {
+        f"{check.unknown_risk}.md": check_page.unknown_page(check) for check in made
     }
 
 

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kubesandbox.apiserver.kinds import BUILTIN
+from kubesandbox.apiserver.served_kinds import BUILTIN
 
 JSON = dict[str, Any]
 VERSION = "1.34.4"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runup.checks.decide.schema import cases_schema, check_schema
-from runup.preflight.decide.schema import report_schema
+from runup.checks.decide.check_schema import cases_schema, check_schema
+from runup.preflight.decide.report_schema import report_schema
 
 SPEC = Path(__file__).parents[1] / "docs" / "spec"
 SCHEMAS = {

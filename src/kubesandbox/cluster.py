@@ -16,7 +16,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import load as load_kubeconfig
 from kubekit.kube.errors import AlreadyExists
-from kubesandbox.controllers import control_plane
+from kubesandbox.controllers import assembly
 from kubesandbox.errors import SandboxError
 
 JSON = dict[str, Any]
@@ -31,10 +31,10 @@ async def controllers(data: Path, clock: Clock, *, node: bool) -> AsyncIterator[
     async with contextlib.AsyncExitStack() as stack:
         config = load_kubeconfig(str(data / "controllers.kubeconfig"))
         client = await stack.enter_async_context(Client(config, clock=clock))
-        watched = control_plane.Watched()
+        watched = assembly.Watched()
         if node:
             await _start_node(stack, data, client, watched, clock)
-        tasks = control_plane.start(stack, client, watched, clock)
+        tasks = assembly.start(stack, client, watched, clock)
         stack.push_async_callback(end, tasks)
         yield tasks
 
@@ -63,13 +63,13 @@ async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 async def _start_node(
-    stack: contextlib.AsyncExitStack, data: Path, client: Client, watched: control_plane.Watched, clock: Clock
+    stack: contextlib.AsyncExitStack, data: Path, client: Client, watched: assembly.Watched, clock: Clock
 ) -> None:
     # Imported here, since the agent takes a quarter of a second to import, which a server without a node does not need.
     from kubesandbox.node.agent import NodeAgent
-    from kubesandbox.node.images import ImageStore
     from kubesandbox.node.place import Place
     from kubesandbox.node.runner_process import ProcessRunner
+    from kubesandbox.node.unpacked_images import ImageStore
 
     images = ImageStore(data / "images", _NO_REGISTRY)
     place = Place(data, ProcessRunner(), images, client.config.server, data / "pki" / "ca.crt")
@@ -81,9 +81,9 @@ async def _start_node(
 async def _register(client: Client, clock: Clock) -> None:
     """Creates the Node as a kubelet registers itself; one of an earlier start stays as it is."""
     with contextlib.suppress(AlreadyExists):
-        await client.send(calls.create(control_plane.NODES, {"metadata": _labelled(NODE)}))
+        await client.send(calls.create(assembly.NODES, {"metadata": _labelled(NODE)}))
         status = {"conditions": [_ready(clock)], "capacity": _SIZE, "allocatable": _SIZE}
-        await client.send(calls.merge_patch(control_plane.NODES, NODE, {"status": status}, subresource="status"))
+        await client.send(calls.merge_patch(assembly.NODES, NODE, {"status": status}, subresource="status"))
 
 
 _SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110"}

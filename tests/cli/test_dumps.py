@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.cli.commands import Run
 
-from runup.cli import files
+from runup.cli import clusterversion_files
 
 SINCE = "2026-01-14T09:30:00Z"
 CONDITIONS = [
@@ -194,7 +194,7 @@ def test_a_folder_of_too_many_files(
     for name in ("a.json", "b/c.yaml", "d.yml"):
         _write(tmp_path / name, VERSION if name == "a.json" else {})
     (tmp_path / "log.txt").write_text("x")
-    monkeypatch.setattr(files, "_MAX_CANDIDATES", allowed)
+    monkeypatch.setattr(clusterversion_files, "_MAX_CANDIDATES", allowed)
     ran = run("upgrade", "--dump", tmp_path)
     said = f"error: {tmp_path} has more than {allowed} files; give the folder of one dump\n"
     assert (ran.code, ran.err) == (code, said if code else "")
@@ -311,12 +311,12 @@ def test_the_config_maps_of_a_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     _write(flat / "x/c.yaml", {**_config_map("c", "ours", "Secret"), "note": "no ConfigMap"})
 
     def names(path: Path, **wanted: bool) -> list[str]:
-        return [each["metadata"]["name"] for each in files.dump(str(path), **wanted).config_maps]
+        return [each["metadata"]["name"] for each in clusterversion_files.dump(str(path), **wanted).config_maps]
 
     assert names(tree, config_maps=True) == ["b", "a"]
     assert names(flat, config_maps=True) == ["a"]
     assert names(flat) == names(tree) == []
-    assert files.dump(str(flat), alerts=True).alerts is None
+    assert clusterversion_files.dump(str(flat), alerts=True).alerts is None
 
 
 ALERTS_READ: dict[str, tuple[str, str]] = {
@@ -336,7 +336,7 @@ def test_alerts_that_are_no_json(tmp_path: Path, name: str) -> None:
     body, said = ALERTS_READ[name]
     _flat(tmp_path)
     (tmp_path / "alerts.json").write_text(body)
-    read = files.dump(str(tmp_path), alerts=True)
+    read = clusterversion_files.dump(str(tmp_path), alerts=True)
     assert (read.alerts, read.problem) == (None, f"parsing alerts: {said}")
 
 
@@ -344,14 +344,14 @@ def test_alerts_that_go_too_deep(tmp_path: Path) -> None:
     """Could not tell, whatever Python calls it."""
     _flat(tmp_path)
     (tmp_path / "alerts.json").write_text(200_000 * "[")
-    assert files.dump(str(tmp_path), alerts=True).problem.startswith("parsing alerts: ")
+    assert clusterversion_files.dump(str(tmp_path), alerts=True).problem.startswith("parsing alerts: ")
 
 
 def test_a_file_of_alerts_that_is_empty_is_none(tmp_path: Path) -> None:
     """Where they would have been is told."""
     _case(tmp_path)
     (tmp_path / "x-alerts.json").write_text("")
-    read = files.mock(str(tmp_path / "x-cv.yaml"))
+    read = clusterversion_files.mock(str(tmp_path / "x-cv.yaml"))
     assert (read.alerts, read.problem, read.alerts_path) == (None, "", str(tmp_path / "x-alerts.json"))
 
 

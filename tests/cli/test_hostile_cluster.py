@@ -28,13 +28,13 @@ from runup.cli.render.html.markup import el, link
 from runup.cli.render.screen import Screen
 from runup.clusterversion.cli import wait_progress
 from runup.operator import log as operator_log
-from runup.preflight.cli.render import history as rendered_history
-from runup.preflight.cli.render import preflight
+from runup.preflight.cli.render import finding_texts
+from runup.preflight.cli.render import history_tables as rendered_history
 from runup.preflight.cli.render.explain import explain, explanation
-from runup.preflight.decide import history
+from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import of_target
-from runup.preflight.decide.history import History
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
+from runup.preflight.decide.stored_reports import History
 
 EVIL = "e\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egpj\u2066\u200f\x00\x7f\u061c"
 NAMESPACE = "runup-hostile-tests"
@@ -197,7 +197,7 @@ def hostile(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     except NotFound:
         server.client.send(calls.create(resource_of(Namespace), {"metadata": {"name": NAMESPACE}}))
     data = {"preflight-1-0123456789.json": encode(REPORT).decode()}
-    body = history.config_map(History(), NAMESPACE) | {"data": data}
+    body = stored_reports.config_map(History(), NAMESPACE) | {"data": data}
     server.client.send(calls.apply(resource_of(ConfigMap), body, field_manager="test", force=True))
     return server
 
@@ -240,8 +240,8 @@ def test_what_is_drawn_has_colours_of_ours_alone(screen: Screen) -> None:
     cluster = codec.convert(ClusterVersion, {"status": STATUS})
     stored = History(reports=(REPORT,))
     texts = [
-        preflight.result(of_target(cluster, stored, "5.2.0"), screen),
-        preflight.result(of_target(cluster, stored, "5.2.0"), screen, wide=True),
+        finding_texts.result(of_target(cluster, stored, "5.2.0"), screen),
+        finding_texts.result(of_target(cluster, stored, "5.2.0"), screen, wide=True),
         rendered_history.history(stored, (), screen, wide=True),
         rendered_history.comparison(rendered_history.compare(REPORT, REPORT), screen, wide=True),
         explanation(explain(cluster, stored, RISK["name"], EVIL), screen),

@@ -13,9 +13,9 @@ import yaml
 from msgspec.structs import replace
 from tests.cli.commands import Run, Server
 
-from runup.preflight.decide import history
-from runup.preflight.decide.history import History
+from runup.preflight.decide import stored_reports
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
+from runup.preflight.decide.stored_reports import History
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "spec" / "upgrade-output.schema.json").read_text())
 SINCE = "2026-01-14T09:30:00Z"
@@ -167,7 +167,7 @@ def test_what_an_ended_preflight_found_is_dated(run: Run, tmp_path: Path) -> Non
         risks=(ReportedRisk(name="RiskA", message="m"),),
     )
     earlier = replace(report, preflight_id="p0", source_version="4.9.0", target_version="5.0.0")
-    stored = history.config_map(History(reports=(report, earlier)), "openshift-cluster-version-operator")
+    stored = stored_reports.config_map(History(reports=(report, earlier)), "openshift-cluster-version-operator")
     (tmp_path / "cv.json").write_text(json.dumps(document))
     (tmp_path / "cm.json").write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", **stored}))
     ran = run("upgrade", "recommend", "--dump", tmp_path)

@@ -18,11 +18,11 @@ from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import Conflict, KubeError
 from runup.api.config_v1 import ClusterVersion, Infrastructure
-from runup.cli import cluster as clusters
+from runup.cli import clusterversion_client as clusters
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError
 from runup.cli.operator_namespace import operator_namespace
-from runup.preflight.decide.history import NAME
+from runup.preflight.decide.stored_reports import NAME
 
 VERSION = calls.path_of(resource_of(ClusterVersion), "", "version")
 CLUSTER = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}

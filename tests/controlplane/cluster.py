@@ -18,7 +18,7 @@ from tests.controlplane.plane import ControlPlane
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
-from kubesandbox.apiserver import bootstrap
+from kubesandbox.apiserver import initial_objects
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Settings
 
@@ -55,7 +55,7 @@ class Cluster:
 
     def _put_cluster_reader(self) -> None:
         """OpenShift's own: a plain Kubernetes has none."""
-        (role,) = (each for each in bootstrap.objects() if each["metadata"]["name"] == "cluster-reader")
+        (role,) = (each for each in initial_objects.objects() if each["metadata"]["name"] == "cluster-reader")
         with SyncClient(config.load(str(self.plane.kubeconfig))) as client:
             client.send(calls.apply(_ROLES, role, field_manager="tests"))
 
@@ -63,7 +63,7 @@ class Cluster:
         settings.save(self._data, self._settings)
         with (self._data / _LOG).open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "runup.sandbox.processes.cluster", "--data", str(self._data)],
+                [sys.executable, "-m", "runup.sandbox.processes.cluster_process", "--data", str(self._data)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

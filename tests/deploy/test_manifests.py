@@ -12,7 +12,7 @@ import pytest
 import yaml
 from tests.documents import documents
 
-from runup.kernelmodules.control import webhooks
+from runup.kernelmodules.control import conversion_webhook
 from runup.release.control.build import release_metadata
 from runup.release.decide.payload import load_payload
 
@@ -195,7 +195,7 @@ def test_the_api_server_finds_who_converts() -> None:
     for each in asked:
         assert (each["namespace"], each["name"]) == (service["metadata"]["namespace"], service["metadata"]["name"])
         assert each["port"] in [port["port"] for port in service["spec"]["ports"]]
-        assert each["path"] == webhooks.PATH
+        assert each["path"] == conversion_webhook.PATH
 
 
 def _converts(obj: JSON) -> bool:

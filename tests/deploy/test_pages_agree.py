@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from runup.clusterversion.cli.check import probe
-from runup.clusterversion.cli.check.model import Right
+from runup.clusterversion.cli.check.prerequisite_facts import Right
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "runup"

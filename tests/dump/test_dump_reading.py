@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runup.dump import load
-from runup.dump.layout import BadDump
+from runup.dump.dump_files import BadDump
 
 JSON = dict[str, Any]
 CV = """apiVersion: config.openshift.io/v1

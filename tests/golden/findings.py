@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide import page
+from runup.checks.decide import check_page
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Finding
 
@@ -44,7 +44,7 @@ def _other(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _paragraph(title: str, check: Check) -> str:
-    return f"== {title}\n" + "".join(map(_told, run_check(check, *page.example(check)).findings))
+    return f"== {title}\n" + "".join(map(_told, run_check(check, *check_page.example(check)).findings))
 
 
 def _told(finding: Finding) -> str:

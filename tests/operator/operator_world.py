@@ -34,9 +34,9 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterVersion
 from runup.applying.control.payloads import ReleaseLoader
 from runup.operator.manager import Manager, Options
-from runup.preflight.decide import workloads
+from runup.preflight.decide import preflight_deployment
+from runup.preflight.decide.preflight_deployment import Workplace
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
-from runup.preflight.decide.workloads import Workplace
 
 NAMESPACE = "openshift-cluster-version-operator"
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
@@ -163,7 +163,7 @@ class Cluster:
     async def deployment(self) -> Deployment | None:
         """The preflight's Deployment, if there is one."""
         try:
-            return await self.client.send(calls.get(Deployment, workloads.NAME, NAMESPACE))
+            return await self.client.send(calls.get(Deployment, preflight_deployment.NAME, NAMESPACE))
         except NotFound:
             return None
 
@@ -172,8 +172,8 @@ class Cluster:
         async with asyncio.timeout(DEADLINE_S):
             while True:
                 found = await self.deployment()
-                if found is not None and found.metadata.labels[workloads.TARGET_LABEL] == target:
-                    return found.metadata.annotations[workloads.ID_ANNOTATION]
+                if found is not None and found.metadata.labels[preflight_deployment.TARGET_LABEL] == target:
+                    return found.metadata.annotations[preflight_deployment.ID_ANNOTATION]
                 await asyncio.sleep(0.02)
 
     async def gone(self) -> None:

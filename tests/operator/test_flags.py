@@ -16,15 +16,15 @@ from kubekit.api.codec import DecodeError
 from kubekit.errors import Terminal
 from kubekit.kube.errors import KubeError
 from kubekit.oci.errors import OciError
-from runup.operator.kernel_modules import kernel_module_preflight
-from runup.operator.kernel_modules import options_of as options_of_kernel_modules
+from runup.operator.command_process import common, run_process
+from runup.operator.kernel_modules_command import kernel_module_preflight
+from runup.operator.kernel_modules_command import options_of as options_of_kernel_modules
 from runup.operator.leadership import read_election
 from runup.operator.main import main
-from runup.operator.process import common, run_process
-from runup.operator.start import options_of, start
+from runup.operator.start_command import options_of, start
 from runup.operator.update_status import options_of as options_of_update_status
 from runup.operator.update_status import update_status_controller
-from runup.preflight.decide.workloads import Quantities
+from runup.preflight.decide.preflight_deployment import Quantities
 from runup.process.leader_election import Election, LeaseLost
 
 

@@ -13,7 +13,7 @@ HEAVY = ("cel_expr_python", "cryptography", "sqlite3")
 @pytest.mark.parametrize(
     "process",
     [
-        pytest.param("runup.operator.start, runup.operator.manager", id="the managing operator"),
+        pytest.param("runup.operator.start_command, runup.operator.manager", id="the managing operator"),
         pytest.param("runup.operator.update_status, runup.updatestatus.control.process", id="the keeper"),
     ],
 )

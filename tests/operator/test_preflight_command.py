@@ -19,7 +19,7 @@ from kubekit.kube.errors import NotFound
 from runup import __version__
 from runup.operator import entry
 from runup.operator.main import main
-from runup.preflight.decide.workloads import report_map
+from runup.preflight.decide.preflight_deployment import report_map
 
 Operator = Callable[..., Ran]
 
@@ -111,7 +111,7 @@ REQUEST: dict[str, Any] = {
 
 def test_what_is_asked_for(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     """The release's own version unless another is named; the profile and the namespace that most clusters have."""
-    from runup.operator.preflight import _request
+    from runup.operator.preflight_command import _request
 
     monkeypatch.delenv("CLUSTER_PROFILE", raising=False)
     monkeypatch.delenv("CVO_NAMESPACE", raising=False)
@@ -134,7 +134,7 @@ def test_authorities_come_as_text_and_are_taken_from_a_file(
     operator: Operator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of the environment; a file that a flag names goes before them."""
-    from runup.operator.preflight import _request
+    from runup.operator.preflight_command import _request
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("PREFLIGHT_PROMETHEUS_CA", "-----BEGIN CERTIFICATE-----\n")

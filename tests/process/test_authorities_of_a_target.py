@@ -11,7 +11,7 @@ from tests.operator.operator_world import NAMESPACE, Cluster, cluster, running
 
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment
-from runup.preflight.decide import workloads
+from runup.preflight.decide import preflight_deployment
 from runup.process.ca_file import MAX_BYTES, Authorities
 
 CA = "PREFLIGHT_PROMETHEUS_CA"
@@ -29,7 +29,7 @@ def mounted(folder: Path, text: str) -> Path:
 
 async def has(world: Cluster, text: str) -> bool:
     """Whether the target's container is given `text`."""
-    found = await there(world, resource_of(Deployment), workloads.NAME, NAMESPACE)
+    found = await there(world, resource_of(Deployment), preflight_deployment.NAME, NAMESPACE)
     if found is None:
         return False
     (container,) = found["spec"]["template"]["spec"]["containers"]

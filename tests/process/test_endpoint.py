@@ -34,7 +34,7 @@ from runup.process.leader_election import cancel
 from runup.process.metrics_authorization import ALLOWED_FOR_S, MAX_CACHED, REFUSED_FOR_S, MetricsAuthorizer
 from runup.process.readiness import ASKED_EVERY_S, Readiness
 from runup.process.serving_tls import asked_by_flags, profile_reflector
-from runup.process.tls import followed
+from runup.process.tls_profile import followed
 
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)

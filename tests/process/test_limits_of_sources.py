@@ -18,7 +18,7 @@ from aiohttp import web as server_side
 from structlog.testing import capture_logs
 from tests.advice.control.test_prometheus import _asking, _until
 from tests.kubekit.kube.apiscript import ScriptedApi, reply, scripted_api
-from tests.release.control.test_signatures import DIGEST, GOOD, checked, config_maps, sent
+from tests.release.control.test_release_verification import DIGEST, GOOD, checked, config_maps, sent
 
 from kubekit.kube.auth import Static, bearer
 from kubekit.kube.clock import ManualClock, SystemClock
@@ -40,7 +40,7 @@ from runup.process.ca_file import MAX_BYTES, Authorities
 from runup.process.monitoring import Monitoring
 from runup.release.control import signature_stores
 from runup.release.control.signature_stores import _fetch, _why, bytes_of
-from runup.updatestatus.control import alerts
+from runup.updatestatus.control import alert_queries
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -199,7 +199,7 @@ def test_what_each_may_send_at_most() -> None:
 def test_what_the_monitoring_is_asked_at_most() -> None:
     """Eight queries at once, none longer than half a minute, alerts by themselves no longer than twenty seconds."""
     assert (prometheus.AT_ONCE, prometheus.TIMEOUT_S, prometheus.TELL_S) == (8, 30, 1)
-    assert alerts.TIMEOUT_S == 20
+    assert alert_queries.TIMEOUT_S == 20
 
 
 @pytest.mark.parametrize(("size", "fits"), [(20, True), (21, False)])

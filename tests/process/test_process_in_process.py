@@ -25,7 +25,7 @@ from runup.api.config_v1 import Release, SignatureStore
 from runup.clusterversion.control.clusterversion import reflectors
 from runup.clusterversion.decide.observed import Facts
 from runup.operator.manager import Manager, Options, load_own, options_from_environment
-from runup.preflight.decide.workloads import Workplace
+from runup.preflight.decide.preflight_deployment import Workplace
 from runup.process import shutdown
 from runup.process.shutdown import _CutOff, run_until_told
 

@@ -33,7 +33,7 @@ from runup.process.metrics_authorization import MetricsAuthorizer, Refusal
 from runup.process.process_server import ProcessOptions, served
 from runup.process.readiness import Readiness
 from runup.process.serving_tls import TlsSettings, asked_by_flags
-from runup.process.tls import TlsProfile
+from runup.process.tls_profile import TlsProfile
 
 
 class Reviews:

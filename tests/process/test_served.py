@@ -15,7 +15,7 @@ from kubesandbox.apiserver import ApiServer
 from runup.clusterversion.control.metrics import Metrics
 from runup.process.endpoint import Endpoint
 from runup.process.process_server import ProcessOptions, served
-from runup.process.tls import TlsProfile
+from runup.process.tls_profile import TlsProfile
 
 MODERN = {"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}}
 DEADLINE_S = 90.0

@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 from aiohttp import web as server_side
 from tests.kubekit.kube.apiscript import ScriptedApi, reply, scripted_api
-from tests.release.control.test_signatures import DIGEST, GOOD, checked, config_maps, sent
+from tests.release.control.test_release_verification import DIGEST, GOOD, checked, config_maps, sent
 
 from kubekit.kube.auth import Static, bearer
 from kubekit.kube.clock import SystemClock
@@ -24,7 +24,7 @@ from runup.advice.decide.service import Query
 from runup.preflight.decide.deployment_steps import Trust
 from runup.process import http_fetch
 from runup.process.monitoring import Monitoring
-from runup.updatestatus.control.alerts import Alerts
+from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.decide.snapshot import Unreadable
 
 NAMES = {"store.example": "127.0.0.1", "cloud.example": "169.254.169.254"}

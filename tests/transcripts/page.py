@@ -18,7 +18,7 @@ from tests.transcripts import stage
 from runup.cli.render.screen import Screen
 from runup.clusterversion.cli.wait_progress import Progress, changed, region, so_far
 from runup.preflight.decide.findings import of_target
-from runup.preflight.decide.history import History
+from runup.preflight.decide.stored_reports import History
 
 PAGE = Path(__file__).parents[2] / "docs" / "what-it-looks-like.md"
 WIDTHS = (60, 80, 200)

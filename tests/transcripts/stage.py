@@ -14,9 +14,9 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.clock import OFFSET
 from runup.api.config_v1 import ClusterVersion
-from runup.preflight.decide import history
-from runup.preflight.decide.history import History
+from runup.preflight.decide import stored_reports
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.preflight.decide.stored_reports import History
 from runup.process.names import OPERATOR_NAMESPACE as NAMESPACE
 
 WHEN = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
@@ -136,7 +136,7 @@ def furnish(server: Server) -> None:
     server.set_cluster_version(spec=SPEC, status=STATUS)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     server.client.send(calls.apply(resource_of(Namespace), namespace, field_manager="test", force=True))
-    stored = history.config_map(REPORTS, NAMESPACE)
+    stored = stored_reports.config_map(REPORTS, NAMESPACE)
     server.client.send(calls.apply(resource_of(ConfigMap), stored, field_manager="test", force=True))
 
 

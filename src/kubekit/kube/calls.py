@@ -15,7 +15,7 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube.request import Call, Request, segment
 
 if TYPE_CHECKING:
-    from kubekit.kube.pages import Page, UndecodedEvent, WatchEvent
+    from kubekit.kube.list_pages import Page, UndecodedEvent, WatchEvent
 
 JSON = dict[str, Any]
 K = TypeVar("K", bound=Object)
@@ -88,7 +88,7 @@ def list_page(
     """
     path = path_of(resource or resource_of(kind), namespace)
     query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
-    from kubekit.kube.pages import page_reader
+    from kubekit.kube.list_pages import page_reader
 
     return Call(_read(path, _accept(kind, "List"), query), page_reader(kind))
 
@@ -109,7 +109,7 @@ def list_raw(
     """
     query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
     request = _read(path_of(resource, namespace), _JSON, query)
-    from kubekit.kube.pages import raw_page
+    from kubekit.kube.list_pages import raw_page
 
     return Call(request, lambda data: raw_page(data, resource))
 
@@ -138,7 +138,7 @@ def watch(
         ("timeoutSeconds", str(timeout_seconds)),
         *((key, value) for key, value in selectors if value),
     )
-    from kubekit.kube.pages import watch_reader
+    from kubekit.kube.list_pages import watch_reader
 
     request = _read(path_of(resource or resource_of(kind), namespace), _accept(kind), query)
     return Call(request, watch_reader(kind, request))

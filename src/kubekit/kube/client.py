@@ -24,7 +24,7 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import Gone, Unreachable
 from kubekit.kube.line_splitter import Lines
-from kubekit.kube.pages import Listing, Page, early_token
+from kubekit.kube.list_pages import Listing, Page, early_token
 from kubekit.kube.request import Call, Request
 from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from kubekit.kube.tls import context_for

@@ -28,7 +28,7 @@ from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, head
 from kubekit.kube.tls import context_for
 
 if TYPE_CHECKING:
-    from kubekit.kube.pages import Listing, WatchEvent
+    from kubekit.kube.list_pages import Listing, WatchEvent
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
@@ -113,7 +113,7 @@ class SyncClient:
         Reads page by page, and starts again if the list expired in between.
         """
         # Imported here because most commands read single objects only.
-        from kubekit.kube.pages import Listing
+        from kubekit.kube.list_pages import Listing
         from kubekit.kube.warnings import incompleteness
 
         items: list[K] = []
@@ -161,7 +161,7 @@ class SyncClient:
         The server does so after `timeout_seconds`. Raises Gone if the version is too old (list again), Unreachable if
         the connection breaks, and DecodeError, with its name, for an object that cannot be decoded.
         """
-        from kubekit.kube.pages import UndecodedEvent
+        from kubekit.kube.list_pages import UndecodedEvent
 
         call = calls.watch(
             kind,

@@ -23,7 +23,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import ApiError, ConfigError, Forbidden, Gone, KubeError, NotFound, Transient, Unauthorized
-from kubekit.kube.pages import UndecodedEvent, WatchEvent
+from kubekit.kube.list_pages import UndecodedEvent, WatchEvent
 from kubekit.kube.warnings import incompleteness
 
 K = TypeVar("K", bound=Object)

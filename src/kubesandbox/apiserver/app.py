@@ -21,14 +21,14 @@ from kubesandbox.apiserver.access.authz import Attributes, Authorizer
 from kubesandbox.apiserver.access.collected import Collected
 from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http import endpoints
-from kubesandbox.apiserver.http.accept import negotiate
+from kubesandbox.apiserver.http.content_negotiation import negotiate
 from kubesandbox.apiserver.http.messages import Request, Response, User, json_response, text_response
-from kubesandbox.apiserver.http.options import check_timeout
+from kubesandbox.apiserver.http.query_parameters import check_timeout
 from kubesandbox.apiserver.http.routing import Target, parse
-from kubesandbox.apiserver.kinds import Kind, KindTable
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.rest import Rest
-from kubesandbox.apiserver.published.discovery import VERSION, Discovery
+from kubesandbox.apiserver.published.discovery_documents import VERSION, Discovery
+from kubesandbox.apiserver.served_kinds import Kind, KindTable
 from kubesandbox.apiserver.subresources.places import Subresources
 
 Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 

@@ -17,14 +17,14 @@ from typing import Any, Self
 from aiohttp import web
 
 from kubekit.kube.clock import Clock, SystemClock, machine_now
-from kubesandbox.apiserver import bootstrap
+from kubesandbox.apiserver import initial_objects
 from kubesandbox.apiserver.access import certs
 from kubesandbox.apiserver.access.audit import AuditLog
 from kubesandbox.apiserver.access.authn import Authenticator, certificate_user
 from kubesandbox.apiserver.access.authz import Authorizer
 from kubesandbox.apiserver.access.collected import CONTROLLERS, Collected
 from kubesandbox.apiserver.access.escalation import Escalation
-from kubesandbox.apiserver.access.reviews import Reviews
+from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.access.tokens import TokenSigner
 from kubesandbox.apiserver.app import App, Parts
 from kubesandbox.apiserver.custom.converting import Converting
@@ -32,14 +32,14 @@ from kubesandbox.apiserver.custom.definitions import Definitions
 from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http.body import MAX_BYTES
 from kubesandbox.apiserver.http.messages import Request, Response, User
-from kubesandbox.apiserver.http.options import WriteOptions
-from kubesandbox.apiserver.kinds import KindTable
-from kubesandbox.apiserver.objects.admission import Admission
-from kubesandbox.apiserver.objects.render import Renderer
+from kubesandbox.apiserver.http.query_parameters import WriteOptions
+from kubesandbox.apiserver.objects.builtin_admission import Admission
+from kubesandbox.apiserver.objects.representations import Renderer
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.objects.schemas import Schemas
-from kubesandbox.apiserver.published.discovery import Discovery
+from kubesandbox.apiserver.published.discovery_documents import Discovery
 from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
+from kubesandbox.apiserver.served_kinds import KindTable
 from kubesandbox.apiserver.store import Store
 from kubesandbox.apiserver.subresources.places import Subresources
 from kubesandbox.apiserver.subresources.special import special_subresources
@@ -140,7 +140,7 @@ class ApiServer:
 
     async def _first_objects(self) -> None:
         options = WriteOptions(manager="kube-apiserver", validation="Ignore")
-        for obj in bootstrap.objects():
+        for obj in initial_objects.objects():
             group, _, version = obj["apiVersion"].rpartition("/")
             kind = next(k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
             metadata = obj["metadata"]

@@ -19,8 +19,8 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from kubekit.kube.request import Call
 from kubesandbox.controllers import rollout
-from kubesandbox.controllers.runner import Again, Attempt
-from kubesandbox.controllers.workloads import (
+from kubesandbox.controllers.controller_loop import Again, Attempt
+from kubesandbox.controllers.owned_pods import (
     DEPLOYMENTS,
     JSON,
     REPLICA_SETS,

@@ -13,9 +13,9 @@ from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.request import Call
-from kubesandbox.controllers.graph import Graph
+from kubesandbox.controllers.controller_loop import Again, Loop
 from kubesandbox.controllers.namespaces import NAMESPACES
-from kubesandbox.controllers.runner import Again, Loop
+from kubesandbox.controllers.owner_graph import Graph
 
 JSON = dict[str, Any]
 ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)

@@ -24,7 +24,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError, NotFound
 from kubekit.kube.workqueue import WorkQueue
 from kubesandbox.apiserver.objects.restoring import IMPORTED
-from kubesandbox.controllers.graph import Graph, reference_to
+from kubesandbox.controllers.owner_graph import Graph, reference_to
 
 JSON = dict[str, Any]
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"

@@ -19,8 +19,8 @@ from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
-from kubesandbox.controllers.runner import Again
-from kubesandbox.controllers.workloads import (
+from kubesandbox.controllers.controller_loop import Again
+from kubesandbox.controllers.owned_pods import (
     JOBS,
     JSON,
     Expectations,

@@ -21,7 +21,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import Conflict, KubeError, NotFound
 from kubekit.kube.workqueue import WorkQueue
-from kubesandbox.controllers.graph import Graph
+from kubesandbox.controllers.owner_graph import Graph
 
 JSON = dict[str, Any]
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

@@ -15,8 +15,8 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import ApiError, KubeError
 from kubekit.kube.request import Call
-from kubesandbox.controllers.runner import Again, Attempt
-from kubesandbox.controllers.workloads import (
+from kubesandbox.controllers.controller_loop import Again, Attempt
+from kubesandbox.controllers.owned_pods import (
     JSON,
     REPLICA_SETS,
     Expectations,

@@ -19,7 +19,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubesandbox.apiserver.objects.restoring import IMPORTED
-from kubesandbox.controllers.workloads import JSON, PODS, is_active, warning
+from kubesandbox.controllers.owned_pods import JSON, PODS, is_active, warning
 
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 

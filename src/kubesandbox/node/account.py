@@ -17,7 +17,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from kubesandbox.node import podspec
 from kubesandbox.node.place import Place
-from kubesandbox.node.volumes import write
+from kubesandbox.node.pod_volumes import write
 
 SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 TOKEN_LIFE_S = 3600

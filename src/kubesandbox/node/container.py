@@ -9,17 +9,17 @@ import asyncio
 from contextlib import suppress
 
 from kubekit.kube.clock import Clock
-from kubesandbox.node import backoff, podspec, process
-from kubesandbox.node.images import LocalImage, PullError
+from kubesandbox.node import backoff, container_process, podspec
+from kubesandbox.node.container_process import Exit, RunningContainer
+from kubesandbox.node.container_records import RAN, ContainerRecord, Ended, RestartPolicy, restarts
 from kubesandbox.node.place import Place
 from kubesandbox.node.podspec import BadPod, ContainerSpec
 from kubesandbox.node.prober import Prober
-from kubesandbox.node.process import Exit, RunningContainer
 from kubesandbox.node.puller import Puller
-from kubesandbox.node.records import RAN, ContainerRecord, Ended, RestartPolicy, restarts
 from kubesandbox.node.reporter import EventType, Reporter
-from kubesandbox.node.runner import Launch
+from kubesandbox.node.runner_interface import Launch
 from kubesandbox.node.supplies import StartError, Supplies
+from kubesandbox.node.unpacked_images import LocalImage, PullError
 from kubesandbox.tasks import beside, first
 
 
@@ -112,7 +112,7 @@ class ContainerWorker:
         log = self._place.pod_folder(self._reporter.pod) / f"{self._spec.name}.log"
         log_start = log.stat().st_size if log.exists() else 0
         prober = Prober(self._spec, self._reporter, self._clock, self._place.host_ip)
-        container = await process.start(self._place.runner, launch, log, self._clock)
+        container = await container_process.start(self._place.runner, launch, log, self._clock)
         self._event("Normal", "Created", f"Created container: {self._spec.name}")
         started = self._clock.now()
         number, ready = self._number(), prober.ready_at_once
@@ -120,7 +120,7 @@ class ContainerWorker:
         self._reporter.put(running)
         self._event("Normal", "Started", f"Started container {self._spec.name}")
         exit_ = await self._until_exit(container, prober)
-        message = process.termination_message(
+        message = container_process.termination_message(
             launch.work / "termination-log", log, log_start, policy=self._spec.message_policy, exit_code=exit_.code
         )
         self._over(running, Ended(exit_.code, exit_.reason, message, started, self._clock.now()))

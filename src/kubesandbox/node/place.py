@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kubekit.api.whole_v1 import WholePod
 from kubesandbox.node.backoff import KUBELET, Limits
-from kubesandbox.node.images import ImageStore
-from kubesandbox.node.runner import Runner
+from kubesandbox.node.runner_interface import Runner
+from kubesandbox.node.unpacked_images import ImageStore
 
 
 @dataclass(frozen=True, slots=True)

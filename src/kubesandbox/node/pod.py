@@ -17,10 +17,10 @@ from kubekit.kube.errors import Conflict, KubeError, NotFound
 from kubesandbox.node import podspec, podstatus
 from kubesandbox.node.backoff import MOUNTS
 from kubesandbox.node.container import ContainerWorker
+from kubesandbox.node.container_records import DECLARED, Ended, RestartPolicy, restart_policy
 from kubesandbox.node.place import Place
 from kubesandbox.node.podspec import BadPod, ContainerSpec
 from kubesandbox.node.podstatus import Verdict
-from kubesandbox.node.records import DECLARED, Ended, RestartPolicy, restart_policy
 from kubesandbox.node.reporter import PODS, Reporter
 from kubesandbox.node.supplies import Supplies
 from kubesandbox.tasks import beside, first

@@ -12,7 +12,16 @@ from datetime import datetime
 from typing import Any
 
 from kubekit.api.whole_v1 import WholePod
-from kubesandbox.node.records import DECLARED, RAN, ContainerRecord, Ended, Started, State, Waiting, restart_policy
+from kubesandbox.node.container_records import (
+    DECLARED,
+    RAN,
+    ContainerRecord,
+    Ended,
+    Started,
+    State,
+    Waiting,
+    restart_policy,
+)
 
 JSON = dict[str, Any]
 _OVER = frozenset({"Succeeded", "Failed"})

@@ -6,9 +6,9 @@ import asyncio
 
 from kubekit.kube.clock import Clock
 from kubesandbox.node import probes
+from kubesandbox.node.container_records import Started
 from kubesandbox.node.podspec import ContainerSpec
 from kubesandbox.node.probes import Probe, Tally
-from kubesandbox.node.records import Started
 from kubesandbox.node.reporter import Reporter
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from kubesandbox.node.images import LocalImage, PullError
 from kubesandbox.node.place import Place
 from kubesandbox.node.podspec import ContainerSpec
 from kubesandbox.node.reporter import Reporter
+from kubesandbox.node.unpacked_images import LocalImage, PullError
 
 # Seconds for which a failed pull shows ErrImagePull before ImagePullBackOff, as until a kubelet's next sync.
 _FIRST_SHOWN_S = 1.0

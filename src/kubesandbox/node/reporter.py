@@ -23,9 +23,9 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import Conflict, KubeError, NotFound, Transient
 from kubekit.kube.request import Call
 from kubesandbox.node import podstatus
+from kubesandbox.node.container_records import ContainerRecord, resumed
 from kubesandbox.node.podspec import ContainerSpec, containers, init_containers
 from kubesandbox.node.podstatus import Seen, Verdict
-from kubesandbox.node.records import ContainerRecord, resumed
 
 JSON = dict[str, Any]
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kubesandbox.node.interpreter import folders
-from kubesandbox.node.runner import (
+from kubesandbox.node.runner_interface import (
     Command,
     Launch,
     image_binds,

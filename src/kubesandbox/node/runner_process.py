@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kubesandbox.node.interpreter import environment
-from kubesandbox.node.runner import IMAGE_MOUNT, Bind, Command, Launch
+from kubesandbox.node.runner_interface import IMAGE_MOUNT, Bind, Command, Launch
 
 
 class ProcessRunner:

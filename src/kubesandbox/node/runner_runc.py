@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kubesandbox.node.interpreter import folders
-from kubesandbox.node.runner import (
+from kubesandbox.node.runner_interface import (
     Bind,
     Command,
     Launch,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubesandbox.node.runner import Runner
 from kubesandbox.node.runner_bwrap import BubblewrapRunner
+from kubesandbox.node.runner_interface import Runner
 from kubesandbox.node.runner_process import ProcessRunner
 from kubesandbox.node.runner_runc import RuncRunner
 

@@ -17,13 +17,13 @@ from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.errors import ApiError, KubeError, NotFound
-from kubesandbox.node import interpreter, podenv, podspec, volumes
+from kubesandbox.node import interpreter, pod_volumes, podenv, podspec
 from kubesandbox.node.account import Account
-from kubesandbox.node.images import LocalImage
 from kubesandbox.node.place import Place
+from kubesandbox.node.pod_volumes import Sources
 from kubesandbox.node.podspec import BadPod, ContainerSpec
-from kubesandbox.node.runner import IMAGE_MOUNT, Bind, Launch
-from kubesandbox.node.volumes import Sources
+from kubesandbox.node.runner_interface import IMAGE_MOUNT, Bind, Launch
+from kubesandbox.node.unpacked_images import LocalImage
 
 _CONFIG = {
     "ConfigMap": Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
@@ -55,7 +55,7 @@ class Supplies:
     async def prepare(self) -> None:
         """Prepares credentials and volumes; may be called again. Raises BadPod and KubeError."""
         wanted = self._pod.spec.get("volumes") or ()
-        await self._read({reference for volume in wanted for reference in volumes.references(volume)})
+        await self._read({reference for volume in wanted for reference in pod_volumes.references(volume)})
         await self.account.write()
         sources = Sources(
             pod=self._pod,
@@ -66,7 +66,7 @@ class Supplies:
             lookup=self._data,
         )
         for volume in wanted:
-            self._volumes[volume["name"]] = volumes.prepare(volume, sources)
+            self._volumes[volume["name"]] = pod_volumes.prepare(volume, sources)
 
     async def launch(self, spec: ContainerSpec, image: LocalImage, number: int) -> Launch:
         """Returns the start of a container, its `number` counting from 0. Raises BadPod and StartError."""
@@ -102,7 +102,7 @@ class Supplies:
     async def _read_config(self, kind: str, name: str) -> dict[str, bytes] | None:
         with suppress(NotFound):
             obj = await self._client.send(calls.get_raw(_CONFIG[kind], name, self._pod.metadata.namespace))
-            return volumes.data_of({"kind": kind, **obj})
+            return pod_volumes.data_of({"kind": kind, **obj})
         return None
 
     def _data(self, kind: str, name: str) -> Mapping[str, bytes] | None:
@@ -110,12 +110,12 @@ class Supplies:
 
     def _binds(self, spec: ContainerSpec, env: Mapping[str, str]) -> tuple[Bind, ...]:
         account = self.account.folder if self.account.wanted else None
-        return volumes.binds(spec, self._volumes, account, env)
+        return pod_volumes.binds(spec, self._volumes, account, env)
 
     def _last_words(self, spec: ContainerSpec, work: Path) -> Bind:
         """Creates the file for the termination message, and returns its bind."""
         message = work / "termination-log"
-        volumes.write(message, b"", 0o666)
+        pod_volumes.write(message, b"", 0o666)
         return Bind(message, spec.message_path)
 
     def _environment(self, spec: ContainerSpec, image: LocalImage) -> dict[str, str]:

@@ -58,7 +58,7 @@ def _ask(ctx: click.Context, names: Callable[[ClusterVersion], list[tuple[str, s
     try:
         from kubekit.kube.client_sync import SyncClient
         from kubekit.kube.retry_policy import Timeouts
-        from runup.cli.cluster import read
+        from runup.cli.clusterversion_client import read
 
         with SyncClient(connection_of(ctx).config(), timeouts=Timeouts(_LIMIT_S, _LIMIT_S)) as client:
             return names(read(client))

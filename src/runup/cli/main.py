@@ -29,7 +29,7 @@ COMMANDS: dict[str, str] = {
     "sandbox": "runup.sandbox.cli.command:sandbox",
     "demo": "runup.sandbox.cli.demo:demo",
     "adm": "runup.cli.adm:adm",
-    "version": "runup.cli.version:version",
+    "version": "runup.cli.version_command:version",
     "completion": "runup.cli.completion:completion",
 }
 SUMMARIES: dict[str, str] = {

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from runup.dump.layout import BadDump
-from runup.dump.manifests import SUFFIXES
+from runup.dump.documents import SUFFIXES
+from runup.dump.dump_files import BadDump
 
 # A must-gather's objects are some ten megabytes; its logs, which are not unpacked, gigabytes.
 MAX_BYTES = 2 * 1024**3

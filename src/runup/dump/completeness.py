@@ -14,9 +14,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runup.dump.layout import Layout
-from runup.dump.manifests import JSON, identity
-from runup.dump.objects import Listed
+from runup.dump.documents import JSON, identity
+from runup.dump.dump_files import Layout
+from runup.dump.dump_objects import Listed
 from runup.dump.plurals import guess_plural
 
 Resource = tuple[str, str]  # group, plural

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from runup.dump.manifests import JSON, identity
+from runup.dump.documents import JSON, identity
 
 # The kinds whose conditions give a dump its time.
 _TIMED = {("config.openshift.io", "ClusterVersion"), ("config.openshift.io", "ClusterOperator")}

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from runup.dump import archive, dump_time, objects
+from runup.dump import archive, dump_time
+from runup.dump import dump_objects as objects
 from runup.dump.completeness import CompleteKinds, collected
-from runup.dump.layout import BadDump, Layout, find
-from runup.dump.manifests import JSON, identity
+from runup.dump.documents import JSON, identity
+from runup.dump.dump_files import BadDump, Layout, find
+from runup.dump.dump_objects import Listed
 from runup.dump.normalize import mended
-from runup.dump.objects import Listed
 from runup.dump.plurals import guess_plural
 
 # Kinds that a cluster has by the thousand and that do not concern an update, or that must not be copied.

@@ -16,13 +16,13 @@ from runup.cli.output import shown
 
 PROGRAM = "cluster-version-operator"
 COMMANDS: dict[str, str] = {
-    "start": "runup.operator.start:start",
-    "preflight": "runup.operator.preflight:preflight",
+    "start": "runup.operator.start_command:start",
+    "preflight": "runup.operator.preflight_command:preflight",
     "update-status-controller": "runup.operator.update_status:update_status_controller",
-    "kernel-module-preflight": "runup.operator.kernel_modules:kernel_module_preflight",
-    "render": "runup.operator.render:render",
-    "image": "runup.operator.render:image",
-    "version": "runup.operator.version:version",
+    "kernel-module-preflight": "runup.operator.kernel_modules_command:kernel_module_preflight",
+    "render": "runup.operator.render_command:render",
+    "image": "runup.operator.render_command:image",
+    "version": "runup.operator.operator_version:version",
 }
 SUMMARIES: dict[str, str] = {
     "start": "Manage the cluster's version.",

@@ -35,7 +35,7 @@ from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.decide.observed import Facts
 from runup.clusterversion.decide.reconcile import NAME
 from runup.preflight.control.report_reader import ReportReader
-from runup.preflight.decide.workloads import Workplace
+from runup.preflight.decide.preflight_deployment import Workplace
 from runup.process.ca_file import Authorities
 from runup.process.endpoint import Endpoint
 from runup.process.installer import Installer
@@ -44,7 +44,7 @@ from runup.process.plan_executor import Executor
 from runup.process.process_server import ProcessOptions, served
 from runup.process.shutdown import run_until_told
 from runup.release.control.release_images import ReleaseImages
-from runup.release.control.signatures import ReleaseChecks
+from runup.release.control.release_verification import ReleaseChecks
 from runup.release.decide import payload as payloads
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 

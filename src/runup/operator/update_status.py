@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runup.operator.command_process import common, run_process
 from runup.operator.leadership import leadership
-from runup.operator.process import common, run_process
 from runup.operator.serving import serving
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from runup.process.certificate import ServingCertificate
 from runup.process.leader_election import cancel, restart_on_error
 from runup.process.metrics_authorization import Refusal
 from runup.process.serving_tls import TlsSettings
-from runup.process.tls import TlsProfile
+from runup.process.tls_profile import TlsProfile
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _STOP_S = 1.0

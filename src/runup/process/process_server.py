@@ -19,7 +19,7 @@ from runup.process.leader_election import Election, cancel, restart_on_error
 from runup.process.metrics_authorization import MetricsAuthorizer
 from runup.process.readiness import Readiness
 from runup.process.serving_tls import profile_reflector
-from runup.process.tls import TlsProfile
+from runup.process.tls_profile import TlsProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

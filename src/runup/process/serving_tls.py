@@ -17,8 +17,8 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.api.owned_v1 import Configuration
-from runup.process import tls
-from runup.process.tls import API_SERVER, TlsProfile
+from runup.process import tls_profile
+from runup.process.tls_profile import API_SERVER, TlsProfile
 
 log = structlog.get_logger("serving")
 VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
@@ -30,10 +30,11 @@ def asked_by_flags(min_version: str, cipher_suites: str) -> TlsProfile:
     if min_version and min_version not in VERSIONS:
         raise ValueError(f"--tls-min-version {min_version}: give one of {', '.join(VERSIONS)}")
     ciphers = tuple(filter(None, cipher_suites.split(",")))
-    unknown = [name for name in ciphers if name not in tls.KNOWN_CIPHERS]
+    unknown = [name for name in ciphers if name not in tls_profile.KNOWN_CIPHERS]
     if unknown:
         raise ValueError(
-            f"--tls-cipher-suites {','.join(unknown)}: not known; known are {', '.join(sorted(tls.KNOWN_CIPHERS))}"
+            f"--tls-cipher-suites {','.join(unknown)}: not known; "
+            f"known are {', '.join(sorted(tls_profile.KNOWN_CIPHERS))}"
         )
     return TlsProfile(min_version, ciphers)
 
@@ -54,7 +55,7 @@ class TlsSettings:
         ciphers = self._flags.ciphers or asked.ciphers
         # Profiles that allow TLS 1.0 or 1.1 have no entry: 1.2 is the least.
         self._context.minimum_version = VERSIONS.get(version, ssl.TLSVersion.TLSv1_2)
-        names = tls.openssl_names(ciphers)
+        names = tls_profile.openssl_names(ciphers)
         try:
             # OpenSSL raises an error if it knows none of the names; then the defaults stay safe.
             self._context.set_ciphers(":".join(names) or self._defaults)
@@ -73,7 +74,7 @@ def profile_reflector(
 
     def look() -> None:
         api_server = cache.get(NamespacedName("", "cluster"))
-        follow(tls.followed({"spec": api_server.spec}) if api_server is not None else None)
+        follow(tls_profile.followed({"spec": api_server.spec}) if api_server is not None else None)
 
     cache.add_listener(lambda *_: look())
     return Reflector(

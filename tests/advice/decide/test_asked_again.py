@@ -13,7 +13,7 @@ from tests.clusterversion.decide.world import OWN, release
 from tests.factories import NOW
 
 from runup.advice.decide.promql import AlertState, Answer
-from runup.advice.decide.risks import alerts
+from runup.advice.decide.risks import alert_risks
 from runup.advice.decide.service import Query, ServiceState, is_due
 from runup.api.config_v1 import Release
 from runup.applying.decide.progress import Loading
@@ -45,7 +45,7 @@ def _service(at: datetime) -> bool:
 
 
 def _alerts_are_old(at: datetime) -> bool:
-    (risk,) = alerts.risks(AlertState(at=at, alerts=(ALERT,)), NOW)
+    (risk,) = alert_risks.risks(AlertState(at=at, alerts=(ALERT,)), NOW)
     return risk.unknown.endswith("and now: Prometheus has not answered since")
 
 

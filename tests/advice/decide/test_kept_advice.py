@@ -17,7 +17,7 @@ from runup.advice.decide.candidates import leaves_minor as leaves
 from runup.advice.decide.current_advice import CurrentAdvice, advise
 from runup.advice.decide.graph import Graph, GraphDocument, parse_graph
 from runup.advice.decide.recommended import recommended, unaccepted
-from runup.advice.decide.risks.source import SourceRisk
+from runup.advice.decide.risks.risk_source import SourceRisk
 from runup.advice.decide.service import Failure, ServiceState, query_for, usable_graph
 from runup.advice.decide.upgradeable import upgradeable
 from runup.api.config_v1 import (

@@ -9,7 +9,7 @@ from tests.factories import cluster_operator, cluster_version
 
 from kubekit.api.codec import Undecodable
 from runup.advice.decide.risks.cluster_operators import risks
-from runup.advice.decide.risks.source import Cluster, docs_url
+from runup.advice.decide.risks.risk_source import Cluster, docs_url
 
 
 def told(**changes: Any) -> list[tuple[str, str, str]]:

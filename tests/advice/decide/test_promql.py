@@ -14,7 +14,7 @@ from kubekit.api.meta_v1 import Condition
 from runup.advice.decide import promql
 from runup.advice.decide.matching_rules import applies
 from runup.advice.decide.promql import AlertState, Answer, BadAnswer, PrometheusState
-from runup.advice.decide.risks import alerts
+from runup.advice.decide.risks import alert_risks
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
 from runup.updatestatus.decide.alerts import read_alerts
 from runup.updatestatus.decide.snapshot import Alert
@@ -194,7 +194,7 @@ ALERTS: dict[str, tuple[Alert, str]] = {
 def test_alerts_are_risks_of_every_update(name: str) -> None:
     """By the alert's name, with its own words."""
     alert, message = ALERTS[name]
-    (found,) = alerts.risks(AlertState(NOW, (alert,)), NOW)
+    (found,) = alert_risks.risks(AlertState(NOW, (alert,)), NOW)
     judged = found.judged()
     assert (found.everywhere, judged.risk.name) == (True, alert.labels["alertname"])
     assert judged.applies == Condition("Applies", "True", "Alert:firing", message, NOW)
@@ -208,14 +208,14 @@ def test_alerts_that_are_none_of_an_update_s_affair() -> None:
         _alert("lower", severity="critical"),
         _alert("", severity="critical"),
     )
-    assert list(alerts.risks(AlertState(NOW, ignored), NOW)) == []
+    assert list(alert_risks.risks(AlertState(NOW, ignored), NOW)) == []
 
 
 def test_instances_are_joined() -> None:
     """One risk a name, since the earliest."""
     early = replace(_alert("Bad", severity="critical", annotations={"summary": "A"}), active_at=NOW - S)
     late = _alert("Bad", severity="critical", annotations={"summary": "B"})
-    (found,) = alerts.risks(AlertState(NOW, (late, early)), NOW)
+    (found,) = alert_risks.risks(AlertState(NOW, (late, early)), NOW)
     assert found.found is not None
     assert found.found.message.count("; critical alert Bad firing") == 1
     assert found.found.last_transition_time == NOW - S
@@ -224,7 +224,7 @@ def test_instances_are_joined() -> None:
 def test_alerts_of_which_nothing_was_heard_since() -> None:
     """After a minute without an answer nobody says that they fire; that they did is Unknown, not gone."""
     known = AlertState(NOW - 60 * S, (_alert("Bad", severity="critical"),), "connection refused")
-    unread, found = alerts.risks(known, NOW)
+    unread, found = alert_risks.risks(known, NOW)
     assert unread.name == "AlertsUnknown"
     judged = found.judged()
     assert judged.applies.status == "Unknown"
@@ -245,7 +245,7 @@ def test_alerts_of_which_nothing_was_heard_since() -> None:
 )
 def test_that_nobody_tells_of_alerts_is_a_risk_of_every_update(known: AlertState, said: str) -> None:
     """An alert that began to fire meanwhile must not look like none."""
-    found = [(risk.name, risk.everywhere, risk.judged().applies) for risk in alerts.risks(known, NOW)]
+    found = [(risk.name, risk.everywhere, risk.judged().applies) for risk in alert_risks.risks(known, NOW)]
     assert [(name, everywhere, applies.status) for name, everywhere, applies in found] == (
         [("AlertsUnknown", True, "Unknown")] if said else []
     )
@@ -273,6 +273,6 @@ def test_a_time_without_a_zone_costs_no_pass() -> None:
     times = ("2026-03-01T11:00:00", "2026-03-01T11:30:00Z")
     told = [{"labels": labels, "state": "firing", "activeAt": time} for time in times]
     found = read_alerts(json.dumps({"status": "success", "data": {"alerts": told}}).encode())
-    (risk,) = alerts.risks(AlertState(NOW, found), NOW)
+    (risk,) = alert_risks.risks(AlertState(NOW, found), NOW)
     assert risk.found is not None
     assert risk.found.last_transition_time == datetime(2026, 3, 1, 11, tzinfo=UTC)

@@ -19,10 +19,10 @@ from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator
 from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.drift_repair import REAPPLY_INTERVAL_S
-from runup.applying.control.kinds import ResourceDiscovery
+from runup.applying.control.kind_resolver import ResourceDiscovery
 from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
 from runup.applying.control.object_watches import ObjectWatches
-from runup.applying.control.run import Run
+from runup.applying.control.release_run import Run
 from runup.applying.decide.progress import State
 from runup.applying.decide.rendering import LABEL, ClusterValues
 from runup.applying.decide.task import Task, tasks_of

@@ -15,7 +15,7 @@ from kubekit.errors import Terminal
 from kubekit.kube.clock import ManualClock
 from kubekit.lang.truncate import stored_bytes
 from runup.api.config_v1 import Release
-from runup.applying.control.fetching.parsing import MAX_ERROR, payload_of
+from runup.applying.control.fetching.payload_parsing import MAX_ERROR, payload_of
 from runup.applying.control.loading import ReleaseLoads
 from runup.applying.control.payloads import Folders, NotLoaded, read_folder
 from runup.release.decide.payload import Payload

@@ -24,7 +24,7 @@ from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, WorkloadStatus
 from runup.applying.control.deleting import ObjectDeleter
-from runup.applying.control.kinds import ResourceDiscovery
+from runup.applying.control.kind_resolver import ResourceDiscovery
 from runup.applying.control.object_applier import (
     MAX_CONCURRENT_REQUESTS,
     Good,

@@ -12,7 +12,7 @@ from tests.operator.operator_world import Cluster
 
 from kubekit.kube import calls
 from runup.api.config_v1 import ClusterVersion
-from runup.applying.decide.summary import MAX_MESSAGE_BYTES
+from runup.applying.decide.failure_summary import MAX_MESSAGE_BYTES
 
 # A value that nobody can carry out, so that the task fails at once and for good.
 BAD = {"release.openshift.io/delete": "maybe"}

@@ -8,11 +8,11 @@ import pytest
 
 from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ClusterOperator, ClusterOperatorStatus, OperandVersion
+from runup.applying.decide.failure_summary import Verdict, judge, summarize, without_progress
 from runup.applying.decide.operators import problem_of
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 from runup.applying.decide.progressing_message import summary_of
-from runup.applying.decide.summary import Verdict, judge, summarize, without_progress
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WANTED = (OperandVersion(name="operator", version="2"),)

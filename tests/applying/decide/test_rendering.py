@@ -9,7 +9,7 @@ from tests.applying.decide.tasks import task
 
 from kubekit.errors import Terminal
 from runup.applying.decide.rendering import LABEL, ClusterValues, Proxy, rendered
-from runup.process.tls import TlsProfile, profile_of
+from runup.process.tls_profile import TlsProfile, profile_of
 
 OWNER = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "name": "version", "uid": "u"}
 CLUSTER = ClusterValues(owner_uid="u")

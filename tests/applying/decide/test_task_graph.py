@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.applying.decide.tasks import manifest, task, tasks
 
-from runup.applying.decide.graph import Graph, after_definitions, everything_before, graph_of
 from runup.applying.decide.progress import State
+from runup.applying.decide.task_graph import Graph, after_definitions, everything_before, graph_of
 
 U, R, I = State.UPDATING, State.RECONCILING, State.INITIALIZING  # noqa: E741
 JOB = "job!"

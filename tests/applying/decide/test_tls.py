@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
-from runup.process.tls import TlsProfile, followed, injected, openssl_names, profile_of
+from runup.process.tls_profile import TlsProfile, followed, injected, openssl_names, profile_of
 
 HEAD = {"apiVersion": "operator.openshift.io/v1alpha1", "kind": "GenericOperatorConfig"}
 PROFILE = TlsProfile("VersionTLS12", ("A", "B"))

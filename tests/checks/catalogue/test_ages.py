@@ -9,7 +9,7 @@ import pytest
 from tests.factories import NOW
 
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide import page
+from runup.checks.decide import check_page
 from runup.checks.decide.engine import run_check
 
 SECOND, HOUR, MONTH = timedelta(seconds=1), timedelta(hours=1), timedelta(days=30)
@@ -35,7 +35,7 @@ def test_how_long_a_check_waits(name: str, moment: str, applies: timedelta, clea
 
     def finds(age: timedelta) -> bool:
         aged = replace(check, example=check.example.replace(moment, f"{NOW - age:%Y-%m-%dT%H:%M:%SZ}"))
-        return bool(run_check(aged, *page.example(aged)).findings)
+        return bool(run_check(aged, *check_page.example(aged)).findings)
 
     assert (finds(applies), finds(clear)) == (True, False)
 
@@ -43,7 +43,7 @@ def test_how_long_a_check_waits(name: str, moment: str, applies: timedelta, clea
 def test_how_early_an_end_is_told() -> None:
     """Seven days before the certificate of the example ends, and no second earlier."""
     (check,) = (each for each in CHECKS if each.name == "CertificateAuthorityExpires")
-    snapshot, context = page.example(check)
+    snapshot, context = check_page.example(check)
     early = datetime(2026, 1, 9, tzinfo=UTC)
 
     def found(now: datetime) -> list[str]:

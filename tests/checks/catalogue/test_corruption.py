@@ -35,7 +35,7 @@ from tests.factories import (
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource
-from kubekit.kube.pages import page_reader
+from kubekit.kube.list_pages import page_reader
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.engine import CheckOutcome, evaluate
 from runup.checks.decide.model import Applies, Check, Snapshot, Unreadable

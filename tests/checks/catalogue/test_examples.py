@@ -13,7 +13,7 @@ import pytest
 from tests.factories import context
 
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide import page
+from runup.checks.decide import check_page
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Context
 from runup.checks.decide.snapshots import snapshot_of
@@ -812,7 +812,7 @@ def changed(check: Check, changes: tuple[tuple[str, str], ...]) -> Check:
 
 def said(check: Check, given: Context | None = None) -> tuple[str, ...]:
     """What the check says of its example."""
-    snapshot, usual = page.example(check)
+    snapshot, usual = check_page.example(check)
     judged = replace(given, manifests=usual.manifests, catalogs=usual.catalogs) if given else usual
     outcome = run_check(check, snapshot, judged)
     assert "the check failed" not in outcome.message
@@ -834,8 +834,8 @@ def test_what_is_nearly_the_example(row: Row) -> None:
 def test_the_example_applies(name: str) -> None:
     """Each check finds what its page shows, and is as grave as it says."""
     check = BY_NAME[name]
-    assert list(page.problems(check)) == []
-    found = run_check(check, *page.example(check)).findings
+    assert list(check_page.problems(check)) == []
+    found = run_check(check, *check_page.example(check)).findings
     assert {finding.name.partition("-")[0] for finding in found} == {name}
     assert {finding.severity for finding in found} == {check.severity}
 
@@ -869,7 +869,7 @@ def test_pods_that_do_not_end_are_told_by_name() -> None:
         for name in ("c", "a", "b")
     )
     check = replace(BY_NAME["StuckTerminating"], example=pods)
-    (finding,) = run_check(check, *page.example(check)).findings
+    (finding,) = run_check(check, *check_page.example(check)).findings
     told = finding.message
     assert told.index("shop/a") < told.index("shop/b") < told.index("shop/c")
 
@@ -878,7 +878,7 @@ def test_pods_that_do_not_end_are_told_by_name() -> None:
 def test_a_list_that_is_not_whole_has_perhaps_another(name: str, kind: str) -> None:
     """What is not in the list is not taken for missing; the engine says that the list is not whole."""
     check = BY_NAME[name]
-    snapshot, given = page.example(check)
+    snapshot, given = check_page.example(check)
     cut = next(read for read in check.reads if read.kind == kind)
     outcome = run_check(check, replace(snapshot, incomplete={cut: ("the rest was cut off",)}), given)
     assert {finding.applies.value for finding in outcome.findings} == {"Unknown"}

@@ -16,7 +16,7 @@ from kubekit.api.scheme import Resource
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.catalogue.shared.presence import DEFINITIONS
-from runup.checks.decide import page, rights
+from runup.checks.decide import check_page, rights
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.model import Applies, Check, Context, Snapshot
 from runup.checks.decide.reads import namespace_of
@@ -26,7 +26,7 @@ MINE = {check.name: check for check in CHECKS}
 
 def judged(check: Check) -> tuple[Snapshot, Context]:
     """A cluster about which the check has something to say."""
-    return page.example(check) if check.about else (examples.snapshot_for(check), context())
+    return check_page.example(check) if check.about else (examples.snapshot_for(check), context())
 
 
 def lacking(resource: Resource) -> str:

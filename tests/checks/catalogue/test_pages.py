@@ -16,7 +16,7 @@ from runup.advice.decide import risks as in_cluster
 from runup.checks import catalogue, pages
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.platform import operator_health
-from runup.checks.decide import page
+from runup.checks.decide import check_page as page
 from runup.checks.decide.declared_checks import unusable
 from runup.checks.decide.engine import unknown_risk
 from runup.checks.decide.model import Check

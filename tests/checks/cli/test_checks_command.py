@@ -12,7 +12,7 @@ from tests.cli.commands import Run
 from kubekit.lang import yaml as kyaml
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import cases
-from runup.checks.decide.schema import cases_schema, check_schema
+from runup.checks.decide.check_schema import cases_schema, check_schema
 
 SPEC = Path(__file__).parents[3] / "docs" / "spec"
 

@@ -16,7 +16,7 @@ from runup.checks.catalogue.nodes.kernel_modules import OCP
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS
 from runup.checks.catalogue.shared.config_maps import CONFIG, MANAGED
 from runup.checks.catalogue.shared.presence import all_or_none, listed_any
-from runup.checks.decide import manifests
+from runup.checks.decide import target_manifests
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.snapshots import snapshot_of
 from runup.preflight.control.release import load_release
@@ -148,7 +148,7 @@ def test_of_a_release_only_what_is_judged_by_is_kept(tmp_path: Path) -> None:
     (folder / "b.json").write_text(json.dumps({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}))
     found = load_release(tmp_path).manifests
     assert found is not None
-    (route,) = manifests.for_cluster(found, FILTERS)
+    (route,) = target_manifests.for_cluster(found, FILTERS)
     assert route["spec"]["versions"] == [{"name": "v1"}]
     gates = [config_map(name, "openshift-config-managed") for name in ("admin-gates", "a-map", "z-map")]
     (folder / "d.json").write_text("\n---\n".join(map(json.dumps, gates)))

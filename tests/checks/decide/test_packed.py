@@ -11,7 +11,7 @@ from kubekit.lang import yaml as kyaml
 from runup.checks.decide import cases, reads_file
 from runup.checks.decide.declarative import DeclarativeError, declared_check
 from runup.checks.decide.file_based_catalog import BadCatalog, parse
-from runup.release.decide.metadata import parse_release_metadata
+from runup.release.decide.release_metadata import parse_release_metadata
 
 
 @pytest.mark.parametrize(

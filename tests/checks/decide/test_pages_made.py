@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide import declared_page, page
+from runup.checks.decide import check_page, declared_page
 
 SPEC: dict[str, Any] = {"component": "etcd", "risk": {"name": "R"}, "expression": " x == 1 "}
 WHOSE = "A check of component etcd; its risk is `R`."
@@ -83,23 +83,25 @@ def test_for_which_updates_it_is(sources: str, targets: str, words: str) -> None
 def test_the_page_of_a_declared_check() -> None:
     """With what it reads, where it reads anything."""
     check = replace(CHECKS[0], name="n", about="a", updates="u", severity="critical")
-    assert page.declared_page(replace(check, reads=())) == "# n\n\na\n\n**Updates** u; **severity** critical.\n"
-    made = page.declared_page(check)
+    assert check_page.declared_page(replace(check, reads=())) == "# n\n\na\n\n**Updates** u; **severity** critical.\n"
+    made = check_page.declared_page(check)
     assert made.startswith("# n\n\na\n\n**Reads** ")
     assert made.endswith(".\n\n**Updates** u; **severity** critical.\n")
 
 
-@pytest.mark.parametrize("opening", page.OPENINGS)
+@pytest.mark.parametrize("opening", check_page.OPENINGS)
 def test_a_paragraph_that_is_missing_is_named(opening: str) -> None:
     """Each by how it begins."""
-    check = next(each for each in CHECKS if each.example and all(f"\n\n{part}" in each.about for part in page.OPENINGS))
+    check = next(
+        each for each in CHECKS if each.example and all(f"\n\n{part}" in each.about for part in check_page.OPENINGS)
+    )
     lacking = replace(check, about=check.about.replace(f"\n\n{opening}", "\n\nOtherwise"))
-    assert list(page.problems(lacking)) == [f"its docstring has no paragraph that begins with {opening!r}"]
+    assert list(check_page.problems(lacking)) == [f"its docstring has no paragraph that begins with {opening!r}"]
 
 
 def test_an_example_that_shows_nothing_is_told() -> None:
     """A page without an answer is none."""
     check = next(each for each in CHECKS if each.name == "MachineFailed")
-    assert list(page.problems(check)) == []
+    assert list(check_page.problems(check)) == []
     silent = replace(check, example=check.example.replace("Failed", "Running"))
-    assert list(page.problems(silent)) == ["it does not apply to its own example"]
+    assert list(check_page.problems(silent)) == ["it does not apply to its own example"]

@@ -9,7 +9,7 @@ import pytest
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.nodes.runtime_version import CHECK as RUNTIME
 from runup.checks.decide import removal_tables
-from runup.checks.decide.page import messages
+from runup.checks.decide.check_page import messages
 
 NAMES = ("removed-apis", "removed-gates", "removed-flags", "removed-volumes")
 

@@ -15,13 +15,13 @@ from tests.preflight.cli.render import samples
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, aligned, drawn, plain, wrapped
 from runup.clusterversion.cli.check.lines import text as check_lines
-from runup.clusterversion.cli.check.model import Result
-from runup.clusterversion.cli.check.model import Row as CheckRow
+from runup.clusterversion.cli.check.prerequisite_facts import Result
+from runup.clusterversion.cli.check.prerequisite_facts import Row as CheckRow
 from runup.preflight.cli.render.explain import Explanation, explanation
-from runup.preflight.cli.render.preflight import result, risk_table
+from runup.preflight.cli.render.finding_texts import result, risk_table
 from runup.preflight.decide.findings import Findings
-from runup.release.cli.read import Listed as Manifests
-from runup.release.cli.read import as_listing
+from runup.release.cli.read_releases import Listed as Manifests
+from runup.release.cli.read_releases import as_listing
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.listing import Row as Listed
 

@@ -19,7 +19,7 @@ from runup.operator.serving import serving
 
 def group(**more: Any) -> LazyGroup:
     """A group over two commands that are elsewhere, and one that is its own."""
-    places = {"version": "runup.cli.version:version", "adm": "runup.cli.adm:adm"}
+    places = {"version": "runup.cli.version_command:version", "adm": "runup.cli.adm:adm"}
     made = LazyGroup("top", places=places, summaries={"version": "Say which."}, help="A group.", **more)
 
     @made.command("own")

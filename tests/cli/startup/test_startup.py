@@ -31,7 +31,7 @@ ALLOWED = {
     "runup.cli.options",
     "runup.cli.output",
     "runup.cli.startup.start",
-    "runup.cli.version",
+    "runup.cli.version_command",
     "kubekit.lang",
     "kubekit.lang.pattern",
     "kubekit.lang.printable",
@@ -83,12 +83,12 @@ _NOT_TO_START |= {"gettext", "datetime"}
 # `email` reads headers for `http.client`, and takes as long as half an interpreter.
 _NOT_TO_TALK = {"http", "http.client", "email", "email.message", "email.utils"}
 # Accepting a risk reads reports, which name pages and have digests.
-_NOT_TO_LOOK = {"base64", "struct", "urllib.parse", "kubekit.api.core_v1", "runup.preflight.decide.history"}
+_NOT_TO_LOOK = {"base64", "struct", "urllib.parse", "kubekit.api.core_v1", "runup.preflight.decide.stored_reports"}
 _NOT_TO_LOOK |= {"runup.updatestatus.decide.snapshot", "runup.api.machineconfig_v1", "kubekit.api.workloads_v1"}
 _NOT_TO_TALK |= {
     "pathlib",
     "encodings.utf_8_sig",
-    "kubekit.kube.pages",
+    "kubekit.kube.list_pages",
     "kubekit.kube.exec_plugin",
     "runup.api.owned_v1",
 }
@@ -160,7 +160,7 @@ def test_a_report_of_files_imports_what_it_reads_them_with(tmp_path: Path) -> No
         text = f"apiVersion: v1\nkind: List\nitems:{' []' if not items else chr(10) + items.rstrip()}\n"
         (tmp_path / f"case-{name}.yaml").write_text(text)
     modules = _imported("upgrade", "status", "--mock-clusterversion", str(tmp_path / "case-cv.yaml"))
-    assert "runup.updatestatus.decide.report" in modules
+    assert "runup.updatestatus.decide.report_rows" in modules
     assert not modules.intersection(_NOT_TO_START | _NOT_FOR_FILES)
 
 
@@ -171,7 +171,9 @@ def test_advice_out_of_files_needs_no_decoder(words: tuple[str, ...], tmp_path: 
     cluster.write_text(f"apiVersion: v1\nkind: List\nitems:\n{_CASE['cv']}")
     modules = _imported(*words, "--dump", str(cluster))
     assert "runup.cli.facts" in modules
-    assert not modules.intersection(_NOT_TO_START | _NOT_FOR_FILES | {"runup.api.config_v1", "runup.cli.cluster"})
+    assert not modules.intersection(
+        _NOT_TO_START | _NOT_FOR_FILES | {"runup.api.config_v1", "runup.cli.clusterversion_client"}
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from tests.cli.commands import Ran, Run, Server, cluster
 
 from runup.cli.errors import CommandError
 from runup.cli.render.text import age
-from runup.clusterversion.cli import update_in_progress
-from runup.clusterversion.cli.preflight import notes
-from runup.clusterversion.cli.targets import Flags, Target, choose
+from runup.clusterversion.cli import update_under_way
+from runup.clusterversion.cli.preflight_request import notes
+from runup.clusterversion.cli.target_choice import Flags, Target, choose
 
 OLD, NEW, OTHER = (f"quay.io/ocp/release@sha256:{letter * 64}" for letter in "abc")
 NEW_ELSEWHERE = f"mirror.example/release@sha256:{'b' * 64}"
@@ -74,7 +74,7 @@ CLEARINGS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None, str]] =
 def test_what_clear_means_during_an_update(name: str) -> None:
     """Ending a preflight and taking an update back are two things, and each is called what it is."""
     desired, sent, said = CLEARINGS[name]
-    found = update_in_progress.clearing(_cluster(desired))
+    found = update_under_way.clearing(_cluster(desired))
     assert found.patch == {"spec": {"desiredUpdate": sent}}
     assert "".join(text for _, text in found.said) == said
 
@@ -82,22 +82,22 @@ def test_what_clear_means_during_an_update(name: str) -> None:
 @pytest.mark.parametrize(("observed", "sent"), [(2, BACK), (3, None)], ids=["it is behind", "it has seen all"])
 def test_an_operator_that_is_behind_is_told_by_name(observed: int, sent: Any) -> None:
     """What it has not seen asked for it cannot see removed."""
-    found = update_in_progress.clearing(_cluster({"version": "5.0.3"}, observedGeneration=observed))
+    found = update_under_way.clearing(_cluster({"version": "5.0.3"}, observedGeneration=observed))
     assert found.patch == {"spec": {"desiredUpdate": sent}}
 
 
 def test_taking_back_twice_changes_nothing() -> None:
     """The request is there already; removing it now would hide it."""
-    found = update_in_progress.clearing(_cluster({"version": "5.0.0", "image": OLD}))
+    found = update_under_way.clearing(_cluster({"version": "5.0.0", "image": OLD}))
     assert (found.patch, found.said) == (None, (("out", "info: " + TAKEN_BACK),))
 
 
 def test_the_old_version_takes_the_update_back() -> None:
     """`--to` the release that the update started from needs no list and no other flag."""
-    found = update_in_progress.back(_cluster({"version": "5.0.3"}), version="5.0.0", image="")
+    found = update_under_way.back(_cluster({"version": "5.0.3"}), version="5.0.0", image="")
     assert found == Target("5.0.0", OLD, (("out", TAKEN_BACK),), takes_back=True)
-    assert update_in_progress.back(_cluster(None), version="5.1.0", image="") is None
-    assert update_in_progress.back(_cluster(None), version="4.9.0", image="") is None
+    assert update_under_way.back(_cluster(None), version="5.1.0", image="") is None
+    assert update_under_way.back(_cluster(None), version="4.9.0", image="") is None
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_the_old_version_takes_the_update_back() -> None:
 )
 def test_the_old_image_takes_the_update_back(image: str, meant: bool) -> None:
     """As its version does; an image counts by its digest, and a version that is typed beside it does not."""
-    found = update_in_progress.back(_cluster(None), version="5.0.0", image=image)
+    found = update_under_way.back(_cluster(None), version="5.0.0", image=image)
     assert found == (Target("5.0.0", OLD, (("out", TAKEN_BACK),), takes_back=True) if meant else None)
 
 
@@ -137,13 +137,13 @@ def test_the_old_image_takes_the_update_back(image: str, meant: bool) -> None:
 )
 def test_without_an_update_nothing_is_taken_back(status: dict[str, Any]) -> None:
     """The command says what it always said."""
-    assert update_in_progress.going_on(_cluster(None, **status)) is None
-    assert update_in_progress.clearing(_cluster(None, **status)).said == (("out", "info: No update in progress\n"),)
+    assert update_under_way.going_on(_cluster(None, **status)) is None
+    assert update_under_way.clearing(_cluster(None, **status)).said == (("out", "info: No update in progress\n"),)
 
 
 def test_another_request_goes_by_its_name() -> None:
     """Where no update is under way, and the cluster has not what was asked for."""
-    found = update_in_progress.clearing(_cluster({"version": "5.1.0"}, history=[]))
+    found = update_under_way.clearing(_cluster({"version": "5.1.0"}, history=[]))
     assert (found.patch, found.said) == (
         {"spec": {"desiredUpdate": None}},
         (("out", "Cancelled requested upgrade to 5.1.0\n"),),
@@ -153,7 +153,7 @@ def test_another_request_goes_by_its_name() -> None:
 def test_back_is_to_what_was_complete_last() -> None:
     """Not to what was tried in between, nor to what came before."""
     history = [HISTORY[0], _entry("5.0.2", OTHER, "Partial"), HISTORY[1], _entry("4.9.0", OTHER, "Completed")]
-    found = update_in_progress.going_on(_cluster(None, history=history))
+    found = update_under_way.going_on(_cluster(None, history=history))
     assert found is not None
     assert (found.to.version, found.back_to.version, found.back_to.image) == ("5.0.3", "5.0.0", OLD)
 
@@ -175,8 +175,8 @@ def test_an_update_that_nobody_would_see(name: str) -> None:
     """It is told wherever the spec does not ask for it."""
     asked, told = ASKED[name]
     text = "\nThe update to 5.0.3 goes on, whatever is asked for beside it. Take it back: runup upgrade --clear\n"
-    assert update_in_progress.unasked(_cluster(asked)) == ((("out", text),) if told else ())
-    assert update_in_progress.unasked(_cluster(asked, history=[])) == ()
+    assert update_under_way.unasked(_cluster(asked)) == ((("out", text),) if told else ())
+    assert update_under_way.unasked(_cluster(asked, history=[])) == ()
 
 
 UNDER_WAY = (
@@ -203,7 +203,7 @@ BEFORE_A_PREFLIGHT: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[
 def test_what_a_preflight_takes_the_place_of(name: str) -> None:
     """Each thing that the request ends, or does not end, is told."""
     asked, status, lines = BEFORE_A_PREFLIGHT[name]
-    assert update_in_progress.before_a_preflight(_cluster(asked, **status)) == tuple(("err", line) for line in lines)
+    assert update_under_way.before_a_preflight(_cluster(asked, **status)) == tuple(("err", line) for line in lines)
 
 
 def test_a_preflight_during_an_update_says_that_it_goes_on() -> None:

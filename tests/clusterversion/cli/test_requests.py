@@ -14,9 +14,9 @@ from tests.clusterversion.cli.between import Between
 from kubekit.kube.errors import Invalid
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli import actions
-from runup.clusterversion.cli.preflight import check_target, notes, parse_timeout
-from runup.clusterversion.cli.request import Request
-from runup.clusterversion.cli.targets import Flags
+from runup.clusterversion.cli.command_request import Request
+from runup.clusterversion.cli.preflight_request import check_target, notes, parse_timeout
+from runup.clusterversion.cli.target_choice import Flags
 
 IMAGE = "quay.io/ocp/release@sha256:" + "a" * 64
 OFFERED = {"desired": {"version": "5.0.0", "image": "x"}, "availableUpdates": [{"version": "5.1.0", "image": IMAGE}]}

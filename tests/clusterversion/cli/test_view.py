@@ -24,8 +24,8 @@ from runup.advice.decide.preflight_reasons import IN_PROGRESS
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
 from runup.clusterversion.cli import wait
-from runup.clusterversion.cli.request import Request as Asked
-from runup.clusterversion.cli.targets import Flags
+from runup.clusterversion.cli.command_request import Request as Asked
+from runup.clusterversion.cli.target_choice import Flags
 from runup.clusterversion.cli.wait_progress import LEAVE, Progress, changed, region, so_far
 from runup.preflight.decide.findings import Risk
 

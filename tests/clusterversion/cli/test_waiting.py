@@ -17,8 +17,8 @@ from kubekit.kube.errors import NotFound, Unreachable
 from kubekit.kube.request import Request
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli import wait
-from runup.clusterversion.cli.request import Request as Asked
-from runup.clusterversion.cli.targets import Flags
+from runup.clusterversion.cli.command_request import Request as Asked
+from runup.clusterversion.cli.target_choice import Flags
 from runup.clusterversion.cli.wait import State, judge, pod_state
 
 SINCE = "2026-01-14T09:30:00Z"

@@ -10,11 +10,11 @@ from tests.cli.commands import Server
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.clock import ManualClock
-from runup.cli import cluster as clusters
+from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli import wait
-from runup.clusterversion.cli.request import Request
-from runup.clusterversion.cli.targets import Flags
+from runup.clusterversion.cli.command_request import Request
+from runup.clusterversion.cli.target_choice import Flags
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

@@ -47,12 +47,12 @@ from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.decide.applying import ApplyRequest
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.preflight.control.report_reader import ReportReader
-from runup.preflight.decide import workloads
+from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.report import FORMAT, Report, encode
 from runup.process.ca_file import Authorities
 from runup.process.plan_executor import Executor
 from runup.release.control.release_images import ReleaseImages
-from runup.release.control.signatures import ReleaseChecks
+from runup.release.control.release_verification import ReleaseChecks
 from runup.release.decide.payload import Payload
 
 Refusal = tuple[int, str]
@@ -405,7 +405,7 @@ async def test_where_the_report_is_taken_from(scene: Scene, sink: str) -> None:
     controller = scene.controller()
     good = encode(Report(format=FORMAT, preflight_id="p1", target_version="5.2.0", execution_status="completed"))
     place = with_fields(controller._facts.place, report_sink=sink)
-    metadata = ObjectMeta(name=workloads.report_map("p1"), namespace=place.namespace)
+    metadata = ObjectMeta(name=preflight_deployment.report_map("p1"), namespace=place.namespace)
     scene.caches.config_maps.put(ConfigMap(metadata=metadata, data={"report.json": good.decode()}))
     seen = controller._report("p1", place)
     assert (seen is not None) is (sink == "configmap")

@@ -17,11 +17,11 @@ from tests.operator.operator_world import NAMESPACE, TARGET, Cluster, cluster
 from kubekit.api.conditions import find
 from kubekit.kube import config
 from kubekit.kube.clock import ManualClock, SystemClock
-from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import FileSink
 from runup.preflight.control.target_process import PreflightTarget, Request
-from runup.preflight.decide import report, workloads
+from runup.preflight.decide import preflight_deployment, report
 from runup.process.leader_election import cancel
 
 TROUBLE_S = 300
@@ -52,7 +52,7 @@ async def node(world: Cluster, api: FaultyApi, clock: ManualClock) -> None:
     """Run the target as soon as there is a Deployment for it."""
     while (deployment := await world.deployment()) is None:
         await clock.sleep(1)
-    preflight_id = deployment.metadata.annotations[workloads.ID_ANNOTATION]
+    preflight_id = deployment.metadata.annotations[preflight_deployment.ID_ANNOTATION]
     async with ReadOnlyClient(api.config, namespace=NAMESPACE, clock=clock) as client:
         target = PreflightTarget(
             client,

@@ -33,8 +33,8 @@ from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.clusterversion.control.clusterversion import Caches
-from runup.preflight.decide import workloads
-from runup.preflight.decide.workloads import Quantities, Workplace
+from runup.preflight.decide import preflight_deployment
+from runup.preflight.decide.preflight_deployment import Quantities, Workplace
 
 OPERATORS = resource_of(ClusterOperator)
 OWN_CODE = r"/runup/(\w+/control|operator|process)/"
@@ -204,7 +204,7 @@ async def test_an_operator_that_starts_anew_finds_its_own_work(tmp_path: Path) -
             after = await world.deployment()
             assert before is not None and after is not None
             assert after.metadata.uid == before.metadata.uid
-            assert after.metadata.annotations[workloads.ID_ANNOTATION] == preflight_id
+            assert after.metadata.annotations[preflight_deployment.ID_ANNOTATION] == preflight_id
 
 
 async def test_an_update_with_unaccepted_risks_is_blocked(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from kubekit.kube import config
 from kubekit.kube.config import ClusterConfig
 from runup.operator.manager import Manager
 from runup.preflight.control.report_sinks import ConfigMapSink
-from runup.preflight.decide import workloads
+from runup.preflight.decide import preflight_deployment
+from runup.preflight.decide.preflight_deployment import Workplace
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
-from runup.preflight.decide.workloads import Workplace
 
 COMPLETED = "cluster_version_preflight_outcomes_total,PreflightCompleted,RisksFound"
 
@@ -74,13 +74,13 @@ async def test_reports_in_config_maps(tmp_path: Path) -> None:
             await world.ask(None)
             await world.gone()
             async with asyncio.timeout(90):
-                while workloads.report_map(preflight_id) in await _config_maps(world):  # noqa: ASYNC110
+                while preflight_deployment.report_map(preflight_id) in await _config_maps(world):  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
 
 
 def _as_target(world: Cluster) -> ClusterConfig:
     """The configuration that the target's pod has, as far as its rights go."""
-    user = f"system:serviceaccount:{NAMESPACE}:{workloads.NAME}"
+    user = f"system:serviceaccount:{NAMESPACE}:{preflight_deployment.NAME}"
     return replace(config.load(str(world.kubeconfig)), headers=(("Impersonate-User", user),))
 
 

@@ -28,7 +28,7 @@ from kubekit.kube.errors import NotFound
 from kubekit.kube.reviews import token_request
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
-from runup.preflight.decide import service_account, settings, workloads
+from runup.preflight.decide import preflight_deployment, preflight_settings, service_account
 from runup.release.control.build import build_release
 
 MANIFESTS = Path(__file__).parents[3] / "deploy" / "manifests"
@@ -37,7 +37,7 @@ EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 CONFIG_MAPS = resource_of(ConfigMap)
 DEPLOYMENTS = resource_of(Deployment)
-POD = f"{workloads.NAME}-6f9d8c5b7-x2x7k"
+POD = f"{preflight_deployment.NAME}-6f9d8c5b7-x2x7k"
 QUOTA = (
     f'pods "{POD}" is forbidden: exceeded quota: small, requested: memory=512Mi, used: memory=0, limited: memory=1Mi'
 )
@@ -48,11 +48,11 @@ JSON = dict[str, Any]
 
 async def with_pod(world: Cluster, status: JSON) -> None:
     """A pod of the preflight, as its ReplicaSet and its node leave it."""
-    container = {"name": workloads.NAME, "image": "x"}
+    container = {"name": preflight_deployment.NAME, "image": "x"}
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": POD, "namespace": NAMESPACE, "labels": {"app": workloads.NAME}},
+        "metadata": {"name": POD, "namespace": NAMESPACE, "labels": {"app": preflight_deployment.NAME}},
         "spec": {"containers": [container]},
     }
     await world.client.send(calls.create(PODS, pod))
@@ -63,13 +63,13 @@ async def quota_on_the_deployment(world: Cluster) -> None:
     """As the deployment controller repeats its ReplicaSet's condition."""
     said = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": QUOTA}
     patch = {"status": {"conditions": [said]}}
-    call = calls.merge_patch(DEPLOYMENTS, workloads.NAME, patch, NAMESPACE, subresource="status")
+    call = calls.merge_patch(DEPLOYMENTS, preflight_deployment.NAME, patch, NAMESPACE, subresource="status")
     await world.client.send(call)
 
 
 async def quota_in_an_event(world: Cluster) -> None:
     """As the ReplicaSet controller tells its ReplicaSet."""
-    name = f"{workloads.NAME}-6f9d8c5b7"
+    name = f"{preflight_deployment.NAME}-6f9d8c5b7"
     found = await world.deployment()
     assert found is not None and found.metadata.creation_timestamp is not None
     when = f"{found.metadata.creation_timestamp:%Y-%m-%dT%H:%M:%SZ}"
@@ -124,7 +124,7 @@ async def test_within_ten_seconds_the_condition_has_the_words_of(
 
 async def set_to(world: Cluster, **data: str) -> None:
     """Write the administrator's ConfigMap."""
-    metadata = {"name": workloads.SETTINGS_MAP, "namespace": NAMESPACE}
+    metadata = {"name": preflight_deployment.SETTINGS_MAP, "namespace": NAMESPACE}
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
     await world.client.send(calls.apply(CONFIG_MAPS, obj, field_manager="admin"))
 
@@ -147,21 +147,21 @@ async def test_an_edited_setting_reaches_a_running_preflight(tmp_path: Path) -> 
             return found.spec.template.spec.service_account_name if found else ""
 
         async def dedicated() -> bool:
-            return await account() == workloads.NAME
+            return await account() == preflight_deployment.NAME
 
         await set_to(world, serviceAccount="dedicated", cpuLimit="lots")
         await until(dedicated)
-        version = await world.condition(settings.CONDITION, "True", settings.REASON)
-        said = find(version.status.conditions, settings.CONDITION)
+        version = await world.condition(preflight_settings.CONDITION, "True", preflight_settings.REASON)
+        said = find(version.status.conditions, preflight_settings.CONDITION)
         assert said is not None and "cpuLimit 'lots' is no quantity" in said.message
         assert await world.started("5.2.0") == before
-        await world.client.send(calls.delete(CONFIG_MAPS, workloads.SETTINGS_MAP, NAMESPACE))
+        await world.client.send(calls.delete(CONFIG_MAPS, preflight_deployment.SETTINGS_MAP, NAMESPACE))
 
         async def back() -> bool:
             return await account() == "cluster-version-operator"
 
         await until(back)
-        await world.until(lambda v: find(v.status.conditions, settings.CONDITION) is None)
+        await world.until(lambda v: find(v.status.conditions, preflight_settings.CONDITION) is None)
 
 
 async def test_the_folder_of_a_report_is_removed_when_nobody_writes_to_it(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def release(at: Scene, *reads: JSON) -> str:
 
 async def role(world: Cluster, resource: Resource, namespace: str = "") -> list[JSON]:
     """The rules of the dedicated account's role there."""
-    found = await world.client.send(calls.get_raw(resource, workloads.NAME, namespace))
+    found = await world.client.send(calls.get_raw(resource, preflight_deployment.NAME, namespace))
     rules: list[JSON] = found["rules"]
     return rules
 
@@ -316,7 +316,10 @@ async def test_the_operators_rights_are_enough_and_none_is_idle(tmp_path: Path) 
             await world.ask({"mode": "Preflight", "version": "5.2.0"})
             preflight_id = await world.started("5.2.0")
             assert await _scraped(world, operator.endpoint.address) == 200
-            metadata = {"name": workloads.report_map(preflight_id), "labels": {"app": workloads.NAME}}
+            metadata = {
+                "name": preflight_deployment.report_map(preflight_id),
+                "labels": {"app": preflight_deployment.NAME},
+            }
             obj = {"metadata": {**metadata, "namespace": NAMESPACE}, "data": {"report.json": "{"}}
             await world.client.send(calls.create(CONFIG_MAPS, obj))
             await world.condition("PreflightFailed", "True", "ReportInvalid")

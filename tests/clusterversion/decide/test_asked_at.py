@@ -10,7 +10,7 @@ from tests.factories import NOW, SINCE
 
 from runup.api.config_v1 import AcceptRisk, Release, Update, UpdateHistory
 from runup.clusterversion.decide.history import begin
-from runup.preflight.decide import history as histories
+from runup.preflight.decide import stored_reports as histories
 
 ASKED = Update(version="5.0.3")
 

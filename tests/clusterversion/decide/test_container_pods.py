@@ -9,7 +9,7 @@ from msgspec.structs import replace as with_fields
 from tests.clusterversion.decide.test_preflight import started
 from tests.clusterversion.decide.world import World
 
-from runup.preflight.decide import containers
+from runup.preflight.decide import container_check_pods
 from runup.preflight.decide.report import ReportedContainer
 from runup.process.plan import Apply
 
@@ -32,7 +32,7 @@ def checking(*images: str, world: World | None = None, run: int = 1) -> World:
 def runs(world: World) -> dict[str, str]:
     """Which run each Pod that there is belongs to."""
     return {
-        pod.metadata.name: pod.metadata.annotations[containers.RUN_ANNOTATION].partition("/")[2]
+        pod.metadata.name: pod.metadata.annotations[container_check_pods.RUN_ANNOTATION].partition("/")[2]
         for pod in world.observed.check_pods
     }
 
@@ -45,7 +45,7 @@ def test_an_image_is_run_as_the_verified_release_names_it() -> None:
     assert world.ran.count("read-images") == 1
     (pod,) = world.observed.check_pods
     assert pod.spec.containers[0].image == PINNED
-    assert pod.spec.service_account_name == containers.ACCOUNT
+    assert pod.spec.service_account_name == container_check_pods.ACCOUNT
     assert world.observed.deployment is not None
     assert [owner.uid for owner in pod.metadata.owner_references] == [world.observed.deployment.metadata.uid]
     (apply,) = (a for plan in world.plans for a in plan.actions if isinstance(a, Apply) and a.resource.kind == "Pod")
@@ -70,8 +70,10 @@ def test_nothing_else_is_run(image: str) -> None:
 @pytest.mark.parametrize(
     ("images", "run", "left"),
     [
-        pytest.param(("network",), 2, {containers.pod_name(0): "of-network/network/2"}, id="asked for again"),
-        pytest.param(("network",), 1, {containers.pod_name(0): "of-network/network/1"}, id="asked for as before"),
+        pytest.param(("network",), 2, {container_check_pods.pod_name(0): "of-network/network/2"}, id="asked for again"),
+        pytest.param(
+            ("network",), 1, {container_check_pods.pod_name(0): "of-network/network/1"}, id="asked for as before"
+        ),
         pytest.param((), 1, {}, id="not asked for any more"),
     ],
 )

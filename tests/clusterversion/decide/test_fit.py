@@ -21,15 +21,15 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.printable import is_hazardous
 from kubesandbox.apiserver.schema.crd import compile_crd
-from kubesandbox.apiserver.schema.schema import Schema
+from kubesandbox.apiserver.schema.object_schema import Schema
 from runup.advice.decide import service
 from runup.advice.decide.candidates import MAX_RISKS_AN_UPDATE
 from runup.api.config_v1 import ClusterVersionStatus, UpdateHistory
 from runup.clusterversion.decide import size_limits
 from runup.clusterversion.decide import status as statuses
 from runup.preflight.control.report_reader import parse
-from runup.preflight.decide import history as histories
 from runup.preflight.decide import report as reports
+from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.outcome import BadReportSeen
 from runup.process.plan import Apply, PatchStatus
 from runup.sandbox import crds

@@ -8,8 +8,8 @@ import pytest
 from tests.factories import SINCE
 
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update, UpdateHistory
-from runup.clusterversion.decide.request import Nothing, PreflightRequest, Request, UpdateRequest
 from runup.clusterversion.decide.target_release import asks_for, goal, same_image, under_way
+from runup.clusterversion.decide.update_request import Nothing, PreflightRequest, Request, UpdateRequest
 
 HERE = Release(version="5.0.0", image="r/x@sha256:0", architecture="Multi", url="https://u", channels=("c",))
 THERE = Release(version="5.1.0", image="r/x@sha256:1")

@@ -12,7 +12,7 @@ from tests.factories import feature_gate
 
 from kubekit.api.core_v1 import ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting
 from runup.api.config_v1 import ConditionalUpdate, Release, Update
-from runup.preflight.decide import history, workloads
+from runup.preflight.decide import preflight_deployment, stored_reports
 from runup.preflight.decide.deployment_steps import STEPS, Deployed, Seen, Step, Trust
 from runup.preflight.decide.report import ReportedCheck
 from runup.process.plan import Delete, Plan
@@ -391,16 +391,16 @@ def test_an_unsigned_image_starts_only_by_force() -> None:
 
 def test_results_of_five_targets_are_kept_until_the_source_changes() -> None:
     """History keeps five reports, one a target."""
-    found = history.History()
+    found = stored_reports.History()
     world = started("5.1.0").report(risk("A")).settle()
     world.ask_preflight("5.2.0").settle()
     world.report(risk("B")).settle()
     world.ask(None).settle()
     assert world.condition("PreflightRunning") is None
     assert "A" in world.risks("5.1.0") and "B" in world.risks("5.2.0")
-    base = history.read(world.observed.history).reports[0]
+    base = stored_reports.read(world.observed.history).reports[0]
     for number in range(7):
-        found = history.with_report(found, _of_target(base, number))
+        found = stored_reports.with_report(found, _of_target(base, number))
     assert len(found.reports) == 5
 
 
@@ -428,7 +428,7 @@ def test_reports_in_config_maps_are_removed_once_nobody_writes_them() -> None:
     """The running preflight's stays, another's goes; with the last pod the last one goes."""
     world = started(service_account="dedicated", report_sink="configmap")
     assert "apply RoleBinding" in world.log
-    own = workloads.report_map(world.attempt_id)
+    own = preflight_deployment.report_map(world.attempt_id)
     world._set(report_maps=(own, "preflight-report-preflight-1-0000000000"))
     assert _config_maps_deleted(world.step()) == ["preflight-report-preflight-1-0000000000"]
     assert world.settle().observed.report_maps == (own,)

@@ -17,8 +17,8 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubesandbox.controllers.scheduler import why_not
-from runup.preflight.decide import service_account, settings, workloads
-from runup.preflight.decide.workloads import NAME, SETTINGS_MAP
+from runup.preflight.decide import preflight_deployment, preflight_settings, service_account
+from runup.preflight.decide.preflight_deployment import NAME, SETTINGS_MAP
 from runup.process.plan import Apply
 from runup.release.decide import documentation
 
@@ -49,7 +49,7 @@ def container(world: World) -> dict[str, Any]:
 def set_to(world: World, **data: str) -> World:
     """An administrator's ConfigMap, as the shell observes it."""
     defaults = World.new().observed.facts.place
-    found = settings.read(ConfigMap(metadata=ObjectMeta(name=SETTINGS_MAP), data=data), defaults)
+    found = preflight_settings.read(ConfigMap(metadata=ObjectMeta(name=SETTINGS_MAP), data=data), defaults)
     facts = replace(world.observed.facts, place=found.place)
     return world._set(facts=facts, unusable=found.unusable)
 
@@ -140,7 +140,7 @@ def test_a_setting_takes_effect_without_a_new_command() -> None:
     assert pod(world)["tolerations"] == []
     assert "priorityClassName" not in pod(world)
     assert "Kept" in world.risks("5.2.0")
-    assert world.condition(settings.CONDITION) is None
+    assert world.condition(preflight_settings.CONDITION) is None
 
 
 def test_the_time_limit_is_the_one_that_is_set_now() -> None:
@@ -154,13 +154,13 @@ def test_the_time_limit_is_the_one_that_is_set_now() -> None:
 def test_a_bad_setting_is_named_and_its_default_used_until_it_is_mended() -> None:
     """The condition has the key, the value and why; it goes when the ConfigMap is mended."""
     world = set_to(started(), memoryLimit="a lot", cpuLimit="1").settle()
-    assert world.condition(settings.CONDITION) == ("True", settings.REASON)
+    assert world.condition(preflight_settings.CONDITION) == ("True", preflight_settings.REASON)
     assert f"ConfigMap {NAMESPACE}/{SETTINGS_MAP}: memoryLimit 'a lot' is no quantity" in world.message(
-        settings.CONDITION
+        preflight_settings.CONDITION
     )
     assert container(world)["resources"]["limits"] == {"cpu": "1", "memory": "512Mi"}
     set_to(world).settle()
-    assert world.condition(settings.CONDITION) is None
+    assert world.condition(preflight_settings.CONDITION) is None
 
 
 def test_links_lead_to_an_administrators_copy_of_the_documentation() -> None:
@@ -267,7 +267,7 @@ def test_a_dedicated_account_writes_its_own_report_where_that_is_a_config_map() 
     world = started(service_account="dedicated", report_sink="configmap")
     use, report, *_ = rules(world, "Role", NAMESPACE)
     assert use["resourceNames"] == ["nonroot-v2"]
-    assert report["resourceNames"] == [workloads.report_map(world.attempt_id)]
+    assert report["resourceNames"] == [preflight_deployment.report_map(world.attempt_id)]
     assert (report["resources"], report["verbs"]) == (["configmaps"], ["get", "create", "patch"])
 
 
@@ -328,7 +328,7 @@ def test_a_verified_target_gets_the_account_that_is_set(force: bool) -> None:
 def test_a_report_of_a_deployment_that_is_out_of_sight_is_not_removed() -> None:
     """A watch may bring the report before the Deployment that was made just now."""
     world = started(service_account="dedicated", report_sink="configmap")
-    own = workloads.report_map(world.attempt_id)
+    own = preflight_deployment.report_map(world.attempt_id)
     world._set(report_maps=(own, "preflight-report-preflight-1-0000000000"), deployment=None).step()
     assert world.observed.report_maps == (own,)
 

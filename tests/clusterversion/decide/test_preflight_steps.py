@@ -18,7 +18,7 @@ from kubekit.errors import Terminal
 from runup.api.config_v1 import Update
 from runup.clusterversion.decide import preflights, targets, view
 from runup.clusterversion.decide.observed import ReleaseCheck
-from runup.preflight.decide import history, workloads
+from runup.preflight.decide import preflight_deployment, stored_reports
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.report import FORMAT, Report, ReportedContainer
 
@@ -45,7 +45,7 @@ def test_a_deployment_that_is_there_after_the_end_is_removed_again(whose: str) -
     world, deployment = given_up()
     annotations = deployment.metadata.annotations
     if whose == "another's":
-        annotations = annotations | {workloads.ID_ANNOTATION: "preflight-1-0000000000"}
+        annotations = annotations | {preflight_deployment.ID_ANNOTATION: "preflight-1-0000000000"}
     world._set(deployment=with_fields(deployment, metadata=with_fields(deployment.metadata, annotations=annotations)))
     world.log.clear()
     world.step()
@@ -176,21 +176,21 @@ def test_the_last_words_of_a_preflight_that_is_cleared_are_a_complete_report() -
     """What was still running when it was cleared is no result."""
     world = started().report(risk("Early"), execution_status="running").settle()
     world.ask(None).settle()
-    assert history.read(world.observed.history).reports == ()
+    assert stored_reports.read(world.observed.history).reports == ()
     world = started().report(risk("Late"))
     world.ask(None).settle()
-    assert [found.name for found in history.read(world.observed.history).reports[0].risks] == ["Late"]
+    assert [found.name for found in stored_reports.read(world.observed.history).reports[0].risks] == ["Late"]
 
 
 def test_what_was_found_in_part_takes_no_results_place() -> None:
     """An attempt that ends without a whole report is kept where nothing better is known, and only there."""
     world = started().report(risk("Part"), execution_status="running").settle().pass_time(600).settle()
-    (kept,) = history.read(world.observed.history).reports
+    (kept,) = stored_reports.read(world.observed.history).reports
     assert (kept.execution_status, [found.name for found in kept.risks]) == ("failed", ["Part"])
     world = started().report(risk("Whole")).settle().ask(None).settle().ask_preflight().settle()
     world.report(risk("Part"), execution_status="running").settle().pass_time(600).settle()
     assert world.condition("PreflightFailed") == ("True", "DeadlineExceeded")
-    (kept,) = history.read(world.observed.history).reports
+    (kept,) = stored_reports.read(world.observed.history).reports
     assert (kept.execution_status, [found.name for found in kept.risks]) == ("completed", ["Whole"])
 
 
@@ -278,7 +278,7 @@ def of_target(version: str, *, source: str = "5.0.0", pinned: str = "") -> Repor
 )
 def test_which_results_are_kept(report: Report, told: list[str]) -> None:
     """Those that say something of an update from here."""
-    seen = replace(view.look(World.new().observed, NOW), history=history.History(reports=(report,)))
+    seen = replace(view.look(World.new().observed, NOW), history=stored_reports.History(reports=(report,)))
     assert [found.release.version for found in preflights.decide(seen).checked] == told
 
 
@@ -286,5 +286,5 @@ def test_which_results_are_kept(report: Report, told: list[str]) -> None:
 def test_a_result_that_is_not_kept_hides_no_other(other: dict[str, str]) -> None:
     """The one that follows it says as much as if it stood alone."""
     reports = (of_target("5.1.0", **other), of_target("5.2.0", pinned="i@sha256:2"))
-    seen = replace(view.look(World.new().observed, NOW), history=history.History(reports=reports))
+    seen = replace(view.look(World.new().observed, NOW), history=stored_reports.History(reports=reports))
     assert [found.release.version for found in preflights.decide(seen).checked] == ["5.2.0"]

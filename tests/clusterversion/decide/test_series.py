@@ -25,7 +25,7 @@ from runup.applying.decide.progress import Progress, Wanted
 from runup.clusterversion.control.cluster_metrics import ClusterMetricsCollector
 from runup.clusterversion.decide.metric_samples import samples, without_version
 from runup.clusterversion.decide.observed import Facts, Observed
-from runup.preflight.decide.workloads import Workplace
+from runup.preflight.decide.preflight_deployment import Workplace
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 FACTS = Facts(Release(version="5.0.0", image=OWN), Workplace(namespace="ns", node_name="node-1"))

@@ -23,14 +23,14 @@ from runup.api.config_v1 import AcceptRisk, ClusterVersion, Release, Update
 from runup.applying.decide.progress import Loading, Progress, State
 from runup.clusterversion.decide import reconcile
 from runup.clusterversion.decide.observed import Facts, Observed, ReleaseCheck
-from runup.preflight.decide import workloads
+from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
 from runup.preflight.decide.service_account import Right
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
-from runup.release.decide.metadata import ImageReferences, ReleaseMetadata
 from runup.release.decide.payload import Payload
+from runup.release.decide.release_metadata import ImageReferences, ReleaseMetadata
 
 OWN = "quay.io/openshift-release-dev/ocp-release@sha256:" + "5" * 64
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")
@@ -103,7 +103,7 @@ class World:
         version = with_fields(
             cluster_version(**status), metadata=ObjectMeta(name="version", generation=1, resource_version="1")
         )
-        where = workloads.Workplace(namespace="openshift-cluster-version-operator", node_name="node-1")
+        where = preflight_deployment.Workplace(namespace="openshift-cluster-version-operator", node_name="node-1")
         facts = Facts(Release(version="5.0.0", image=OWN), with_fields(where, **(place or {})), "hash-5.0.0")
         return cls(Observed(version, facts, feature_gate(enabled=gates)))
 
@@ -191,8 +191,10 @@ class World:
 
     def pod(self, **container: Any) -> World:
         """The kubelet reports a container of the preflight's pod."""
-        status = ContainerStatus(name=workloads.NAME, **container)
-        metadata = ObjectMeta(name="preflight-1", labels={"app": workloads.NAME}, creation_timestamp=self.now)
+        status = ContainerStatus(name=preflight_deployment.NAME, **container)
+        metadata = ObjectMeta(
+            name="preflight-1", labels={"app": preflight_deployment.NAME}, creation_timestamp=self.now
+        )
         return self._set(pods=(Pod(metadata=metadata, status=PodStatus(container_statuses=(status,))),))
 
     # What can be asked about it.
@@ -206,7 +208,7 @@ class World:
     def attempt_id(self) -> str:
         """The ID on the Deployment."""
         assert self.observed.deployment is not None
-        return self.observed.deployment.metadata.annotations[workloads.ID_ANNOTATION]
+        return self.observed.deployment.metadata.annotations[preflight_deployment.ID_ANNOTATION]
 
     @property
     def container_image(self) -> str:

@@ -18,7 +18,7 @@ from kubekit.api.core_v1 import ConfigMap, Pod
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.lang import yaml as kyaml
-from runup.preflight.decide import containers, workloads
+from runup.preflight.decide import container_check_pods, preflight_deployment
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.xdist_group("container-checks")]
 
@@ -136,7 +136,7 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 def pods(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
     """The Pods of container checks, by name."""
-    found = sandbox.client.send(calls.list_raw(PODS, NAMESPACE, label_selector=containers.SELECTOR))
+    found = sandbox.client.send(calls.list_raw(PODS, NAMESPACE, label_selector=container_check_pods.SELECTOR))
     return {item["metadata"]["name"]: item for item in found.items}
 
 
@@ -171,10 +171,10 @@ def test_each_container_costs_its_own_check_alone(sandbox: Sandbox) -> None:
 def test_the_pods_are_small_and_only_read(sandbox: Sandbox) -> None:
     """Account, limits and deadline, as they stand in the cluster."""
     found = pods(sandbox)
-    assert sorted(found) == [containers.pod_name(number) for number in range(6)]
+    assert sorted(found) == [container_check_pods.pod_name(number) for number in range(6)]
     for pod in found.values():
         (container,) = pod["spec"]["containers"]
-        assert pod["spec"]["serviceAccountName"] == containers.ACCOUNT
+        assert pod["spec"]["serviceAccountName"] == container_check_pods.ACCOUNT
         assert pod["spec"]["activeDeadlineSeconds"] in (3, 120)
         assert container["resources"]["limits"]["memory"] == "512Mi"
         assert "@sha256:" in container["image"]
@@ -194,12 +194,12 @@ def test_another_target_supersedes_them_and_clearing_leaves_none(sandbox: Sandbo
 
 def test_the_targets_own_account_may_read_what_they_wrote(sandbox: Sandbox) -> None:
     """With `serviceAccount: dedicated` the generated rights have the logs of these Pods."""
-    metadata = {"name": workloads.SETTINGS_MAP, "namespace": NAMESPACE}
+    metadata = {"name": preflight_deployment.SETTINGS_MAP, "namespace": NAMESPACE}
     settings = {"metadata": metadata, "data": {"serviceAccount": "dedicated"}}
     sandbox.client.send(calls.apply(resource_of(ConfigMap), settings, field_manager="admin"))
     assert READ in preflighted(sandbox)
-    (target,) = sandbox.client.list_all(Pod, NAMESPACE, label_selector=workloads.SELECTOR)[0]
-    assert target.spec.service_account_name == workloads.NAME
+    (target,) = sandbox.client.list_all(Pod, NAMESPACE, label_selector=preflight_deployment.SELECTOR)[0]
+    assert target.spec.service_account_name == preflight_deployment.NAME
 
 
 def _version(pod: dict[str, Any]) -> str:

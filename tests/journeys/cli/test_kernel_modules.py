@@ -18,7 +18,7 @@ from kubekit.kube.errors import AlreadyExists, ServerError
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta1 import PreflightValidationOCP as OldPreflightValidationOCP
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
-from runup.kernelmodules.decide.jobs import JOBS
+from runup.kernelmodules.decide.build_jobs import JOBS
 
 OCPS, OLD = resource_of(PreflightValidationOCP), resource_of(OldPreflightValidationOCP)
 KERNEL = "5.14.0-611.5.1.el9_7.x86_64"

@@ -15,7 +15,7 @@ from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import ConfigMap, Node, Pod
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
-from runup.preflight.decide import service_account, workloads
+from runup.preflight.decide import preflight_deployment, service_account
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("where-it-runs")]
 
@@ -33,14 +33,14 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 def set_to(sandbox: Sandbox, **data: str) -> None:
     """Write the administrator's ConfigMap."""
-    metadata = {"name": workloads.SETTINGS_MAP, "namespace": NAMESPACE}
+    metadata = {"name": preflight_deployment.SETTINGS_MAP, "namespace": NAMESPACE}
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
     sandbox.client.send(calls.apply(CONFIG_MAPS, obj, field_manager="admin"))
 
 
 def pods(sandbox: Sandbox) -> list[Pod]:
     """The target's."""
-    return sandbox.client.list_all(Pod, NAMESPACE, label_selector=workloads.SELECTOR)[0]
+    return sandbox.client.list_all(Pod, NAMESPACE, label_selector=preflight_deployment.SELECTOR)[0]
 
 
 def folders(sandbox: Sandbox) -> list[Path]:
@@ -62,11 +62,11 @@ def test_the_targets_own_check_answers_under_its_own_account(sandbox: Sandbox) -
     assert "RemovedAPIInUse" in done.out
     assert "Unknown" not in done.out
     (pod,) = pods(sandbox)
-    assert pod.spec.service_account_name == workloads.NAME
+    assert pod.spec.service_account_name == preflight_deployment.NAME
     assert folders(sandbox) == []
-    rules: list[dict[str, Any]] = sandbox.client.send(calls.get_raw(service_account.CLUSTER_ROLE, workloads.NAME))[
-        "rules"
-    ]
+    rules: list[dict[str, Any]] = sandbox.client.send(
+        calls.get_raw(service_account.CLUSTER_ROLE, preflight_deployment.NAME)
+    )["rules"]
     assert {name for rule in rules for name in rule["resources"]} >= {"apirequestcounts", "nodes"}
     assert "secrets" not in {name for rule in rules for name in rule["resources"]}
 

@@ -24,7 +24,7 @@ from kubekit.kube import calls, config
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.pages import WatchEvent
+from kubekit.kube.list_pages import WatchEvent
 from runup.api.config_v1 import ClusterOperator
 
 Key = tuple[str, str, str]

@@ -97,7 +97,7 @@ def finish(sandbox: Sandbox) -> None:
         pytest.param(("cluster-version-operator", "\0start\0"), id="the managing operator"),
         pytest.param(("cluster-version-operator", "\0preflight\0"), id="the target"),
         pytest.param(("kubesandbox.apiserver",), id="the API server"),
-        pytest.param(("runup.sandbox.processes.cluster",), id="the node agent with everything on it"),
+        pytest.param(("runup.sandbox.processes.cluster_process",), id="the node agent with everything on it"),
     ],
 )
 def test_the_final_status_is_what_it_would_have_been(sandbox: Sandbox, victim: tuple[str, ...]) -> None:

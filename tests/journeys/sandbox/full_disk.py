@@ -30,7 +30,7 @@ RUNUP = os.environ["RUNUP"].split()
 ENVIRONMENT = os.environ | {"KUBECONFIG": str(DATA / "admin.kubeconfig")}
 CONFIG_MAPS = resource_of(ConfigMap)
 OPERATOR = "cluster-version-operator start"
-PARTS = ("runup.sandbox.processes.cluster", "kubesandbox.apiserver")
+PARTS = ("runup.sandbox.processes.cluster_process", "kubesandbox.apiserver")
 
 
 def runup(*words: str) -> subprocess.CompletedProcess[str]:

@@ -21,7 +21,7 @@ from kubesandbox.apiserver.access import certs
 from kubesandbox.apiserver.server import ApiServer
 from runup.api.kmm_v1beta1 import PreflightValidation as Old
 from runup.api.kmm_v1beta2 import PreflightValidation as New
-from runup.kernelmodules.control import webhooks
+from runup.kernelmodules.control import conversion_webhook
 from runup.kernelmodules.control.metrics import Metrics
 from runup.process.endpoint import Endpoint
 
@@ -42,7 +42,7 @@ class Served:
         trusted = ssl.create_default_context(cadata=self.authority.decode())
         async with (
             aiohttp.ClientSession() as session,
-            session.post(f"{self.endpoint.address}{webhooks.PATH}", data=body, ssl=trusted) as answer,
+            session.post(f"{self.endpoint.address}{conversion_webhook.PATH}", data=body, ssl=trusted) as answer,
         ):
             return answer.status, await answer.text()
 
@@ -56,7 +56,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     cert.write_bytes(pair.cert)
     key.write_bytes(pair.key)
-    endpoint = Endpoint(Metrics(), webhooks=webhooks.ROUTES)
+    endpoint = Endpoint(Metrics(), webhooks=conversion_webhook.ROUTES)
 
     async def ready() -> str:
         return "the cluster is not listed yet"
@@ -70,7 +70,7 @@ async def test_an_api_server_asks_it(tmp_path: Path, served: Served) -> None:
     """The shipped definition, a status written in one version and read in the other, before the process is ready."""
     crd = yaml.safe_load((Path(__file__).parents[3] / DEFINITION).read_text())
     bundle = base64.b64encode(served.authority).decode()
-    client_config = {"url": f"{served.endpoint.address}{webhooks.PATH}", "caBundle": bundle}
+    client_config = {"url": f"{served.endpoint.address}{conversion_webhook.PATH}", "caBundle": bundle}
     crd["spec"]["conversion"]["webhook"]["clientConfig"] = client_config
     async with ApiServer(tmp_path / "data") as server, Client(config.load(str(server.kubeconfig))) as client:
         await client.send(calls.create(CRD, crd))

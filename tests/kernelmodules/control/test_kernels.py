@@ -25,7 +25,7 @@ from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from kubesandbox.apiserver import ApiServer
 from runup.api.kmm_v1beta1 import TLSOptions
-from runup.kernelmodules.control.images import verify_image
+from runup.kernelmodules.control.image_stage import verify_image
 from runup.kernelmodules.control.kernels import kernels_of, toolkit_of_release
 from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries
 from runup.kernelmodules.decide.external_queries import ImageQuestion, ReleaseQuestion

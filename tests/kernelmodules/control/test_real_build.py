@@ -34,7 +34,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.kernelmodules.control.process import Options
-from runup.kernelmodules.decide.jobs import Builder
+from runup.kernelmodules.decide.build_jobs import Builder
 from runup.release.control.build import build_image
 
 JSON = dict[str, Any]

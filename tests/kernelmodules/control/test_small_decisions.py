@@ -33,19 +33,19 @@ from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module, TLSOptions
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
-from runup.kernelmodules.control import images, kernels, process, registries
+from runup.kernelmodules.control import image_stage, kernels, process, registries
 from runup.kernelmodules.control.answer_cache import ANSWER_TTL, MAX_CONCURRENT_QUESTIONS, AnswerCache
+from runup.kernelmodules.control.build_backends import AFTER_ERROR_S, AGAIN_S, Runners
 from runup.kernelmodules.control.caches import Caches, trim_job, trim_node, trim_pod
 from runup.kernelmodules.control.controller import BATCH_DELAY_S, KernelModulesController, _questions
-from runup.kernelmodules.control.images import _outcome, _some, with_options
+from runup.kernelmodules.control.image_stage import _outcome, _some, with_options
 from runup.kernelmodules.control.metrics import Metrics
+from runup.kernelmodules.control.module_readiness import toolkits_of
 from runup.kernelmodules.control.process import Options, Process
-from runup.kernelmodules.control.readiness import toolkits_of
 from runup.kernelmodules.control.registries import ClusterRegistries, _names
-from runup.kernelmodules.control.runners import AFTER_ERROR_S, AGAIN_S, Runners
+from runup.kernelmodules.decide.build_jobs import JOBS, Builder
 from runup.kernelmodules.decide.external_queries import AnswerValue, Image, ImageQuestion, Question, ReleaseQuestion
 from runup.kernelmodules.decide.flavours import Flavour, flavour_of
-from runup.kernelmodules.decide.jobs import JOBS, Builder
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.runs import VALIDATION_ANNOTATION, Runner
 from runup.kernelmodules.decide.toolkit import Toolkit
@@ -454,8 +454,8 @@ def test_whose_certificate_is_not_looked_at() -> None:
 
 def test_limits_that_are_promised() -> None:
     """Ten minutes for an image, five for a release's file, ten seconds for one wait; eight questions at a time."""
-    assert (images.WITHIN_S, kernels.WITHIN_S, registries.ANSWER_S) == (600, 300, 10)
-    assert (MAX_CONCURRENT_QUESTIONS, ANSWER_TTL.total_seconds(), images.LONGEST_REASON) == (8, 3600, 2048)
+    assert (image_stage.WITHIN_S, kernels.WITHIN_S, registries.ANSWER_S) == (600, 300, 10)
+    assert (MAX_CONCURRENT_QUESTIONS, ANSWER_TTL.total_seconds(), image_stage.LONGEST_REASON) == (8, 3600, 2048)
     assert (AGAIN_S, AFTER_ERROR_S, kernels.AGAIN_S, process.LONGEST_BACKOFF_S) == (600, 5, 60, 30)
 
 
@@ -497,7 +497,7 @@ class Unclear:
 )
 async def test_a_cluster_that_does_not_say_is_no_verdict(error: Exception, said: str) -> None:
     """Of an image nothing is known, and a release is asked for again after a minute."""
-    found = await images.verify_image(question(), Unclear(error), within_s=7)
+    found = await image_stage.verify_image(question(), Unclear(error), within_s=7)
     assert (found.outcome, found.fetched_bytes) == (Outcome.UNKNOWN, 0)
     assert found.message.startswith("image registry.example/a:1 inaccessible or does not exists: ")
     assert said in found.message
@@ -537,7 +537,7 @@ async def test_who_is_left_behind_in_a_thread_waits_no_longer() -> None:
         waits.append(client._access.wait)
         return "read"
 
-    await images.asked(parse("registry.example/a:1"), Access(), what, within_s=60)
+    await image_stage.asked(parse("registry.example/a:1"), Access(), what, within_s=60)
     assert [wait(0) for wait in waits] == [True]
 
 
@@ -553,15 +553,15 @@ async def test_plain_http_is_tried_where_tls_is_not_to_be_had() -> None:
             raise errors.Unreachable("no TLS")
         return "read"
 
-    assert await images.asked(reference, access, what, within_s=60, plain_too=True) == "read"
+    assert await image_stage.asked(reference, access, what, within_s=60, plain_too=True) == "read"
     assert tried == [(False, 1), (True, 3)]
     tried.clear()
     with pytest.raises(errors.Unreachable):
-        await images.asked(reference, access, what, within_s=60)
+        await image_stage.asked(reference, access, what, within_s=60)
     assert tried == [(False, 3)]
     tried.clear()
     known = Access(attempts=3, plain_http=frozenset({"registry.example"}))
-    assert await images.asked(reference, known, what, within_s=60, plain_too=True) == "read"
+    assert await image_stage.asked(reference, known, what, within_s=60, plain_too=True) == "read"
     assert tried == [(True, 3)]
 
 

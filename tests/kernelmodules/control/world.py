@@ -28,7 +28,7 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
 from runup.kernelmodules.control.process import Options, Process
-from runup.kernelmodules.decide.jobs import JOBS, Builder
+from runup.kernelmodules.decide.build_jobs import JOBS, Builder
 from runup.release.control.build import build_image, layer_of
 
 JSON = dict[str, Any]

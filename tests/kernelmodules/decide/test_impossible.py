@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.kernelmodules.decide.validation_world import BUILD, KERNEL, SIGN, Story, module, started, validation, world
 
+from runup.kernelmodules.decide.build_jobs import LARGEST_DOCKERFILE, Builder
 from runup.kernelmodules.decide.external_queries import BuildInputs, Image
-from runup.kernelmodules.decide.jobs import LARGEST_DOCKERFILE, Builder
 
 GONE = Image(verified=False, reason="gone")
 KEYS = BuildInputs("", ("k1", "c1"))

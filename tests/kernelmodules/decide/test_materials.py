@@ -24,9 +24,9 @@ from kubekit.api import codec
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide import builds
+from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.external_queries import BuildInputs, Image
-from runup.kernelmodules.decide.files import module_of, spelled
-from runup.kernelmodules.decide.jobs import Builder
+from runup.kernelmodules.decide.module_files import module_of, spelled
 from runup.kernelmodules.decide.runs import Runner, State
 from runup.kernelmodules.decide.toolkit import absent
 from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome, architectures

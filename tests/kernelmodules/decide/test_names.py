@@ -8,7 +8,7 @@ import pytest
 from tests.kernelmodules.decide.test_runs import WANTED
 from tests.kernelmodules.decide.validation_world import node
 
-from runup.kernelmodules.decide import images, runs
+from runup.kernelmodules.decide import image_names, runs
 from runup.kernelmodules.decide.flavours import Flavour, flavour_of
 from runup.kernelmodules.decide.stages import architecture_of, selected
 
@@ -72,7 +72,7 @@ def test_a_log_that_is_longer_says_so() -> None:
 )
 def test_a_tag_at_its_limit(tag: str, same: bool) -> None:
     """What fits stays as it is; what does not keeps its head, and is as long as one may be."""
-    found = images.fitting(tag)
+    found = image_names.fitting(tag)
     assert (found == tag) is same
     assert (len(found), found[:115]) == (128, "v" * 115)
 
@@ -90,7 +90,7 @@ def test_a_tag_at_its_limit(tag: str, same: bool) -> None:
 )
 def test_an_images_tag(image: str, tag: str) -> None:
     """What follows the last colon after the last slash, before a digest."""
-    assert images.tag_of(image) == tag
+    assert image_names.tag_of(image) == tag
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from kubekit.api import codec
 from kubekit.api.whole_v1 import WholeJob, WholePod
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import BuildArg, TLSOptions
-from runup.kernelmodules.decide import builds, images, jobs, signing
-from runup.kernelmodules.decide.jobs import Builder
+from runup.kernelmodules.decide import build_jobs, builds, image_names, signing
+from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.runs import LONGEST_NAME, MountedSecret, State, WantedRun
 
 WANTED = WantedRun(
@@ -34,7 +34,7 @@ OWNER: JSON = {"kind": "PreflightValidation", "name": "preflight", "uid": "uid",
 
 def test_a_job_builds_and_then_pushes() -> None:
     """Word for word, without a shell; what the Module says stays one word."""
-    spec = jobs.job(WANTED, Builder(image="buildah:1"), OWNER)["spec"]["template"]["spec"]
+    spec = build_jobs.job(WANTED, Builder(image="buildah:1"), OWNER)["spec"]["template"]["spec"]
     [build], [push] = spec["initContainers"], spec["containers"]
     stored = ["--root=/run/kmod/storage/images", "--runroot=/run/kmod/storage/run"]
     assert build["args"] == [
@@ -54,7 +54,7 @@ def test_a_job_builds_and_then_pushes() -> None:
 
 def test_a_job_without_a_push_only_builds() -> None:
     """It proves that the Dockerfile compiles, and needs nobody's leave to push."""
-    spec = jobs.job(replace(WANTED, target=""), Builder(image="buildah:1"), OWNER)["spec"]["template"]["spec"]
+    spec = build_jobs.job(replace(WANTED, target=""), Builder(image="buildah:1"), OWNER)["spec"]["template"]["spec"]
     assert "initContainers" not in spec
     assert "--tag=localhost/kernel-module:preflight" in spec["containers"][0]["args"]
 
@@ -69,7 +69,7 @@ def test_a_job_without_a_push_only_builds() -> None:
 def test_a_registrys_tls_is_the_modules(options: TLSOptions) -> None:
     """That of the base image for the build, that of the image for the push."""
     wanted = replace(WANTED, pull_tls=options, push_tls=options)
-    spec = jobs.job(wanted, Builder(image="buildah:1"), OWNER)["spec"]["template"]["spec"]
+    spec = build_jobs.job(wanted, Builder(image="buildah:1"), OWNER)["spec"]["template"]["spec"]
     assert all("--tls-verify=false" in each["args"] for each in (*spec["initContainers"], *spec["containers"]))
 
 
@@ -92,7 +92,7 @@ def test_what_a_run_is_made_of_is_its_name() -> None:
 def test_long_names_fit() -> None:
     """A Module may be called by 253 characters, a Job's pods by 63; the kernel's `+` is none of a label's."""
     long = replace(WANTED, module="k" * 200 + ".x")
-    job = jobs.job(long, Builder(image="buildah:1"), OWNER)
+    job = build_jobs.job(long, Builder(image="buildah:1"), OWNER)
     assert len(job["metadata"]["name"]) <= LONGEST_NAME
     assert all(len(value) <= 63 and "+" not in value for value in job["metadata"]["labels"].values())
     assert job["metadata"]["annotations"]["kmm.node.kubernetes.io/module.name"] == long.module
@@ -177,7 +177,7 @@ JOBS = [
 @pytest.mark.parametrize(("job", "pods", "state", "detail"), JOBS)
 def test_what_became_of_a_job(job: WholeJob, pods: list[WholePod], state: State, detail: str) -> None:
     """Its conditions say so, its pods say why."""
-    run = jobs.run_of(job, pods)
+    run = build_jobs.run_of(job, pods)
     assert run is not None
     assert (run.state, run.detail, run.module, run.owner_uid) == (state, detail, "kmod", "uid")
 
@@ -193,22 +193,22 @@ def test_when_a_job_ended() -> None:
             "status": {"conditions": [complete], "completionTime": "2026-11-21T10:59:00Z"},
         },
     )
-    found = [jobs.run_of(each, []) for each in (a_job(), a_job(complete), said, a_job(failed))]
+    found = [build_jobs.run_of(each, []) for each in (a_job(), a_job(complete), said, a_job(failed))]
     assert [f"{run.ended_at:%H:%M}" if run and run.ended_at else "" for run in found] == ["", "11:00", "10:59", "11:30"]
-    leaving = jobs.run_of(a_job(deletionTimestamp="2026-11-21T11:00:00Z"), [])
+    leaving = build_jobs.run_of(a_job(deletionTimestamp="2026-11-21T11:00:00Z"), [])
     assert [run and run.deleting for run in (found[0], leaving)] == [False, True]
 
 
 def test_the_whole_name_of_a_job_counts() -> None:
     """A label may have room for its head alone."""
-    run = jobs.run_of(a_job(annotations={"kmm.node.kubernetes.io/module.name": "k" * 70}), [])
+    run = build_jobs.run_of(a_job(annotations={"kmm.node.kubernetes.io/module.name": "k" * 70}), [])
     assert run is not None
     assert run.module == "k" * 70
 
 
 def test_a_job_of_nobodys_is_none_of_ours() -> None:
     """Labels alone do not make it one."""
-    assert jobs.run_of(a_job(ownerReferences=[]), []) is None
+    assert build_jobs.run_of(a_job(ownerReferences=[]), []) is None
 
 
 PHASES = [
@@ -268,14 +268,14 @@ NAMES = [
 @pytest.mark.parametrize(("image", "expected"), NAMES)
 def test_the_temporary_name_of_an_image(image: str, expected: str) -> None:
     """Beside the image, under a tag that no other Module has (internal/module/helper_test.go)."""
-    assert images.unsigned(image, "drivers", "kmod") == expected
+    assert image_names.unsigned(image, "drivers", "kmod") == expected
 
 
 def test_a_temporary_tag_fits() -> None:
     """A tag has 128 characters at most; two long names stay apart."""
-    one, two = (images.unsigned(f"r.example/k:{'v' * 120}{end}", "drivers", "kmod") for end in ("1", "2"))
+    one, two = (image_names.unsigned(f"r.example/k:{'v' * 120}{end}", "drivers", "kmod") for end in ("1", "2"))
     assert one != two
-    assert all(len(images.tag_of(each)) <= images.LONGEST_TAG for each in (one, two))
+    assert all(len(image_names.tag_of(each)) <= image_names.LONGEST_TAG for each in (one, two))
 
 
 SHELL = [

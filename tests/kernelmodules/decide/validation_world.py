@@ -11,6 +11,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
+from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.external_queries import (
     Answer,
     Answers,
@@ -21,7 +22,6 @@ from runup.kernelmodules.decide.external_queries import (
     ImageQuestion,
     Question,
 )
-from runup.kernelmodules.decide.jobs import Builder
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Run, Runner, State

@@ -17,7 +17,7 @@ from kubekit.api.scheme import Resource, resource_of, types
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, reviews
 from kubekit.kube.errors import Gone
-from kubekit.kube.pages import UndecodedEvent
+from kubekit.kube.list_pages import UndecodedEvent
 from kubekit.kube.request import Request, segment, server_url
 from runup.api.config_v1 import ClusterVersion
 from runup.api.owned_v1 import Configuration, Owned, OwnedWorkload

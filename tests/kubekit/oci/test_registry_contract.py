@@ -19,7 +19,7 @@ from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
-from runup.sandbox.processes.registry import keep_writer, kept_writer
+from runup.sandbox.processes.registry_process import keep_writer, kept_writer
 
 FOLDERS = ("manifests", "release-manifests")
 NONE = Access()

@@ -21,12 +21,12 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
 from kubesandbox.apiserver.server import ApiServer
-from kubesandbox.controllers import control_plane
+from kubesandbox.controllers import assembly
 from kubesandbox.controllers.furnishing import ACCOUNTS
 from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.images import ImageStore
 from kubesandbox.node.place import Place
 from kubesandbox.node.runner_process import ProcessRunner
+from kubesandbox.node.unpacked_images import ImageStore
 
 JSON = dict[str, Any]
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -156,10 +156,10 @@ async def ours(data: Path, *, node: bool) -> AsyncIterator[Cluster]:
     async with contextlib.AsyncExitStack() as stack:
         server = await stack.enter_async_context(ApiServer(data=data))
         client = await stack.enter_async_context(Client(load(str(server.kubeconfig))))
-        watched = control_plane.Watched()
+        watched = assembly.Watched()
         if node:
             await _add_node(stack, client, watched, data)
-        tasks = control_plane.start(stack, client, watched, SystemClock())
+        tasks = assembly.start(stack, client, watched, SystemClock())
         yield Cluster(client)
         await _end(tasks)
 
@@ -174,9 +174,9 @@ async def theirs(plane: ControlPlane, *, node: bool) -> AsyncIterator[Cluster]:
         await cluster.until(lambda found: found is not None, "default", ACCOUNTS)
         tasks: list[asyncio.Task[Any]] = []
         if node:
-            watched = control_plane.Watched()
+            watched = assembly.Watched()
             await _add_node(stack, client, watched, plane.data)
-            tasks = control_plane.scheduling(client, watched, SystemClock())
+            tasks = assembly.scheduling(client, watched, SystemClock())
         yield cluster
         await _end(tasks)
         await cluster.clear()
@@ -188,9 +188,7 @@ async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _add_node(
-    stack: contextlib.AsyncExitStack, client: Client, watched: control_plane.Watched, data: Path
-) -> None:
+async def _add_node(stack: contextlib.AsyncExitStack, client: Client, watched: assembly.Watched, data: Path) -> None:
     place = Place(
         data=data,
         runner=ProcessRunner(),
@@ -201,7 +199,7 @@ async def _add_node(
     agent = NodeAgent(client, watched.pods, place, SystemClock())
     stack.push_async_callback(agent.close)
     with contextlib.suppress(AlreadyExists):
-        await client.send(calls.create(control_plane.NODES, {"metadata": {"name": "node-0"}}))
+        await client.send(calls.create(assembly.NODES, {"metadata": {"name": "node-0"}}))
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock
+from kubesandbox.controllers.owned_pods import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS
 from kubesandbox.controllers.scheduler import Scheduler
-from kubesandbox.controllers.workloads import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS
 from runup.sandbox.setup import imports
 
 JSON = dict[str, Any]

@@ -18,8 +18,8 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.request import Call
 from kubesandbox.controllers import rollout
+from kubesandbox.controllers.controller_loop import Again, Attempt
 from kubesandbox.controllers.deployments import HASH_LABEL, Deployments, template_hash
-from kubesandbox.controllers.runner import Again, Attempt
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)

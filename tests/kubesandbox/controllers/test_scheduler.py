@@ -10,9 +10,9 @@ from tests.kubesandbox.controllers.conftest import Cluster
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubekit.kube import calls
-from kubesandbox.controllers.control_plane import NODES
+from kubesandbox.controllers.assembly import NODES
+from kubesandbox.controllers.owned_pods import PODS
 from kubesandbox.controllers.scheduler import explanation, why_not
-from kubesandbox.controllers.workloads import PODS
 
 JSON = dict[str, Any]
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}

@@ -13,10 +13,10 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.watch import Reflector
 from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.images import ImageStore
 from kubesandbox.node.place import Place
 from kubesandbox.node.reporter import PODS
 from kubesandbox.node.runners import runners
+from kubesandbox.node.unpacked_images import ImageStore
 
 
 async def serve(data: Path, registry: str, runner: str) -> None:

@@ -24,13 +24,13 @@ from kubekit.kube.config import load
 from kubekit.kube.watch import Reflector
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.images import ImageStore
 from kubesandbox.node.place import Place
 from kubesandbox.node.reporter import EVENTS, PODS
-from kubesandbox.node.runner import Runner
+from kubesandbox.node.runner_interface import Runner
 from kubesandbox.node.runners import NAMES, runners
+from kubesandbox.node.unpacked_images import ImageStore
 from runup.release.control.build import build_release
-from runup.sandbox.processes.registry import Registry
+from runup.sandbox.processes.registry_process import Registry
 
 JSON = dict[str, Any]
 Condition = Callable[[JSON], Any]

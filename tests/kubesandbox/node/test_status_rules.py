@@ -12,8 +12,8 @@ import pytest
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
 from kubesandbox.node import backoff, podstatus
+from kubesandbox.node.container_records import ContainerRecord, Ended, Started, State, Waiting, resumed
 from kubesandbox.node.podstatus import Seen, Verdict, phase
-from kubesandbox.node.records import ContainerRecord, Ended, Started, State, Waiting, resumed
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)

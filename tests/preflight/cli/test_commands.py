@@ -15,13 +15,13 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from runup.cli.errors import CommandError
-from runup.preflight.cli.render import history as rendered
+from runup.preflight.cli.render import history_tables as rendered
 from runup.preflight.cli.render.explain import explain
-from runup.preflight.cli.render.preflight import as_data, verdict
-from runup.preflight.decide import history
+from runup.preflight.cli.render.finding_texts import as_data, verdict
+from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import of_target
-from runup.preflight.decide.history import History
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.preflight.decide.stored_reports import History
 
 NAMESPACE = "runup-cli-tests"
 WHEN = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
@@ -216,7 +216,7 @@ def stored(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     except NotFound:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         server.client.send(calls.create(resource_of(Namespace), body))
-    stored = history.config_map(FOUND, NAMESPACE)
+    stored = stored_reports.config_map(FOUND, NAMESPACE)
     server.client.send(calls.apply(resource_of(ConfigMap), stored, field_manager="test", force=True))
     return server
 

@@ -11,11 +11,11 @@ from tests.factories import NOW, cluster_version
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk, Release
-from runup.preflight.cli.render import history as rendered
-from runup.preflight.cli.render.preflight import section, verdict
-from runup.preflight.decide import history as histories
+from runup.preflight.cli.render import history_tables as rendered
+from runup.preflight.cli.render.finding_texts import section, verdict
+from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.findings import accepted_names, complete, counts, current, of_target
-from runup.preflight.decide.history import History
+from runup.preflight.decide.stored_reports import History
 
 CASES = [
     ("the report's own and an update that nobody offers", (), "5.2.0", (2, 1, 0)),

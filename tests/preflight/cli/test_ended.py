@@ -8,8 +8,8 @@ from tests.factories import NOW, cluster_version
 from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release, Update
 from runup.preflight.decide.findings import ended_findings
-from runup.preflight.decide.history import History
 from runup.preflight.decide.report import FORMAT, Report
+from runup.preflight.decide.stored_reports import History
 
 IMAGE = "example.com/release@sha256:"
 

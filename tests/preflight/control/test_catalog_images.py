@@ -43,7 +43,7 @@ from runup.preflight.control.catalog_images import (
     _noted,
 )
 from runup.preflight.control.catalogs import MAX_FILE_BYTES
-from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.target_process import PreflightTarget, Request
 from runup.preflight.decide.report import read

@@ -16,7 +16,7 @@ from kubekit.kube.config import ClusterConfig
 from runup.api.olm_v1alpha1 import Subscription
 from runup.checks.catalogue.olm.shared.installed_operators import PACKAGES
 from runup.preflight.control import polled_objects
-from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.watched_kinds import WatchedKinds
 
 DEADLINE_S = 90

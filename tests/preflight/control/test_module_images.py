@@ -26,8 +26,8 @@ from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.control.registries import GivenRegistries
 from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status
-from runup.preflight.control.client import ReadOnlyClient
 from runup.preflight.control.module_images import MODULES, NO_TOOLKIT, NODES, ModuleImages, _Input, _Known
+from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.target_process import PreflightTarget, Request
 from runup.preflight.decide.report import read

@@ -14,7 +14,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig, load
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.decide.declarative import declared_check
-from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.target_process import PreflightTarget, Request
 from runup.preflight.decide.report import Report, read

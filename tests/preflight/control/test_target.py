@@ -25,7 +25,7 @@ from kubekit.kube.config import ClusterConfig, load
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue.nodes import node_health
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
-from runup.preflight.control.client import ReadOnlyClient, WriteRefused
+from runup.preflight.control.read_only_client import ReadOnlyClient, WriteRefused
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import ConfigMapSink, FileSink
 from runup.preflight.control.target_process import PreflightTarget, Request, Timing, reading

@@ -38,15 +38,15 @@ from kubekit.kube.errors import ServerError
 from kubekit.lang.version import Version
 from runup.checks.catalogue.olm.shared.installed_operators import PACKAGES
 from runup.checks.decide.declarative import declared_check
-from runup.checks.decide.manifests import of_files
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
-from runup.preflight.control import containers as shell
+from runup.checks.decide.target_manifests import of_files
+from runup.preflight.control import container_checks as shell
 from runup.preflight.control import polled_objects
-from runup.preflight.control.client import ReadOnlyClient
-from runup.preflight.control.containers import Containers, waiting
+from runup.preflight.control.check_runner import LIMIT_S, Runner
+from runup.preflight.control.container_checks import Containers, waiting
 from runup.preflight.control.polled_objects import Lookups
+from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.runner import LIMIT_S, Runner
 from runup.preflight.control.target_process import (
     PreflightTarget,
     Request,
@@ -56,7 +56,7 @@ from runup.preflight.control.target_process import (
     _same,
 )
 from runup.preflight.control.watched_kinds import WatchedKinds
-from runup.preflight.decide import containers
+from runup.preflight.decide import container_check_pods
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, read
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -491,17 +491,17 @@ class Pods:
     def pod(self, *, ended: bool) -> None:
         """There is one for the run that is wanted."""
         (wanted,) = self.checks.wanted
-        metadata = ObjectMeta(name="c", namespace="ns", annotations={containers.RUN_ANNOTATION: _run(wanted)})
+        metadata = ObjectMeta(name="c", namespace="ns", annotations={container_check_pods.RUN_ANNOTATION: _run(wanted)})
         state = ContainerState(terminated=ContainerStateTerminated(exit_code=0, reason="Completed")) if ended else None
         status_ = PodStatus(
             phase="Succeeded" if ended else "Running",
-            container_statuses=(ContainerStatus(name=containers.CONTAINER, state=state or ContainerState()),),
+            container_statuses=(ContainerStatus(name=container_check_pods.CONTAINER, state=state or ContainerState()),),
         )
         self.checks._pods.put(Pod(metadata=metadata, status=status_))
 
 
 def _run(wanted: Any) -> str:
-    return containers.run_of("p1", wanted)
+    return container_check_pods.run_of("p1", wanted)
 
 
 @pytest.mark.parametrize(

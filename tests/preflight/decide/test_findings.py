@@ -30,8 +30,8 @@ from runup.preflight.decide.findings import (
     report_of,
     wanted,
 )
-from runup.preflight.decide.history import History
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.preflight.decide.stored_reports import History
 from runup.release.decide import documentation
 
 IMAGE = "example.com/release@sha256:" + "5" * 64

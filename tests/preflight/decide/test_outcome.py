@@ -12,7 +12,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import Pod
 from kubekit.api.workloads_v1 import Deployment
 from runup.preflight.decide import outcome as outcomes
-from runup.preflight.decide import start_failures, workloads
+from runup.preflight.decide import preflight_deployment, start_failures
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.outcome import Observations, ReportSeen, State, Tally, counts, outcome, seen_report
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
@@ -28,7 +28,7 @@ def iso(seconds_ago: float) -> str:
 
 def pod(*containers: dict[str, Any], age_s: float = 60, name: str = "preflight-1", **metadata: Any) -> Pod:
     """A pod of the preflight with those containers."""
-    statuses = [{"name": workloads.NAME, "restartCount": 0, **each} for each in containers]
+    statuses = [{"name": preflight_deployment.NAME, "restartCount": 0, **each} for each in containers]
     made = {"name": name, "creationTimestamp": iso(age_s), **metadata}
     return codec.convert(Pod, {"metadata": made, "status": {"containerStatuses": statuses}})
 

@@ -11,7 +11,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.api.config_v1 import Release
 from runup.preflight.decide.attempt import Attempt
-from runup.preflight.decide.history import ATTEMPT, NAME, read
+from runup.preflight.decide.stored_reports import ATTEMPT, NAME, read
 
 RECORD: dict[str, Any] = {
     "id": "preflight-2-0123456789",

@@ -13,7 +13,7 @@ import pytest
 from kubekit.lang.printable import is_hazardous
 from runup.preflight.decide import report
 from runup.preflight.decide.report import BadReport, Report, ReportedRisk, encode, read
-from runup.preflight.decide.schema import report_schema
+from runup.preflight.decide.report_schema import report_schema
 from runup.release.decide import documentation
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reports"

@@ -13,7 +13,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import Event, Pod
 from kubekit.api.meta_v1 import Condition
 from kubekit.api.workloads_v1 import Deployment
-from runup.preflight.decide import workloads
+from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.start_failures import REPORT_AFTER_S
 
 NAMESPACE = "openshift-cluster-version-operator"
@@ -150,7 +150,14 @@ WORDS: list[Any] = [
     ),
     pytest.param([PULL], "ImagePullFailed", "Back-off pulling image", id="the image cannot be pulled"),
     pytest.param(
-        [event("FailedCreate", f"Error creating: {QUOTA}", kind="ReplicaSet", name=f"{workloads.NAME}-6f9d8c5b7")],
+        [
+            event(
+                "FailedCreate",
+                f"Error creating: {QUOTA}",
+                kind="ReplicaSet",
+                name=f"{preflight_deployment.NAME}-6f9d8c5b7",
+            )
+        ],
         "FailedCreate",
         QUOTA,
         id="a quota, in the events of the ReplicaSet alone",
@@ -173,7 +180,7 @@ def older(text: str) -> str:
     return text.replace("x2x7k", "zzzzz").replace("labels:", 'creationTimestamp: "2026-01-14T09:59:00Z", labels:')
 
 
-REPLICA_SET = f"{workloads.NAME}-6f9d8c5b7"
+REPLICA_SET = f"{preflight_deployment.NAME}-6f9d8c5b7"
 AT_WORK = 'pods "x" is forbidden: exceeded quota: large'
 NEWEST: list[Any] = [
     pytest.param([FAILED["Evicted"], older(FAILED["OutOfcpu"])], "Evicted", EVICTED, id="of two pods that failed"),
@@ -286,7 +293,7 @@ QUIET: list[Any] = [
     ),
     pytest.param([FAILED["Evicted"], RUNNING.replace("x2x7k", "new")], 9, id="another pod took its place"),
     pytest.param(
-        [RUNNING, event("FailedCreate", QUOTA, kind="ReplicaSet", name=f"{workloads.NAME}-6f9d8c5b7")],
+        [RUNNING, event("FailedCreate", QUOTA, kind="ReplicaSet", name=f"{preflight_deployment.NAME}-6f9d8c5b7")],
         9,
         id="a quota that had room later",
     ),

@@ -11,10 +11,10 @@ from tests.factories import NOW
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
-from runup.preflight.decide import history
+from runup.preflight.decide import stored_reports
 from runup.preflight.decide.attempt import Attempt
-from runup.preflight.decide.history import ATTEMPT, MAX_BYTES, UPDATE_ASKED_AT, History, config_map, with_report
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
+from runup.preflight.decide.stored_reports import ATTEMPT, MAX_BYTES, UPDATE_ASKED_AT, History, config_map, with_report
 
 
 def report(number: int = 1, **changes: Any) -> Report:
@@ -39,12 +39,12 @@ def ids(found: History) -> list[int]:
 def stored(*reports: Report, **annotations: str) -> ConfigMap:
     """The ConfigMap with those reports."""
     data = {f"{each.preflight_id}.json": encode(each).decode() for each in reports}
-    return ConfigMap(metadata=ObjectMeta(name=history.NAME, annotations=annotations), data=data)
+    return ConfigMap(metadata=ObjectMeta(name=stored_reports.NAME, annotations=annotations), data=data)
 
 
 def test_the_newest_five_are_kept() -> None:
     """In the order in which they were found, however they were stored."""
-    found = history.read(stored(*(report(number) for number in (3, 1, 6, 2, 5, 4))))
+    found = stored_reports.read(stored(*(report(number) for number in (3, 1, 6, 2, 5, 4))))
     assert ids(found) == [6, 5, 4, 3, 2]
     assert ids(with_report(found, report(7))) == [7, 6, 5, 4, 3]
     assert ids(with_report(found, report(0))) == [6, 5, 4, 3, 2]
@@ -71,7 +71,7 @@ def test_the_newest_five_are_kept() -> None:
 def test_which_report_is_newer(older: dict[str, Any], newer: dict[str, Any]) -> None:
     """Whichever was stored first."""
     one, two = report(1, **older), report(2, **newer)
-    assert ids(history.read(stored(one, two))) == ids(history.read(stored(two, one))) == [2, 1]
+    assert ids(stored_reports.read(stored(one, two))) == ids(stored_reports.read(stored(two, one))) == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_which_report_is_newer(older: dict[str, Any], newer: dict[str, Any]) -> 
 def test_what_is_stored_as_a_report(changes: dict[str, Any], key: str, kept: bool) -> None:
     """Under its own key, from one version to another; others are left out."""
     data = {key: encode(report(**changes)).decode(), "preflight-9-0123456789.json": "{"}
-    found = history.read(ConfigMap(metadata=ObjectMeta(name=history.NAME), data=data))
+    found = stored_reports.read(ConfigMap(metadata=ObjectMeta(name=stored_reports.NAME), data=data))
     assert ids(found) == ([1] if kept else [])
 
 
@@ -107,7 +107,7 @@ def test_what_is_stored_as_a_report(changes: dict[str, Any], key: str, kept: boo
 )
 def test_when_an_update_was_asked_for(text: str, generation: int) -> None:
     """People may edit it: what is no generation counts as none."""
-    assert history.read(stored(**{UPDATE_ASKED_AT: text})).update_asked_at == generation
+    assert stored_reports.read(stored(**{UPDATE_ASKED_AT: text})).update_asked_at == generation
 
 
 def test_what_is_written_is_what_is_read() -> None:
@@ -115,8 +115,8 @@ def test_what_is_written_is_what_is_read() -> None:
     attempt = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "i@sha256:2", NOW)
     whole = History(attempt, (report(2), report(1)), 7)
     made = config_map(whole, "ns")
-    metadata = ObjectMeta(name=history.NAME, annotations=made["metadata"]["annotations"])
-    assert history.read(ConfigMap(metadata=metadata, data=made["data"])) == whole
+    metadata = ObjectMeta(name=stored_reports.NAME, annotations=made["metadata"]["annotations"])
+    assert stored_reports.read(ConfigMap(metadata=metadata, data=made["data"])) == whole
     assert set(made["data"]) == {"preflight-2-0123456789.json", "preflight-1-0123456789.json"}
     assert set(config_map(History(attempt), "ns")["metadata"]["annotations"]) == {ATTEMPT}
     assert set(config_map(History(update_asked_at=1), "ns")["metadata"]["annotations"]) == {UPDATE_ASKED_AT}
@@ -232,8 +232,8 @@ def test_at_last_checks_go() -> None:
 def test_why_an_attempt_failed_fits_an_annotation(length: int, whole: bool) -> None:
     """What is longer is cut, and says so."""
     failed = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "i", failed="X", failure="f" * length)
-    found = history.with_attempt(History(), failed).attempt
+    found = stored_reports.with_attempt(History(), failed).attempt
     assert found is not None
     assert (found.failure == failed.failure) is whole
     assert len(found.failure) <= 8192
-    assert history.with_attempt(History(failed), None).attempt is None
+    assert stored_reports.with_attempt(History(failed), None).attempt is None

@@ -24,8 +24,8 @@ from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure
 from runup.applying.decide.rendering import LABEL, Proxy
 from runup.cli.errors import CommandError
-from runup.process import tls
-from runup.release.cli import live_values, read
+from runup.process import tls_profile as tls
+from runup.release.cli import live_values, read_releases
 from runup.release.cli.cluster_images import image_of
 from runup.release.cli.shared import access
 
@@ -414,7 +414,7 @@ def test_what_objects_do_not_ask_for_is_not_read(there: Server, tmp_path: Path) 
     def notes(*annotations: JSON) -> list[str]:
         objects = [config_map(f"o{number}", annotations=each) for number, each in enumerate(annotations)]
         folder = release(tmp_path / str(len(list(tmp_path.iterdir()))), *objects)
-        payload, _ = read.load(str(folder), access())
+        payload, _ = read_releases.load(str(folder), access())
         with SyncClient(nobody) as client:
             _, found = live_values.read(client, payload.manifests, "uid")
         return [
@@ -437,7 +437,7 @@ def test_what_objects_are_given(there: Server, tmp_path: Path, monkeypatch: pyte
     for number, (objects, proxy) in enumerate(
         (((asks,), Proxy("http://proxy:1", "", ".svc")), ((config_map("a"),), Proxy("", "", "")))
     ):
-        payload, _ = read.load(str(release(tmp_path / str(number), *objects)), access())
+        payload, _ = read_releases.load(str(release(tmp_path / str(number), *objects)), access())
         found, notes = live_values.read(there.client, payload.manifests, "the-uid")
         assert (found.proxy, found.owner_uid, found.operator) == (proxy, "the-uid", ("apart", OWN))
         assert (found.tls, notes) == (None, [])
@@ -450,7 +450,7 @@ def test_the_tls_profile_is_the_clusters(there: Server, tmp_path: Path) -> None:
     names = {"kind": "APIServer", "plural": "apiservers", "singular": "apiserver", "listKind": "APIServerList"}
     kind["spec"] |= {"group": API_SERVERS.group, "names": names}
     asks = config_map("a", annotations={"config.openshift.io/inject-tls": "true"})
-    payload, _ = read.load(str(release(tmp_path / "of", asks)), access())
+    payload, _ = read_releases.load(str(release(tmp_path / "of", asks)), access())
     there.client.send(calls.create(CRD, kind))
     try:
         eventually(lambda: _served(there, API_SERVERS), "APIServer is served")

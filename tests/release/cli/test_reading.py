@@ -12,7 +12,7 @@ from kubekit.oci.image_locations import LayoutPlace
 from kubekit.oci.reference import Reference
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
-from runup.release.cli import extracting, read
+from runup.release.cli import extracting, read_releases
 from runup.release.cli.shared import items
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.listing import Row
@@ -93,11 +93,11 @@ def test_which_words_are_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "folder").mkdir()
     (tmp_path / "layout").mkdir()
     (tmp_path / "layout" / "oci-layout").write_text("{}")
-    assert read.place("folder") == Path("folder")
-    assert read.place("layout") == LayoutPlace(Path("layout"))
-    assert read.place("./nowhere") == Path("nowhere")
-    assert read.place("/nowhere") == Path("/nowhere")
-    assert isinstance(read.place("registry.example/nowhere:1"), Reference)
+    assert read_releases.place("folder") == Path("folder")
+    assert read_releases.place("layout") == LayoutPlace(Path("layout"))
+    assert read_releases.place("./nowhere") == Path("nowhere")
+    assert read_releases.place("/nowhere") == Path("/nowhere")
+    assert isinstance(read_releases.place("registry.example/nowhere:1"), Reference)
 
 
 def test_words_between_commas() -> None:
@@ -106,13 +106,13 @@ def test_words_between_commas() -> None:
     assert items(" , ") == []
 
 
-def _listing(rows: int) -> read.Listed:
+def _listing(rows: int) -> read_releases.Listed:
     made = []
     for number in range(rows):
         included = number % 3 != 1
         why = "" if included else "r"
         made.append(Row(f"ConfigMap c{number}", f"f{number}.yaml", included, why, "in" if included else "out"))
-    return read.Listed("5.2.0", "", Filters(), tuple(made), ())
+    return read_releases.Listed("5.2.0", "", Filters(), tuple(made), ())
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def _listing(rows: int) -> read.Listed:
 )
 def test_a_long_table_begins_with_its_numbers(rows: int, height: int | None, counted: bool) -> None:
     """What scrolls away is not read."""
-    text = read.as_listing(_listing(rows), "wide", Screen(200, height))
+    text = read_releases.as_listing(_listing(rows), "wide", Screen(200, height))
     head = f"Release 5.2.0: {rows} manifests and checks, {rows // 3 * 2} in, {rows // 3} out.\n\n"
     assert text.startswith(head) is counted
     assert text.splitlines()[-rows - 1].split() == ["MANIFEST", "FILE", "REASON"]
@@ -134,7 +134,7 @@ def test_a_long_table_begins_with_its_numbers(rows: int, height: int | None, cou
 
 def test_names_are_those_that_are_in() -> None:
     """One a line."""
-    assert read.as_listing(_listing(3), "name") == "ConfigMap c0\nConfigMap c2\n"
+    assert read_releases.as_listing(_listing(3), "name") == "ConfigMap c0\nConfigMap c2\n"
 
 
 def test_what_info_says_in_words(tmp_path: Path) -> None:

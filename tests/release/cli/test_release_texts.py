@@ -9,15 +9,15 @@ import pytest
 from runup.cli.render.screen import Screen
 from runup.release.cli import comparison_text
 from runup.release.cli.dry_run import Effect
-from runup.release.decide.cluster import DescribedCluster
 from runup.release.decide.difference import Difference, ManifestChange, NameChange
-from runup.release.decide.explain import Explained, Ruling
 from runup.release.decide.inclusion import Filters
+from runup.release.decide.inclusion_input import DescribedCluster
+from runup.release.decide.inclusion_reasons import Explained, Ruling
 from runup.release.decide.manifest import Identity, Manifest
-from runup.release.decide.metadata import ImageReferences, ReleaseMetadata
 from runup.release.decide.object_diff import ABSENT, Change
 from runup.release.decide.payload import Payload
 from runup.release.decide.rbac_diff import AccessChange
+from runup.release.decide.release_metadata import ImageReferences, ReleaseMetadata
 
 
 def manifest(name: str, kind: str = "ConfigMap", namespace: str = "ns") -> Manifest:

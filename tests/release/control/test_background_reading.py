@@ -27,7 +27,7 @@ from runup.checks.decide import rights
 from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control import release_images, signature_stores
 from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
-from runup.release.control.signatures import RIGHTS_AGAIN, WITHIN_S, ReleaseChecks, _told
+from runup.release.control.release_verification import RIGHTS_AGAIN, WITHIN_S, ReleaseChecks, _told
 from runup.release.control.stored_signatures import MOST_BYTES, merged, remember
 from runup.release.decide.payload import METADATA_FILE
 

@@ -22,10 +22,10 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.signatures import SigningKey
 from kubekit.oci.stores import add_signature
 from runup.operator.manager import Manager
-from runup.preflight.decide import workloads
+from runup.preflight.decide import preflight_deployment
 from runup.release.control.build import build_image, build_release, layer_of
 from runup.release.control.registry_access import MIRROR_KINDS, SECRETS
-from runup.sandbox.processes.registry import Registry
+from runup.sandbox.processes.registry_process import Registry
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 
@@ -76,7 +76,7 @@ async def test_the_version_is_read_out_of_the_image(tmp_path: Path) -> None:
         deployment = await at.world.deployment()
         assert deployment is not None
         assert deployment.spec.template.spec.containers[0].image == image
-        assert deployment.metadata.labels[workloads.TARGET_LABEL] == "5.3.7"
+        assert deployment.metadata.labels[preflight_deployment.TARGET_LABEL] == "5.3.7"
 
 
 async def test_another_version_than_stated_is_refused(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from runup.api.config_v1 import NameReference, SignatureStore
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control.release_images import ReleaseImages
-from runup.release.control.signatures import ReleaseChecks
+from runup.release.control.release_verification import ReleaseChecks
 from runup.release.control.stored_signatures import MOST_BYTES, MOST_DIGESTS, merged
 
 KEY = generate_key()

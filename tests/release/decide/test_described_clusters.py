@@ -11,8 +11,8 @@ from runup.api.config_v1 import ComponentOverride
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters
 from runup.release.decide.listing import Row, described, filters_of, notes, overrides_in, rows
 from runup.release.decide.manifest import Identity, Manifest
-from runup.release.decide.metadata import ImageReferences, ReleaseMetadata
 from runup.release.decide.payload import Payload, Skipped
+from runup.release.decide.release_metadata import ImageReferences, ReleaseMetadata
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,18 @@ from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from runup.release.decide import documentation
 from runup.release.decide.payload import METADATA_FILE, load_payload
-from runup.sandbox.processes.registry import Registry
-from runup.sandbox.scenario import folder, releases
+from runup.sandbox.processes.registry_process import Registry
+from runup.sandbox.scenario import folder, scenario_releases
 
 
 async def test_a_releases_links_lead_to_pages_that_answer(tmp_path: Path) -> None:
     """The base in the metadata of a release is served by the registry that the release comes from."""
     async with Registry(tmp_path / "registry") as registry, aiohttp.ClientSession() as session:
         scenario = folder.load(folder.find("skip-level"))
-        newest = releases.build(scenario, tmp_path, registry=registry.host)[-1]
-        files = read_folders(open_image(Layout.open(tmp_path / "registry"), newest.built.digest), releases.FOLDERS)
+        newest = scenario_releases.build(scenario, tmp_path, registry=registry.host)[-1]
+        files = read_folders(
+            open_image(Layout.open(tmp_path / "registry"), newest.built.digest), scenario_releases.FOLDERS
+        )
         base = load_payload(files, source=METADATA_FILE).metadata.documentation_base
         async with session.get(documentation.page("MachineConfigPoolPaused-infra", base)) as answer:
             assert answer.status == 200

@@ -13,7 +13,7 @@ from cryptography import x509
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from runup.sandbox.scenario import folder as scenario
-from runup.sandbox.scenario import kernelmodules, releases
+from runup.sandbox.scenario import kernelmodules, scenario_releases
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 KERNEL = "5.14.0-611.5.1.el9_7.x86_64"
@@ -22,7 +22,7 @@ KERNEL = "5.14.0-611.5.1.el9_7.x86_64"
 def test_a_release_leads_to_its_kernel(tmp_path: Path) -> None:
     """By the driver toolkit that its image-references name, which says the kernel."""
     made = scenario.load(scenario.find("kernel-modules"))
-    built = {each.version: each for each in releases.build(made, tmp_path, registry="127.0.0.1:1")}
+    built = {each.version: each for each in scenario_releases.build(made, tmp_path, registry="127.0.0.1:1")}
     layout = Layout.open(tmp_path / "registry")
     image = open_image(layout, built["5.1.0"].built.digest)
     references = json.loads(read_folders(image, ("release-manifests",))["release-manifests/image-references"])

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from runup.dump import load
-from runup.dump.manifests import JSON
+from runup.dump.documents import JSON
 from runup.sandbox.scenario import folder as scenario
-from runup.sandbox.scenario import from_dump, releases
-from runup.sandbox.setup import objects as setup
+from runup.sandbox.scenario import from_dump, scenario_releases
+from runup.sandbox.setup import scenario_objects as setup
 
 ALL = {
     "Deployment",
@@ -47,7 +47,7 @@ def cluster(folder: Path, capabilities: JSON | None, extra: str = OPEN) -> scena
 
 def objects(made: scenario.Scenario, data: Path) -> list[JSON]:
     """What its release brings."""
-    (release,) = releases.build(made, data, registry="127.0.0.1:1", update_service="http://127.0.0.1:2/graph")
+    (release,) = scenario_releases.build(made, data, registry="127.0.0.1:1", update_service="http://127.0.0.1:2/graph")
     return setup.release_objects(made, release)
 
 
@@ -100,7 +100,9 @@ def test_a_dump_with_a_feature_gate_of_its_own_has_it(tmp_path: Path) -> None:
         obj = {"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": name}, "status": status}
         (dump / f"{kind}.yaml").write_text(yaml.safe_dump(obj))
     made = from_dump.scenario_of(load.read(dump), base=scenario.BUNDLED / "common")
-    built = releases.build(made, tmp_path / "data", registry="127.0.0.1:1", update_service="http://127.0.0.1:2/graph")
+    built = scenario_releases.build(
+        made, tmp_path / "data", registry="127.0.0.1:1", update_service="http://127.0.0.1:2/graph"
+    )
     running = next(each for each in built if each.version == "4.16.3")
     found = setup.release_objects(made, running)
     assert of_update_status(found) == ALL | {"CustomResourceDefinition"}

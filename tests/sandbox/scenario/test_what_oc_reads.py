@@ -15,11 +15,11 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load as load_config
 from kubesandbox.apiserver.server import ApiServer
 from runup.dump import load
-from runup.dump.manifests import JSON
+from runup.dump.documents import JSON
 from runup.sandbox.scenario import folder as scenarios
-from runup.sandbox.scenario import from_dump, releases
+from runup.sandbox.scenario import from_dump, scenario_releases
 from runup.sandbox.scenario.folder import Scenario
-from runup.sandbox.setup import objects as setup
+from runup.sandbox.setup import scenario_objects as setup
 
 NAMESPACE = "openshift-machine-config-operator"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/machine-config-operator"
@@ -47,7 +47,7 @@ status: {{observedGeneration: 1, replicas: 1, readyReplicas: 1}}
 
 async def deployment(made: Scenario, data: Path) -> JSON:
     """What the API of a sandbox of that scenario answers to oc's request."""
-    built = releases.build(made, data, registry="127.0.0.1:1")
+    built = scenario_releases.build(made, data, registry="127.0.0.1:1")
     async with ApiServer(data / "api") as server, Client(load_config(str(server.kubeconfig))) as client:
         await setup.set_up(client, made, built, SystemClock())
         found: JSON = json.loads(await client.send(calls.get_path(DEPLOYMENT)))

@@ -9,10 +9,10 @@ import pytest
 from tests.cli.commands import Run
 
 from kubekit.api import codec
-from runup.updatestatus.cli.files import mock
-from runup.updatestatus.cli.render import text as rendered
+from runup.updatestatus.cli.render import status_text as rendered
+from runup.updatestatus.cli.status_files import mock
 from runup.updatestatus.cli.status_reading import parse_moment
-from runup.updatestatus.decide import read
+from runup.updatestatus.decide import read_status
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
 CASES = sorted(file.name.removesuffix("-cv.yaml") for file in CORPUS.glob("*-cv.yaml"))
@@ -45,7 +45,7 @@ def test_as_a_dump(case: str, details: str, suffix: str, run: Run) -> None:
 def test_the_object_carries_everything_that_is_printed(case: str) -> None:
     """As JSON and back, at its own time; a controller's clock cuts fractions off, which must not show."""
     found = mock(str(CORPUS / f"{case}-cv.yaml"), REAL_NOW)
-    report = read.report(codec.decode(dict, codec.encode(found.obj)))
+    report = read_status.report(codec.decode(dict, codec.encode(found.obj)))
     for details, suffix in DETAILS:
         text = rendered.render(report, found.now_ns, rendered.details(details))
         assert text == (CORPUS / f"{case}.{suffix}").read_text()
@@ -61,6 +61,6 @@ def test_ages_grow_with_the_time_of_reading() -> None:
     """The object holds moments and no ages: ten minutes later it reads ten minutes later."""
     found = mock(str(CORPUS / "4.14.1-degraded-cv.yaml"), REAL_NOW)
     later = found.now_ns + rendered.nanoseconds(timedelta(minutes=10))
-    text = rendered.render(read.report(found.obj), later)
+    text = rendered.render(read_status.report(found.obj), later)
     assert "Duration:        2h9m (Est. Time Remaining: N/A; estimate duration was 1h24m)" in text
     assert "\n1h8m18s    Error     API Availability   Cluster Operator kube-apiserver is degraded" in text

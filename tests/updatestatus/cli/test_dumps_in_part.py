@@ -12,7 +12,7 @@ import pytest
 
 from kubekit.api import codec
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.updatestatus.cli.files import dump, newest_transition
+from runup.updatestatus.cli.status_files import dump, newest_transition
 from runup.updatestatus.cli.status_reading import StatusReading, parse_moment
 
 JSON = dict[str, Any]

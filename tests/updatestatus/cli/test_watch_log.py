@@ -6,10 +6,10 @@ import pytest
 from tests.updatestatus.decide import builders as b
 
 from runup.updatestatus.cli.status_reading import StatusReading
-from runup.updatestatus.cli.watch import Log, Poll
+from runup.updatestatus.cli.watch_command import Log, Poll
 from runup.updatestatus.decide.assess import assess
-from runup.updatestatus.decide.read import of_status
-from runup.updatestatus.decide.report import Report
+from runup.updatestatus.decide.read_status import of_status
+from runup.updatestatus.decide.report_rows import Report
 
 IDLE = of_status(
     assess(

@@ -28,10 +28,10 @@ from kubekit.kube.errors import Conflict
 from kubekit.kube.workqueue import WorkQueue
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.updatestatus.control.alerts import Alerts
+from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches, differ, trim_operator, trim_version
 from runup.updatestatus.control.controller import KEY, Now, Timing, UpdateStatusController
-from runup.updatestatus.control.drains import DrainingPods, PodsOfNode
+from runup.updatestatus.control.draining_pods import DrainingPods, PodsOfNode
 from runup.updatestatus.control.metrics import Metrics
 from runup.updatestatus.control.observe import observe
 from runup.updatestatus.control.process import Options, Process

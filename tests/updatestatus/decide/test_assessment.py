@@ -25,7 +25,7 @@ from runup.api.update_v1alpha1 import Insight, UpdateStatusStatus
 from runup.updatestatus.decide import uids
 from runup.updatestatus.decide.assess import assess, next_change_s
 from runup.updatestatus.decide.finding import Finding, node_ref
-from runup.updatestatus.decide.read import of_status
+from runup.updatestatus.decide.read_status import of_status
 from runup.updatestatus.decide.snapshot import Alert, Snapshot, Unreadable, in_report_order
 
 

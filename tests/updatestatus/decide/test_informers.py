@@ -14,7 +14,7 @@ from runup.updatestatus.decide import limits
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.informers import merged, others_of, ours_of, room_beside
 from runup.updatestatus.decide.insight_names import INFORMER
-from runup.updatestatus.decide.read import report
+from runup.updatestatus.decide.read_status import report
 
 JSON = dict[str, Any]
 THEIRS: JSON = {"name": "theirs", "insights": [{"uid": "x", "type": "FromTheFuture", "future": {"a": [1, None]}}]}

@@ -14,11 +14,11 @@ from tests.updatestatus.decide import builders as b
 from tests.updatestatus.decide.test_assessment import FULL
 
 from kubekit.api import codec
-from runup.updatestatus.cli.render import text as rendered
+from runup.updatestatus.cli.render import status_text as rendered
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.decode import decode, with_unknown
-from runup.updatestatus.decide.read import of_status, report
-from runup.updatestatus.decide.report import HealthRow
+from runup.updatestatus.decide.read_status import of_status, report
+from runup.updatestatus.decide.report_rows import HealthRow
 
 JSON = dict[str, Any]
 NOW = rendered.to_ns(b.NOW)

@@ -17,8 +17,8 @@ from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.drains import of_drains
 from runup.updatestatus.decide.nodes import Target, assess_pools
-from runup.updatestatus.decide.read import of_status
-from runup.updatestatus.decide.report import HealthRow
+from runup.updatestatus.decide.read_status import of_status
+from runup.updatestatus.decide.report_rows import HealthRow
 from runup.updatestatus.decide.snapshot import Snapshot, is_drain_wanted
 
 DRAINING = {"desired": "new", "state": "Working", "desiredDrain": "drain-new", "lastAppliedDrain": "uncordon-old"}

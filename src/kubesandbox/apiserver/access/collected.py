@@ -17,7 +17,7 @@ from kubekit.kube.warnings import INCOMPLETE
 from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.http.messages import Request
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Event, Store
 
 NAMESPACE, ABSENT, PARTLY = "kube-system", "not-collected", "partly-collected"

@@ -13,8 +13,8 @@ from typing import Any
 from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.access.authz import Attributes, Authorizer, covers_path
 from kubesandbox.apiserver.http.messages import User
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 

@@ -21,7 +21,7 @@ import orjson
 
 from kubesandbox.apiserver.custom.backends import Unreachable, backend
 from kubesandbox.apiserver.errors import ApiError
-from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Store
 
 JSON = dict[str, Any]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http.routing import Target, parse
-from kubesandbox.apiserver.kinds import BUILTIN, Kind
+from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 
 BUILTIN_GROUPS = frozenset(kind.group for kind in BUILTIN)
 _COLLECTION = frozenset({"GET", "POST", "DELETE"})

@@ -13,8 +13,8 @@ from inspect import isawaitable
 from typing import Any, TypeVar, cast
 
 from kubesandbox.apiserver.errors import ApiError
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.metadata import encoder
+from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Entry
 
 JSON = dict[str, Any]

@@ -23,13 +23,13 @@ from kubesandbox.apiserver.http.body import (
     yaml_duplicates,
 )
 from kubesandbox.apiserver.http.messages import Request
-from kubesandbox.apiserver.http.options import WriteOptions
+from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.kinds import BUILTIN, Kind
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.patch.typed_config import refusal
 from kubesandbox.apiserver.schema import DecodeError, Fault, FieldError
+from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 
 JSON = dict[str, Any]
 

@@ -17,9 +17,8 @@ from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.http.body import PATCH_TYPES, go_type, media_type, members
 from kubesandbox.apiserver.http.go_syntax import json_error
 from kubesandbox.apiserver.http.messages import Request, Response
-from kubesandbox.apiserver.http.options import WriteOptions, write_options
+from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
 from kubesandbox.apiserver.objects.reading import Reading
@@ -30,6 +29,7 @@ from kubesandbox.apiserver.patch.json import apply_json_patch
 from kubesandbox.apiserver.patch.merge import merge
 from kubesandbox.apiserver.patch.strategic import strategic_merge
 from kubesandbox.apiserver.patch.typed_config import go_plain
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 

@@ -14,18 +14,18 @@ import yaml
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.http.accept import negotiate
+from kubesandbox.apiserver.http.content_negotiation import negotiate
 from kubesandbox.apiserver.http.messages import Request, Response
-from kubesandbox.apiserver.http.options import ListOptions, list_options
+from kubesandbox.apiserver.http.query_parameters import ListOptions, list_options
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.metadata import encoder, key_of
 from kubesandbox.apiserver.objects import paging
-from kubesandbox.apiserver.objects.render import Renderer
+from kubesandbox.apiserver.objects.representations import Renderer
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.selectors import parse_selector
 from kubesandbox.apiserver.objects.views import to_stored
-from kubesandbox.apiserver.objects.watch import DEFAULT_TIMEOUT_S, Watch, Watcher
+from kubesandbox.apiserver.objects.watch_streams import DEFAULT_TIMEOUT_S, Watch, Watcher
+from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Entries, Entry, Expired, Store
 
 JSON = dict[str, Any]

@@ -10,17 +10,17 @@ from typing import Any
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.http.messages import Request, Response
-from kubesandbox.apiserver.http.options import WriteOptions
+from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.kinds import Kind, KindTable
-from kubesandbox.apiserver.objects.admission import Admission
+from kubesandbox.apiserver.objects.builtin_admission import Admission
 from kubesandbox.apiserver.objects.decoding import Decoding
-from kubesandbox.apiserver.objects.deleting import Deleting
+from kubesandbox.apiserver.objects.object_deletion import Deleting
 from kubesandbox.apiserver.objects.patching import Patching
 from kubesandbox.apiserver.objects.reading import Reading
-from kubesandbox.apiserver.objects.render import Renderer
+from kubesandbox.apiserver.objects.representations import Renderer
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.writing import Change, Writing
+from kubesandbox.apiserver.served_kinds import Kind, KindTable
 from kubesandbox.apiserver.store import Entry, Store
 
 JSON = dict[str, Any]

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from kubesandbox.apiserver.http.messages import User
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.metadata import meta, rfc3339
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 IMPORTED = "sandbox.runup.dev/imported"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 

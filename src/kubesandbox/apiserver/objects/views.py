@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 

@@ -17,12 +17,11 @@ from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http.messages import Request, Response, User
-from kubesandbox.apiserver.http.options import WriteOptions, write_options
+from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.metadata import carry_over, encoder, key_of, meta, same, stamp_new
 from kubesandbox.apiserver.objects import restoring, strategies
-from kubesandbox.apiserver.objects.admission import Admission
+from kubesandbox.apiserver.objects.builtin_admission import Admission
 from kubesandbox.apiserver.objects.conversions import lies_elsewhere
 from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
 from kubesandbox.apiserver.objects.reading import Reading
@@ -30,8 +29,9 @@ from kubesandbox.apiserver.objects.schemas import COMPLETED, Schemas
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
 from kubesandbox.apiserver.patch import managed
 from kubesandbox.apiserver.schema import Fault, FieldError
+from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Conflict, Entry, Store, StoreError
-from kubesandbox.apiserver.validation import warnings
+from kubesandbox.apiserver.validation import write_warnings
 
 JSON = dict[str, Any]
 # Computes the new state of an object from a copy of the old one.
@@ -116,7 +116,7 @@ class Writing:
         # After field ownership is recorded: nobody owns the fields that registries and admission plugins add.
         self._admission.before_create(kind, obj, self._clock.now())
         self._validate(kind, obj, None)
-        options.warnings.extend(warnings.of(kind, obj, None))
+        options.warnings.extend(write_warnings.of(kind, obj, None))
         name = meta(obj)["name"]
         if (there := self._store.get(kind.storage, namespace, name)) is not None:
             raise _already_there(kind, name, there)
@@ -204,7 +204,7 @@ class Writing:
             managed.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
         self._admission.before_update(kind, new, old)
         self._validate(kind, new, old)
-        options.warnings.extend(warnings.of(kind, new, old))
+        options.warnings.extend(write_warnings.of(kind, new, old))
         return new
 
     async def _store_change(self, kind: Kind, entry: Entry, old: JSON, new: JSON, options: WriteOptions) -> Entry:

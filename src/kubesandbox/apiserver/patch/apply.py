@@ -13,14 +13,14 @@ from datetime import datetime
 from typing import Any
 
 from kubesandbox.apiserver.errors import ApiError, Cause, apply_conflict
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.metadata import meta, rfc3339
 from kubesandbox.apiserver.patch import managed
-from kubesandbox.apiserver.patch.fields import compare, field_set, merged, typed_root, without
+from kubesandbox.apiserver.patch.field_sets import compare, field_set, merged, typed_root, without
 from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, show
 from kubesandbox.apiserver.patch.managed import Manager, Managers, Ownership
 from kubesandbox.apiserver.patch.paths import in_order, with_structs
 from kubesandbox.apiserver.schema import Structural
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 

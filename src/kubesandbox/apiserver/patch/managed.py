@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.metadata import meta, rfc3339
-from kubesandbox.apiserver.patch.fields import compare, typed_root
+from kubesandbox.apiserver.patch.field_sets import compare, typed_root
 from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, from_fields_v1, to_fields_v1
 from kubesandbox.apiserver.schema import Structural
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 

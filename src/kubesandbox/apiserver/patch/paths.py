@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kubesandbox.apiserver.patch.fields import child, is_declared
+from kubesandbox.apiserver.patch.field_sets import child, is_declared
 from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path
 from kubesandbox.apiserver.schema import Structural
 

@@ -10,7 +10,7 @@ import copy
 from typing import Any
 
 from kubesandbox.apiserver.errors import ApiError, bad_request
-from kubesandbox.apiserver.patch.fields import child, typed_root
+from kubesandbox.apiserver.patch.field_sets import child, typed_root
 from kubesandbox.apiserver.patch.typed_config import go_plain
 from kubesandbox.apiserver.schema import Structural
 

@@ -11,11 +11,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from kubesandbox.apiserver.kinds import Kind
-from kubesandbox.apiserver.patch.fields import element, is_atomic, typed_root
+from kubesandbox.apiserver.patch.field_sets import element, is_atomic, typed_root
 from kubesandbox.apiserver.patch.fields_v1 import Path, show
 from kubesandbox.apiserver.schema import Structural
-from kubesandbox.apiserver.schema.fields import RESOURCE_FIELDS
+from kubesandbox.apiserver.schema.pruning import RESOURCE_FIELDS
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 Faults = Iterator[str]

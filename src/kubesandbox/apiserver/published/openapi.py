@@ -11,8 +11,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.schema.builtin import definition_name, definitions
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 

@@ -16,8 +16,8 @@ import orjson
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.http.messages import JSON_TYPE, Request, Response
-from kubesandbox.apiserver.kinds import Kind, KindTable
 from kubesandbox.apiserver.published import openapi, openapi_protobuf
+from kubesandbox.apiserver.served_kinds import Kind, KindTable
 
 # A document requested by its hash is immutable, so that clients may cache it for long.
 _KEEP = timedelta(days=365)

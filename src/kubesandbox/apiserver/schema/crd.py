@@ -11,8 +11,8 @@ from typing import Any
 
 from kubesandbox.apiserver.schema.crd_versions import versions
 from kubesandbox.apiserver.schema.errors import Fault, FieldError, not_supported
-from kubesandbox.apiserver.schema.names import dns1035_label, dns1123_subdomain
-from kubesandbox.apiserver.schema.schema import Schema, compile_schema
+from kubesandbox.apiserver.schema.name_rules import dns1035_label, dns1123_subdomain
+from kubesandbox.apiserver.schema.object_schema import Schema, compile_schema
 
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]

@@ -12,9 +12,9 @@ from kubesandbox.apiserver.schema.crd_openapi import can_be_structural, children
 from kubesandbox.apiserver.schema.crd_rules import rules
 from kubesandbox.apiserver.schema.crd_structure import structural
 from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim
-from kubesandbox.apiserver.schema.fields import prune
 from kubesandbox.apiserver.schema.go_json import text
-from kubesandbox.apiserver.schema.names import dns1035_label
+from kubesandbox.apiserver.schema.name_rules import dns1035_label
+from kubesandbox.apiserver.schema.pruning import prune
 from kubesandbox.apiserver.schema.structural import SchemaError, compile_node
 from kubesandbox.apiserver.schema.validate import validate
 

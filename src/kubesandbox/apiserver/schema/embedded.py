@@ -12,7 +12,7 @@ from typing import Any
 from kubesandbox.apiserver.schema import object_meta, typed
 from kubesandbox.apiserver.schema.errors import Fault, FieldError
 from kubesandbox.apiserver.schema.go_json import text
-from kubesandbox.apiserver.schema.names import dns1035_label
+from kubesandbox.apiserver.schema.name_rules import dns1035_label
 from kubesandbox.apiserver.schema.structural import Structural
 from kubesandbox.apiserver.schema.typed import DecodeError
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim
 from kubesandbox.apiserver.schema.go_json import struct_text
-from kubesandbox.apiserver.schema.names import dns1123_subdomain
+from kubesandbox.apiserver.schema.name_rules import dns1123_subdomain
 
 JSON = dict[str, Any]
 Faults = Iterator[FieldError]

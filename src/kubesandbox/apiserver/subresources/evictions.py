@@ -16,12 +16,12 @@ from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.errors import ApiError, Cause
 from kubesandbox.apiserver.http.messages import Request, Response, json_response
-from kubesandbox.apiserver.http.options import WriteOptions, write_options
+from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.kinds import EVICTION_KIND, Kind
 from kubesandbox.apiserver.metadata import meta, rfc3339
-from kubesandbox.apiserver.objects.deleting import DeleteOptions, options_of
+from kubesandbox.apiserver.objects.object_deletion import DeleteOptions, options_of
 from kubesandbox.apiserver.objects.rest import Rest
+from kubesandbox.apiserver.served_kinds import EVICTION_KIND, Kind
 
 JSON = dict[str, Any]
 

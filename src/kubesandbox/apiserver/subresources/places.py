@@ -7,12 +7,12 @@ from inspect import isawaitable
 from typing import Any
 
 from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.access.reviews import Reviews
+from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.http.endpoints import not_there
 from kubesandbox.apiserver.http.messages import Request, Response
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.objects.rest import Handler, Rest
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 

@@ -14,9 +14,9 @@ from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.http.messages import Request, Response, is_true
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.rest import Rest
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 # Interval between two reads of a followed file, in seconds.

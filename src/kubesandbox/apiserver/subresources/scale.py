@@ -10,15 +10,15 @@ from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http.body import media_type
 from kubesandbox.apiserver.http.messages import Request, Response, json_response
-from kubesandbox.apiserver.http.options import write_options
+from kubesandbox.apiserver.http.query_parameters import write_options
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.kinds import SCALE_KIND, Kind
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.patch.json import apply_json_patch
 from kubesandbox.apiserver.patch.merge import merge
 from kubesandbox.apiserver.schema import Fault, FieldError
+from kubesandbox.apiserver.served_kinds import SCALE_KIND, Kind
 from kubesandbox.apiserver.store import Entry
 
 JSON = dict[str, Any]

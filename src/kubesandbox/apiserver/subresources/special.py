@@ -10,12 +10,12 @@ from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.access.tokens import AUDIENCE, Claims, TokenSigner
 from kubesandbox.apiserver.http.messages import Request, Response, json_response
-from kubesandbox.apiserver.http.options import WriteOptions, write_options
+from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.kinds import BINDING_KIND, TOKEN_KIND, Kind
 from kubesandbox.apiserver.metadata import meta, rfc3339
 from kubesandbox.apiserver.objects.rest import Handler, Rest
 from kubesandbox.apiserver.schema import Fault, FieldError
+from kubesandbox.apiserver.served_kinds import BINDING_KIND, TOKEN_KIND, Kind
 from kubesandbox.apiserver.subresources.evictions import Evictions
 from kubesandbox.apiserver.subresources.pod_logs import PodLogs
 from kubesandbox.apiserver.subresources.scale import Scale

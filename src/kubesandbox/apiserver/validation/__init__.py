@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.schema import FieldError, validate_crd, validate_crd_update
-from kubesandbox.apiserver.validation import access, data, metadata, pods, services, workloads
+from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.validation import data, object_metadata, pod_templates, rbac, services, workloads
 
 JSON = dict[str, Any]
 Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
@@ -19,7 +19,7 @@ Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
 
 def faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
     """Returns all faults of `obj`."""
-    field_errors = metadata.faults(kind, obj, old)
+    field_errors = object_metadata.faults(kind, obj, old)
     rule = None if kind.custom else _RULES.get((kind.group, kind.kind))
     if rule is not None:
         field_errors += rule(obj, old)
@@ -32,7 +32,7 @@ def _definition(obj: JSON, old: JSON | None) -> Iterable[FieldError]:
 
 _RBAC = "rbac.authorization.k8s.io"
 _RULES: dict[tuple[str, str], Rule] = {
-    ("", "Pod"): pods.pod,
+    ("", "Pod"): pod_templates.pod,
     ("", "ConfigMap"): data.config_map,
     ("", "Secret"): data.secret,
     ("", "Service"): services.service,
@@ -45,9 +45,9 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("batch", "CronJob"): workloads.cron_job,
     ("policy", "PodDisruptionBudget"): workloads.budget,
     ("coordination.k8s.io", "Lease"): data.lease,
-    (_RBAC, "Role"): access.role,
-    (_RBAC, "ClusterRole"): access.cluster_role,
-    (_RBAC, "RoleBinding"): access.role_binding,
-    (_RBAC, "ClusterRoleBinding"): access.cluster_role_binding,
+    (_RBAC, "Role"): rbac.role,
+    (_RBAC, "ClusterRole"): rbac.cluster_role,
+    (_RBAC, "RoleBinding"): rbac.role_binding,
+    (_RBAC, "ClusterRoleBinding"): rbac.cluster_role_binding,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
 }

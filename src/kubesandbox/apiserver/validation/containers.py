@@ -7,7 +7,7 @@ from typing import Any
 
 from kubekit.lang.quantity import parse_quantity
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
-from kubesandbox.apiserver.schema.names import dns1123_label
+from kubesandbox.apiserver.schema.name_rules import dns1123_label
 from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, not_negative, port_number
 
 JSON = dict[str, Any]

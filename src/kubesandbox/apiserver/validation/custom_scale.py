@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.schema import Fault, FieldError
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 _MOST = 2**31 - 1

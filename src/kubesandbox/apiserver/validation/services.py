@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported, object_meta
-from kubesandbox.apiserver.schema.names import dns1123_label
+from kubesandbox.apiserver.schema.name_rules import dns1123_label
 from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, port_number
 
 JSON = dict[str, Any]

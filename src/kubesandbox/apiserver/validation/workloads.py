@@ -10,7 +10,7 @@ from kubekit.api.meta_v1 import LabelSelector
 from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim, not_supported
 from kubesandbox.apiserver.schema.go_json import text
 from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, immutable, not_negative
-from kubesandbox.apiserver.validation.pods import pod_spec
+from kubesandbox.apiserver.validation.pod_templates import pod_spec
 
 JSON = dict[str, Any]
 

@@ -168,8 +168,8 @@ def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller
     Raises CommandError if a request fails.
     """
     from kubekit.kube.errors import KubeError
-    from runup.advice.cli import records
-    from runup.cli import cluster as clusters
+    from runup.advice.cli import acceptance_records
+    from runup.cli import clusterversion_client as clusters
     from runup.preflight.decide.findings import known_risk_names
 
     cluster = clusters.read(client, no="no", server="")
@@ -177,7 +177,7 @@ def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller
     check_names(change, _accepted(cluster), known)
     teller.extend(("err", line) for line in unknown_names(change, _accepted(cluster), known))
     # A record is written before its name and removed after it: a name without its record would never expire.
-    recorded = records.keep(client, change.add, told.reason, told.until)
+    recorded = acceptance_records.keep(client, change.add, told.reason, told.until)
     try:
         # Strict: a server without the field would drop it and answer as if the risks were accepted.
         before, answer = clusters.change(
@@ -189,7 +189,7 @@ def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller
     except KubeError as error:
         raise CommandError(f"unable to accept risks: {message_of(error)}") from error
     after = change.applied(_accepted(before))
-    recorded = records.forget(client, set(change.left(_accepted(before)))) or recorded
+    recorded = acceptance_records.forget(client, set(change.left(_accepted(before)))) or recorded
     text = (
         "Accept risks are not changed" if answer is None and not recorded else f"Accept risks are [{', '.join(after)}]"
     )

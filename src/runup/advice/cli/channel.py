@@ -96,9 +96,9 @@ def channel(
 
 
 def _show(dump: str, output: str | None) -> None:
-    from runup.cli import files
+    from runup.cli import clusterversion_files
 
-    facts = read(files.dump(dump).cluster)
+    facts = read(clusterversion_files.dump(dump).cluster)
     if output:
         fields = {"channel": facts.channel, "channels": list(facts.channels), "version": facts.desired.version}
         sys.stdout.write(machine(fields, output))
@@ -108,7 +108,7 @@ def _show(dump: str, output: str | None) -> None:
 
 def _change(connection: Connection, new: str, *, explicit: bool, output: str | None) -> None:
     from kubekit.kube.errors import KubeError
-    from runup.cli import cluster as clusters
+    from runup.cli import clusterversion_client as clusters
     from runup.cli.errors import message_of
 
     teller = ResultPrinter("channel", output)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.truncate import joined
-from runup.advice.decide.risks.source import SourceRisk
+from runup.advice.decide.risks.risk_source import SourceRisk
 
 UPGRADEABLE = "Upgradeable"
 # Bytes of one message: ClusterVersion carries a dozen conditions, and a cluster has some thirty operators.

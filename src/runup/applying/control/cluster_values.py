@@ -20,9 +20,9 @@ from runup.api.owned_v1 import Configuration
 from runup.applying.control.object_watches import WATCH_S
 from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, ClusterValues, Proxy
 from runup.applying.decide.task import Task
-from runup.process import tls
+from runup.process import tls_profile
 from runup.process.leader_election import cancel, restart_on_error
-from runup.process.tls import API_SERVER
+from runup.process.tls_profile import API_SERVER
 
 _CLUSTER = NamespacedName("", "cluster")
 _HTTPS = "443"
@@ -107,7 +107,7 @@ class ClusterValuesWatcher:
             operator=self._operator,
             internal_host=host,
             internal_port=port,
-            tls=tls.profile_of({"spec": api_server.spec}) if api_server is not None else None,
+            tls=tls_profile.profile_of({"spec": api_server.spec}) if api_server is not None else None,
         )
 
     def _get(self, resource: Resource) -> Configuration | None:

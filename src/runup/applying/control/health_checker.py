@@ -11,7 +11,7 @@ from datetime import datetime
 from runup.api.owned_v1 import OwnedWorkload
 from runup.applying.control.retry import TaskRetrier
 from runup.applying.control.run_progress import RunProgress
-from runup.applying.decide import operators, workloads
+from runup.applying.decide import operators, workload_health
 from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
 from runup.applying.decide.operators import wants_versions
 from runup.applying.decide.problems import Effect, Problem
@@ -62,7 +62,9 @@ class HealthChecker:
         if task.kind == CLUSTER_OPERATOR:
             return self._operator(task)
         latest = self._putting.seen(task)
-        return workloads.problem_of(task, latest if isinstance(latest, OwnedWorkload) else None, self._course.state)
+        return workload_health.problem_of(
+            task, latest if isinstance(latest, OwnedWorkload) else None, self._course.state
+        )
 
     def _operator(self, task: Task) -> Problem | None:
         name = task.identity.name

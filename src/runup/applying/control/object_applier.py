@@ -26,14 +26,14 @@ from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import Owned, OwnedWorkload
 from runup.applying.control import object_requests
 from runup.applying.control.deleting import ObjectDeleter
-from runup.applying.control.kinds import ResourceDiscovery
+from runup.applying.control.kind_resolver import ResourceDiscovery
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.task_errors import KindMissing
 from runup.applying.decide import ownership
 from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
 from runup.applying.decide.rendering import LABEL, ClusterValues, Rendered, rendered
 from runup.applying.decide.task import Task
-from runup.applying.decide.workloads import DEFINITION, JOB, KINDS
+from runup.applying.decide.workload_health import DEFINITION, JOB, KINDS
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")

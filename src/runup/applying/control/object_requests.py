@@ -19,7 +19,7 @@ from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_othe
 from runup.applying.decide import ownership
 from runup.applying.decide.ownership import MANAGER
 from runup.applying.decide.rendering import LABEL
-from runup.applying.decide.workloads import KINDS
+from runup.applying.decide.workload_health import KINDS
 
 JSON = dict[str, Any]
 

@@ -20,7 +20,7 @@ from kubekit.kube.watch import Reflector
 from runup.api.owned_v1 import Owned, OwnedWorkload, without_others
 from runup.applying.decide.ownership import MANAGER
 from runup.applying.decide.rendering import LABEL
-from runup.applying.decide.workloads import DEFINITION, KINDS
+from runup.applying.decide.workload_health import DEFINITION, KINDS
 from runup.process.leader_election import cancel, restart_on_error
 from runup.release.decide.manifest import Identity
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kubekit.kube.clock import Clock
 from runup.applying.control.object_applier import ObjectApplier
-from runup.applying.decide.graph import everything_before, graph_of
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task
+from runup.applying.decide.task_graph import everything_before, graph_of
 
 
 class RunProgress:

@@ -15,8 +15,8 @@ import msgspec
 
 from kubekit.errors import Terminal
 from runup.applying.decide.task import Task
-from runup.process import tls
-from runup.process.tls import TlsProfile
+from runup.process import tls_profile as tls
+from runup.process.tls_profile import TlsProfile
 
 JSON = dict[str, Any]
 LABEL = "release.openshift.io/manifest"

@@ -14,7 +14,7 @@ from runup.cli.lazy import Group
 
 if TYPE_CHECKING:
     from kubekit.lang.version import Version
-    from runup.checks.cli.files import Found
+    from runup.checks.cli.check_files import Found
     from runup.checks.decide.model import Check
 
 
@@ -38,9 +38,9 @@ def _write(text: str) -> None:
 
 def _all(words: tuple[str, ...]) -> tuple[Found, ...]:
     """Returns what the files and folders named by `words` hold. Raises CommandError."""
-    from runup.checks.cli import files
+    from runup.checks.cli import check_files
 
-    return files.read(words)
+    return check_files.read(words)
 
 
 @checks.command("lint")
@@ -79,7 +79,7 @@ def test(paths: tuple[str, ...]) -> int:
       runup checks test preflight-checks
       runup checks test old-records.yaml                     and old-records.test.yaml beside it
     """
-    from runup.checks.cli.files import with_cases
+    from runup.checks.cli.check_files import with_cases
     from runup.checks.decide import cases
 
     results = _all(with_cases(paths))
@@ -175,7 +175,7 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
     from runup.checks import pages
     from runup.checks.catalogue import CHECKS
     from runup.checks.decide import rights
-    from runup.checks.decide.page import declared_page
+    from runup.checks.decide.check_page import declared_page
 
     declared = (*_declared(paths), *(check for check in _known(release_dir) if check not in CHECKS))
     check = _named(name, (*CHECKS, *declared), bool(declared))
@@ -315,7 +315,7 @@ def new(name: str, component: str, resource: str, kind: str, target: str, folder
     """
     import re
 
-    from runup.checks.cli.new import complete, skeleton
+    from runup.checks.cli.skeleton import complete, skeleton
 
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
         raise CommandError(f"{name!r} is no name such as old-routes: small letters, digits and dashes")

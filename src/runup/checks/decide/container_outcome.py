@@ -15,7 +15,7 @@ from runup.checks.decide.engine import CheckOutcome, could_not_tell, run_check
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.wording import names
 from runup.preflight.decide import report as reports
-from runup.preflight.decide.containers import CONTAINER
+from runup.preflight.decide.container_check_pods import CONTAINER
 from runup.preflight.decide.report import FORMAT, BadReport, Report, ReportedRisk
 
 # How much of the end of a log is read to find the report: some lines, and no more bytes than two reports have.

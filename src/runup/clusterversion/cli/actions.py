@@ -13,25 +13,24 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.errors import KubeError
 from runup.api.config_v1 import ClusterVersion, Update
-from runup.cli import cluster as clusters
-from runup.cli.cluster import namespace, write
+from runup.cli import clusterversion_client as clusters
+from runup.cli.clusterversion_client import namespace, write
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError, message_of
 from runup.cli.output import screen_of
 from runup.cli.render.text import machine
 from runup.cli.result_output import ResultPrinter
-from runup.clusterversion.cli import preflight as preflight_request
-from runup.clusterversion.cli import targets, update_in_progress
-from runup.clusterversion.cli.request import Request
-from runup.clusterversion.cli.targets import Flags
-from runup.preflight.cli.render import preflight as rendered
+from runup.clusterversion.cli import preflight_request, target_choice, update_under_way
+from runup.clusterversion.cli.command_request import Request
+from runup.clusterversion.cli.target_choice import Flags
+from runup.preflight.cli.render import finding_texts as rendered
 from runup.preflight.decide.findings import Findings, current, wanted
 
 
 def run(request: Request, connection: Connection) -> int | None:
     """Carries out the one action that the flags ask for."""
     _check(request)
-    write(targets.check_flags(request.flags))
+    write(target_choice.check_flags(request.flags))
     if request.preflight:
         preflight_request.check_target(request.flags)
     action = _action(request)
@@ -104,17 +103,19 @@ def _page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
 def _start(request: Request, client: SyncClient) -> None:
     flags, teller = request.flags, ResultPrinter("update", request.output)
     cluster = clusters.read(client)
-    target = update_in_progress.back(cluster, version=flags.to, image=flags.to_image) or targets.choose(cluster, flags)
+    target = update_under_way.back(cluster, version=flags.to, image=flags.to_image) or target_choice.choose(
+        cluster, flags
+    )
     teller.extend(target.said)
-    if isinstance(target, targets.Nothing):
+    if isinstance(target, target_choice.Nothing):
         teller.done(None)
         return
     if flags.force:
-        teller.say(("err", targets.FORCE_WARNING))
+        teller.say(("err", target_choice.FORCE_WARNING))
     # Guards would refuse to end the very update that makes the cluster progress.
     if not target.takes_back:
-        teller.extend(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
-    body = targets.update_patch(
+        teller.extend(target_choice.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
+    body = target_choice.update_patch(
         cluster.spec.desired_update, version=target.version, image=target.image, force=flags.force
     )
     _ask(client, body)
@@ -140,11 +141,11 @@ def _to_multi_arch(request: Request, client: SyncClient) -> None:
     desired = cluster.spec.desired_update
     if desired is not None and desired.architecture == "Multi":
         raise CommandError("info: Update to multi cluster architecture has already been requested")
-    teller.extend(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
+    teller.extend(target_choice.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
     if flags.force:
-        teller.say(("err", targets.FORCE_WARNING))
+        teller.say(("err", target_choice.FORCE_WARNING))
     version = cluster.status.desired.version
-    body = targets.update_patch(desired, version=version, architecture="Multi", force=flags.force)
+    body = target_choice.update_patch(desired, version=version, architecture="Multi", force=flags.force)
     _ask(client, body)
     teller.say(("out", "Requested update to multi cluster architecture\n"))
     teller.done(body, version=version, architecture="Multi")
@@ -156,12 +157,12 @@ def _clear(request: Request, client: SyncClient) -> None:
         before, answer = clusters.change(
             client,
             clusters.read(client),
-            lambda seen: update_in_progress.clearing(seen).patch,
+            lambda seen: update_under_way.clearing(seen).patch,
             send=lambda body: clusters.patch(client, body),
         )
     except KubeError as error:
         raise CommandError(f"Unable to cancel current rollout: {message_of(error)}") from error
-    clearing = update_in_progress.clearing(before)
+    clearing = update_under_way.clearing(before)
     teller.extend(clearing.said)
     teller.done(clearing.patch if answer else None)
 
@@ -173,7 +174,7 @@ def _clear_preflight(request: Request, client: SyncClient) -> None:
         client, cluster, preflight_request.clear_patch, send=lambda body: clusters.patch(client, body, strict=True)
     )
     teller.say(("out", rendered.cleared(before if after else None)))
-    teller.extend(update_in_progress.goes_on(update_in_progress.going_on(before)) if after else ())
+    teller.extend(update_under_way.goes_on(update_under_way.going_on(before)) if after else ())
     teller.done(preflight_request.clear_patch(before) if after else None)
 
 

@@ -122,8 +122,8 @@ def upgrade(
             show.of_dump(dump, shown)
         return None
     from runup.clusterversion.cli.actions import run
-    from runup.clusterversion.cli.request import Request
-    from runup.clusterversion.cli.targets import Flags
+    from runup.clusterversion.cli.command_request import Request
+    from runup.clusterversion.cli.target_choice import Flags
 
     asked = Flags(**flags)
     # An unknown mode must not fall through to an update.

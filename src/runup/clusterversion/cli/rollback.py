@@ -90,7 +90,7 @@ def rollback(ctx: click.Context, words: tuple[str, ...], output: str | None) -> 
 
 def _carry_out(connection: Connection, output: str | None) -> None:
     from kubekit.kube.errors import KubeError
-    from runup.cli import cluster as clusters
+    from runup.cli import clusterversion_client as clusters
     from runup.cli.errors import message_of
 
     teller = ResultPrinter("rollback", output)

@@ -43,9 +43,9 @@ def of_dump(path: str, wanted: ShowOptions) -> None:
     """Prints the updates of a dump."""
     if wanted.output == "html":
         raise CommandError("-o html is a page of a preflight; for a dump leave it out, or take json or yaml")
-    from runup.cli import files
+    from runup.cli import clusterversion_files
 
-    read = files.dump(path, config_maps=True)
+    read = clusterversion_files.dump(path, config_maps=True)
     by_name = {text(mapping(each, "metadata"), "name"): each for each in read.config_maps}
     show(read.cluster, OperatorConfigMaps(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, wanted)
 
@@ -59,7 +59,7 @@ def of_cluster(connection: Connection, wanted: ShowOptions) -> None:
 def ask(client: SyncClient, wanted: ShowOptions) -> None:
     """Prints the updates of the cluster of `client`."""
     from runup.advice.cli.recommend.additions_to_oc import accepted_names
-    from runup.cli import cluster as clusters
+    from runup.cli import clusterversion_client as clusters
 
     document = clusters.read_raw(client)
     history = clusters.read_record(client, HISTORY)
@@ -119,7 +119,7 @@ class _More:
         from kubekit.api.core_v1 import ConfigMap
         from runup.api.config_v1 import ClusterVersion
         from runup.preflight.decide import findings
-        from runup.preflight.decide import history as histories
+        from runup.preflight.decide import stored_reports as histories
 
         try:
             self._cluster = codec.convert(ClusterVersion, document)
@@ -133,7 +133,7 @@ class _More:
     @property
     def data(self) -> dict[str, Any]:
         """The same output for programs."""
-        from runup.preflight.cli.render import preflight as rendered
+        from runup.preflight.cli.render import finding_texts as rendered
 
         current = rendered.as_data(self._found) if self._found else None
         return {"preflight": current, "endedPreflights": [rendered.as_data(one) for one in self._ended]}
@@ -141,11 +141,11 @@ class _More:
     def lines(self, now: datetime | None, *, wide: bool) -> Iterator[Output]:
         """Yields the update that the spec does not show, the requested preflight, and those that have ended."""
         from runup.cli.output import screen_of
-        from runup.clusterversion.cli import update_in_progress
-        from runup.preflight.cli.render import preflight as rendered
+        from runup.clusterversion.cli import update_under_way
+        from runup.preflight.cli.render import finding_texts as rendered
 
         screen = screen_of(sys.stdout)
-        yield from update_in_progress.unasked(self._cluster)
+        yield from update_under_way.unasked(self._cluster)
         if self._found:
             yield from rendered.section(self._found, screen, wide=wide)
         if self._ended:

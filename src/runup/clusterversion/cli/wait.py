@@ -17,16 +17,16 @@ from kubekit.api.core_v1 import Pod
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.errors import Gone, KubeError, Transient
 from runup.api.config_v1 import ClusterVersion
-from runup.cli import cluster as clusters
+from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import CommandError, message_of
 from runup.clusterversion.cli.wait_progress import Progress, Show, shown, so_far
-from runup.preflight.decide.conditions import COMPLETED, FAILED, RUNNING
 from runup.preflight.decide.findings import Findings, Risk, of_target, wanted
-from runup.preflight.decide.history import History
+from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING
+from runup.preflight.decide.stored_reports import History
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
-    from runup.clusterversion.cli.request import Request
+    from runup.clusterversion.cli.command_request import Request
 
 # A failure that may heal (an image that cannot be pulled now, a report being rewritten) is reported after this time.
 HEALING_S = 5.0

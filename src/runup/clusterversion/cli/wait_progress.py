@@ -14,7 +14,7 @@ from runup.advice.decide.preflight_reasons import IN_PROGRESS, INCOMPLETE, OUTDA
 from runup.cli.output import bare, screen_of
 from runup.cli.render.screen import Drawn, Screen, joined
 from runup.cli.render.table import drawn, wrapped
-from runup.preflight.cli.render.preflight import brief_table
+from runup.preflight.cli.render.finding_texts import brief_table
 from runup.preflight.decide.findings import Findings, Risk
 
 if TYPE_CHECKING:

@@ -46,18 +46,19 @@ from runup.clusterversion.decide.status_write_rejected import RejectedFields
 from runup.clusterversion.decide.sync_failure import Failure
 from runup.preflight.control import report_reader
 from runup.preflight.control.report_reader import ReportReader
-from runup.preflight.decide import containers, history, settings, workloads
+from runup.preflight.decide import container_check_pods, preflight_deployment, stored_reports
+from runup.preflight.decide import preflight_settings as settings
 from runup.preflight.decide.outcome import ReportSeen
-from runup.preflight.decide.workloads import Workplace
+from runup.preflight.decide.preflight_deployment import Workplace
 from runup.process.ca_file import Authorities
 from runup.process.plan import Plan
 from runup.process.plan_executor import Executor, NotApplied, StatusRefused
-from runup.release.control.signatures import ReleaseChecks
+from runup.release.control.release_verification import ReleaseChecks
 
 log = structlog.get_logger("clusterversion")
 KEY = "version"
 WATCH_S = 1800
-POD_SELECTOR = f"{workloads.APP_LABEL} in ({workloads.NAME},{containers.NAME})"
+POD_SELECTOR = f"{preflight_deployment.APP_LABEL} in ({preflight_deployment.NAME},{container_check_pods.NAME})"
 # Consecutive failures of a write, for a reason that may pass, before they are reported.
 PATIENCE = 3
 
@@ -127,8 +128,8 @@ class Caches:
 
 def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> tuple[Reflector[Any], ...]:
     """Returns the reflectors that fill the caches. Their watches last long, since each end of one costs a request."""
-    settings = f"metadata.name={workloads.SETTINGS_MAP}"
-    ours: dict[str, Any] = {"namespace": namespace, "label_selector": workloads.SELECTOR}
+    settings = f"metadata.name={preflight_deployment.SETTINGS_MAP}"
+    ours: dict[str, Any] = {"namespace": namespace, "label_selector": preflight_deployment.SELECTOR}
     selections: tuple[tuple[Cache[Any], dict[str, Any]], ...] = (
         (caches.settings, {"namespace": namespace, "field_selector": settings}),
         (caches.warnings, {"namespace": namespace, "field_selector": "type=Warning"}),
@@ -331,9 +332,11 @@ class ClusterVersionController:
         version = caches.versions.get(NAME)
         if caches.not_ready() or version is None:
             return None
-        deployment = caches.deployments.get(NamespacedName(place.namespace, workloads.NAME))
-        preflight_id = deployment.metadata.annotations.get(workloads.ID_ANNOTATION, "") if deployment else ""
-        wanted = settings.read(caches.settings.get(NamespacedName(place.namespace, workloads.SETTINGS_MAP)), place)
+        deployment = caches.deployments.get(NamespacedName(place.namespace, preflight_deployment.NAME))
+        preflight_id = deployment.metadata.annotations.get(preflight_deployment.ID_ANNOTATION, "") if deployment else ""
+        wanted = settings.read(
+            caches.settings.get(NamespacedName(place.namespace, preflight_deployment.SETTINGS_MAP)), place
+        )
         return Observed(
             cluster_version=version,
             facts=replace(self._facts, place=wanted.place, version_hash=self._hash()),
@@ -343,10 +346,10 @@ class ClusterVersionController:
             unread_operators=caches.operators.undecoded,
             deployment=deployment,
             deployment_age_s=self._age.of(deployment),
-            pods=_of_app(caches.pods, workloads.NAME),
-            check_pods=_of_app(caches.pods, containers.NAME),
+            pods=_of_app(caches.pods, preflight_deployment.NAME),
+            check_pods=_of_app(caches.pods, container_check_pods.NAME),
             warnings=tuple(caches.warnings.all()),
-            history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),
+            history=caches.config_maps.get(NamespacedName(place.namespace, stored_reports.NAME)),
             report=self._report(preflight_id, wanted.place),
             report_maps=tuple(sorted(report_reader.names_of(caches.config_maps.all()))),
             unusable=wanted.unusable,
@@ -386,7 +389,7 @@ class ClusterVersionController:
 
     def _report(self, preflight_id: str, place: Workplace) -> ReportSeen | None:
         if place.report_sink == "configmap":
-            key = NamespacedName(place.namespace, workloads.report_map(preflight_id))
+            key = NamespacedName(place.namespace, preflight_deployment.report_map(preflight_id))
             self._reader.follow_map(preflight_id, self._caches.config_maps.get(key))
         else:
             self._reader.follow(preflight_id)
@@ -404,7 +407,7 @@ def _unreadable(*caches: Cache[ConfigMap]) -> str:
 
 
 def _of_app(cache: Cache[Pod], app: str) -> tuple[Pod, ...]:
-    return tuple(pod for pod in cache.all() if pod.metadata.labels.get(workloads.APP_LABEL) == app)
+    return tuple(pod for pod in cache.all() if pod.metadata.labels.get(preflight_deployment.APP_LABEL) == app)
 
 
 def _sorted(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, ...] | None:

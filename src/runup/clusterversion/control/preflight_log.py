@@ -16,7 +16,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition
 from runup.clusterversion.decide.observed import Observed
-from runup.preflight.decide import conditions, history, workloads
+from runup.preflight.decide import preflight_conditions, preflight_deployment, stored_reports
 from runup.preflight.decide.attempt import Attempt
 from runup.process.plan import Apply, Delete, PatchStatus, Plan
 
@@ -42,7 +42,7 @@ class Told:
 
 def before(observed: Observed) -> Told:
     """Returns the state that ClusterVersion reported when the pass began."""
-    return _told(observed, observed.cluster_version.status.conditions, history.read(observed.history).attempt)
+    return _told(observed, observed.cluster_version.status.conditions, stored_reports.read(observed.history).attempt)
 
 
 def after(observed: Observed, plan: Plan) -> Told:
@@ -71,7 +71,7 @@ def starts(observed: Observed, plan: Plan) -> bool:
 
 
 def _told(observed: Observed, said: Sequence[Condition], attempt: Attempt | None) -> Told:
-    running, completed, failed = (find(said, type_) for type_ in conditions.TYPES)
+    running, completed, failed = (find(said, type_) for type_ in preflight_conditions.TYPES)
     desired = observed.cluster_version.spec.desired_update
     target = attempt.target_version if attempt else (desired.version or desired.image if desired else "")
     preflight_id = attempt.id if attempt else ""
@@ -89,16 +89,18 @@ def _attempt_after(observed: Observed, plan: Plan) -> Attempt | None:
     record = observed.history
     for action in plan.actions:
         # The record is among the plan's writes when it changes, and newer than the observed one.
-        if isinstance(action, Apply) and action.object["metadata"]["name"] == history.NAME:
+        if isinstance(action, Apply) and action.object["metadata"]["name"] == stored_reports.NAME:
             record = codec.convert(ConfigMap, action.object)
-    return history.read(record).attempt
+    return stored_reports.read(record).attempt
 
 
 def _was_started(observed: Observed, attempt: Attempt | None) -> bool:
     if attempt is None:
         return False
     deployment = observed.deployment
-    runs = deployment is not None and deployment.metadata.annotations.get(workloads.ID_ANNOTATION) == attempt.id
+    runs = (
+        deployment is not None and deployment.metadata.annotations.get(preflight_deployment.ID_ANNOTATION) == attempt.id
+    )
     # A failed attempt was started, though its Deployment is gone by now.
     return runs or bool(attempt.failed)
 

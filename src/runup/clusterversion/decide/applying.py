@@ -17,11 +17,11 @@ from kubekit.api.conditions import Conditions, find
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import parse
 from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release
+from runup.applying.decide.failure_summary import Summary, Verdict, judge, summarize, without_progress
 from runup.applying.decide.implicit_capabilities import implicit
 from runup.applying.decide.problems import Problem
 from runup.applying.decide.progress import Loading, Progress, State, Wanted
 from runup.applying.decide.progressing_message import summary_of
-from runup.applying.decide.summary import Summary, Verdict, judge, summarize, without_progress
 from runup.clusterversion.decide.target_release import same_image
 from runup.clusterversion.decide.view import View
 from runup.release.decide import capabilities

@@ -8,8 +8,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, leaves_minor, ordered
-from runup.advice.decide.risks import alerts, in_cluster
-from runup.advice.decide.risks.source import Cluster, SourceRisk
+from runup.advice.decide.risks import alert_risks, in_cluster
+from runup.advice.decide.risks.risk_source import Cluster, SourceRisk
 from runup.api.config_v1 import Release
 from runup.clusterversion.decide import size_limits
 from runup.clusterversion.decide.observed import Observed
@@ -51,7 +51,7 @@ def in_the_cluster(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]:
             facts.admin_unreadable,
         )
     )
-    return tuple(sorted((*state_risks, *alerts.risks(facts.prometheus.alerting, now)), key=lambda risk: risk.name))
+    return tuple(sorted((*state_risks, *alert_risks.risks(facts.prometheus.alerting, now)), key=lambda risk: risk.name))
 
 
 def tally(view: View, target: CheckedTarget) -> Tally:

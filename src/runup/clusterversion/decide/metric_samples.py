@@ -14,7 +14,7 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, UpdateHistory
 from runup.clusterversion.decide import gates
-from runup.clusterversion.decide import request as requests
+from runup.clusterversion.decide import update_request as requests
 from runup.clusterversion.decide.observed import Observed
 
 VERSION = "version"

@@ -17,8 +17,8 @@ from runup.clusterversion.decide.status_write_rejected import RejectedFields
 from runup.clusterversion.decide.sync_failure import Failure
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import ReportSeen
+from runup.preflight.decide.preflight_deployment import Workplace
 from runup.preflight.decide.service_account import Right
-from runup.preflight.decide.workloads import Workplace
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 
 

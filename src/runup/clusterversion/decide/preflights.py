@@ -20,14 +20,14 @@ from kubekit.errors import Terminal, Waiting
 from runup.api.config_v1 import Release, Update
 from runup.clusterversion.decide import assemble, targets
 from runup.clusterversion.decide.observed import ReleaseCheck
-from runup.clusterversion.decide.request import PreflightRequest, Refused, UpdateRequest
 from runup.clusterversion.decide.target_release import asks_for, same_release
+from runup.clusterversion.decide.update_request import PreflightRequest, Refused, UpdateRequest
 from runup.clusterversion.decide.view import View
-from runup.preflight.decide import conditions, containers, service_account, start_failures, workloads
-from runup.preflight.decide import history as histories
+from runup.preflight.decide import container_check_pods, preflight_deployment, service_account, start_failures
+from runup.preflight.decide import preflight_conditions as conditions
+from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.attempt import Attempt, attempt_id
 from runup.preflight.decide.deployment_steps import STEPS, Deployed, Seen, Step, Trust
-from runup.preflight.decide.history import History
 from runup.preflight.decide.outcome import (
     STALE_AFTER_S,
     Observations,
@@ -39,6 +39,7 @@ from runup.preflight.decide.outcome import (
 )
 from runup.preflight.decide.published_risks import CheckedTarget
 from runup.preflight.decide.report import Report
+from runup.preflight.decide.stored_reports import History
 from runup.process.plan import Action, Apply, Delete
 
 CHECK_RELEASE = "check-release"
@@ -138,7 +139,7 @@ def ending(view: View) -> str:
     # The kubelet confirms a pod's end: on a node that is lost, it stays until somebody forces its deletion.
     if due and view.now - min(due) >= RECHECK:
         text += f" since {min(due):%Y-%m-%dT%H:%M:%SZ}; if the node is lost, `kubectl -n "
-        text += f"{view.observed.facts.place.namespace} delete pod -l {workloads.SELECTOR} --force`"
+        text += f"{view.observed.facts.place.namespace} delete pod -l {preflight_deployment.SELECTOR} --force`"
     return f": {text}"
 
 
@@ -326,7 +327,7 @@ def _deployed(view: View, attempt: Attempt | None) -> Deployed:
     # A finalizer, such as that of a foreground deletion, keeps the object until its pods are gone.
     if deployment.metadata.deletion_timestamp is not None:
         return Deployed.GOING
-    preflight_id = deployment.metadata.annotations.get(workloads.ID_ANNOTATION)
+    preflight_id = deployment.metadata.annotations.get(preflight_deployment.ID_ANNOTATION)
     return Deployed.OURS if attempt is not None and preflight_id == attempt.id else Deployed.OTHER
 
 
@@ -365,7 +366,7 @@ def _start(case: _Case) -> Preflight:
         return _pending(case, preparing, "what the target's checks read is being looked up", work=_rights_work(case))
     roles = service_account.role_namespaces(place, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
-    wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
+    wanted = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, place, waived=waived, roles=roles))
     return replace(_starting(case), actions=(*service_account.applies(place, case.attempt.id, rights), wanted))
 
 
@@ -378,12 +379,12 @@ def _starting(case: _Case) -> Preflight:
     return _pending(case, preparing, "the target is being started")
 
 
-def _place(view: View, waived: bool) -> workloads.Workplace:
+def _place(view: View, waived: bool) -> preflight_deployment.Workplace:
     place = view.observed.facts.place
     return with_fields(place, service_account="dedicated") if waived else place
 
 
-def _rights(case: _Case, place: workloads.Workplace) -> tuple[service_account.Right, ...] | None:
+def _rights(case: _Case, place: preflight_deployment.Workplace) -> tuple[service_account.Right, ...] | None:
     """Returns the rights of the dedicated account; empty if it is not used, None while they are being looked up."""
     # The operator's account has all rights (docs/decisions/0051-whoever-applies-a-release-has-all-rights.md).
     if place.service_account != "dedicated":
@@ -460,7 +461,7 @@ def _containers(case: _Case, report: Report | None) -> tuple[tuple[Action, ...],
     expired = check is not None and check.images_until is not None and case.view.now >= check.images_until
     asking = check is not None and check.listing
     due = bool(report.containers) and (images is None or expired) and not asking
-    pod_actions = containers.actions(
+    pod_actions = container_check_pods.actions(
         case.attempt, case.view.observed.facts.place, owner, report.containers, case.view.observed.check_pods, images
     )
     return tuple(pod_actions), ((READ_IMAGES, case.target.image),) if due else ()
@@ -558,18 +559,23 @@ def _drift(case: _Case) -> tuple[tuple[Action, ...], tuple[tuple[str, Any], ...]
     """Plans to apply a Deployment that differs from the desired one: a moved operator, a setting, a manual edit."""
     deployment = case.view.observed.deployment
     assert deployment is not None
-    place, waived = _place(case.view, workloads.was_waived(deployment)), workloads.was_waived(deployment)
-    if workloads.is_as_wanted(deployment, workloads.deployment(case.attempt, place, waived=waived)):
+    place, waived = (
+        _place(case.view, preflight_deployment.was_waived(deployment)),
+        preflight_deployment.was_waived(deployment),
+    )
+    if preflight_deployment.is_as_wanted(
+        deployment, preflight_deployment.deployment(case.attempt, place, waived=waived)
+    ):
         return (), ()
     rights = _rights(case, place)
     if rights is None:
         return (), _rights_work(case)
-    roles = {*service_account.role_namespaces(place, rights), *workloads.roles_of(deployment)}
+    roles = {*service_account.role_namespaces(place, rights), *preflight_deployment.roles_of(deployment)}
     # The setting changed from a dedicated account to the operator's: the account's objects go.
-    if place.account != workloads.NAME:
-        wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place))
+    if place.account != preflight_deployment.NAME:
+        wanted = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, place))
         return (wanted, *_without_account(case.view, deployment)), ()
-    wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
+    wanted = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, place, waived=waived, roles=roles))
     return (*service_account.applies(place, case.attempt.id, rights), wanted), ()
 
 
@@ -579,15 +585,17 @@ def _stop(view: View) -> tuple[Action, ...]:
     if deployment is None or deployment.metadata.deletion_timestamp is not None:
         return ()
     place = view.observed.facts.place
-    deletion = Delete(DEPLOYMENT, NamespacedName(place.namespace, workloads.NAME), uid=deployment.metadata.uid)
+    deletion = Delete(
+        DEPLOYMENT, NamespacedName(place.namespace, preflight_deployment.NAME), uid=deployment.metadata.uid
+    )
     return (*_without_account(view, deployment), deletion)
 
 
 def _without_account(view: View, found: Deployment) -> tuple[Action, ...]:
-    if found.spec.template.spec.service_account_name != workloads.NAME:
+    if found.spec.template.spec.service_account_name != preflight_deployment.NAME:
         return ()
-    preflight_id = found.metadata.annotations.get(workloads.ID_ANNOTATION, "")
-    return service_account.deletes(view.observed.facts.place, preflight_id, workloads.roles_of(found))
+    preflight_id = found.metadata.annotations.get(preflight_deployment.ID_ANNOTATION, "")
+    return service_account.deletes(view.observed.facts.place, preflight_id, preflight_deployment.roles_of(found))
 
 
 def _stale_reports(view: View, attempt: Attempt | None) -> tuple[Action, ...]:
@@ -599,9 +607,11 @@ def _stale_reports(view: View, attempt: Attempt | None) -> tuple[Action, ...]:
     if deployment is None and view.observed.pods:
         return ()
     current = (
-        workloads.report_map(deployment.metadata.annotations.get(workloads.ID_ANNOTATION, "")) if deployment else ""
+        preflight_deployment.report_map(deployment.metadata.annotations.get(preflight_deployment.ID_ANNOTATION, ""))
+        if deployment
+        else ""
     )
-    expected = workloads.report_map(attempt.id) if attempt is not None and not attempt.failed else ""
+    expected = preflight_deployment.report_map(attempt.id) if attempt is not None and not attempt.failed else ""
     namespace = view.observed.facts.place.namespace
     stale = (name for name in view.observed.report_maps if name not in (current, expected))
     return tuple(Delete(CONFIG_MAP, NamespacedName(namespace, name)) for name in stale)

@@ -17,7 +17,7 @@ from kubekit.api import scheme
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, NamespacedName
 from runup.advice.decide import acceptance, promql, service, upgradeable
-from runup.advice.decide.risks.source import SourceRisk
+from runup.advice.decide.risks.risk_source import SourceRisk
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from runup.clusterversion.decide import (
     applying,
@@ -36,12 +36,11 @@ from runup.clusterversion.decide.initial_history import begin
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.preflights import Preflight
 from runup.clusterversion.decide.release_accepted import Decision
-from runup.clusterversion.decide.request import Refused, UpdateRequest
 from runup.clusterversion.decide.target_release import asks_for, same_release
+from runup.clusterversion.decide.update_request import Refused, UpdateRequest
 from runup.clusterversion.decide.view import View
-from runup.preflight.decide import conditions as preflight_conditions
-from runup.preflight.decide import history as histories
-from runup.preflight.decide import settings
+from runup.preflight.decide import preflight_conditions, preflight_settings
+from runup.preflight.decide import stored_reports as histories
 from runup.process.plan import Action, Apply, Event, PatchStatus, Plan
 
 CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
@@ -52,7 +51,7 @@ EVALUATE_RULES = "evaluate-rules"
 _OURS = (
     validation.INVALID,
     upgradeable.UPGRADEABLE,
-    settings.CONDITION,
+    preflight_settings.CONDITION,
     status_write_rejected.TYPE,
     *preflight_conditions.TYPES,
 )
@@ -114,7 +113,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     new_conditions = [
         *filter(None, (validation.condition(problems), retrieved, update.condition)),
         *filter(None, (_upgradeable(observed, cluster_risks, status),)),
-        *filter(None, (settings.condition(observed.unusable, observed.facts.place.namespace),)),
+        *filter(None, (preflight_settings.condition(observed.unusable, observed.facts.place.namespace),)),
         *preflight.conditions,
         *applied,
     ]

@@ -26,8 +26,8 @@ from runup.clusterversion.decide import applying, history, preconditions, target
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.preconditions import Objection
 from runup.clusterversion.decide.preflights import RECHECK, again, check_work, ending, look_work
-from runup.clusterversion.decide.request import UpdateRequest
 from runup.clusterversion.decide.target_release import same_image
+from runup.clusterversion.decide.update_request import UpdateRequest
 from runup.clusterversion.decide.view import View
 from runup.preflight.decide.attempt import digest_of
 from runup.preflight.decide.deployment_steps import Trust

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
-from runup.clusterversion.decide.request import Nothing, Request, UpdateRequest
+from runup.clusterversion.decide.update_request import Nothing, Request, UpdateRequest
 from runup.preflight.decide.attempt import digest_of
 
 

@@ -10,12 +10,13 @@ from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
 from runup.advice.decide.current_advice import CurrentAdvice, advise
 from runup.api.config_v1 import ClusterVersionStatus, Release
-from runup.clusterversion.decide import gates, request
+from runup.clusterversion.decide import gates
+from runup.clusterversion.decide import update_request as request
 from runup.clusterversion.decide.observed import Observed
-from runup.clusterversion.decide.request import Request
 from runup.clusterversion.decide.target_release import goal, under_way
-from runup.preflight.decide import history as histories
-from runup.preflight.decide.history import History
+from runup.clusterversion.decide.update_request import Request
+from runup.preflight.decide import stored_reports as histories
+from runup.preflight.decide.stored_reports import History
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,14 @@ from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
 from runup.kernelmodules.cli import module_table as rendered
-from runup.kernelmodules.control.readiness import Wanted, assess
+from runup.kernelmodules.control.module_readiness import Wanted, assess
 from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, toolkit_image
 from runup.kernelmodules.decide.verdict import Readiness, Status, live
 from runup.preflight.decide.findings import APPLY, EXIT_CLEAR, UNKNOWN
 
 if TYPE_CHECKING:
-    from kubekit.kube.pages import Listing
+    from kubekit.kube.list_pages import Listing
     from kubekit.oci.access import Access
     from runup.cli.connection import Connection
     from runup.dump.load import Dump
@@ -94,8 +94,8 @@ def _wanted(flags: Flags, access: Access) -> Wanted:
 
 async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
     from kubekit.kube.errors import Forbidden, NotFound
-    from kubekit.kube.pages import Listing
-    from runup.preflight.control.client import ReadOnlyClient
+    from kubekit.kube.list_pages import Listing
+    from runup.preflight.control.read_only_client import ReadOnlyClient
 
     async with ReadOnlyClient(connection.config(), namespace="", user_agent=AGENT) as client:
         try:
@@ -111,7 +111,7 @@ async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, acce
 
 
 async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
-    from runup.dump.layout import BadDump
+    from runup.dump.dump_files import BadDump
     from runup.dump.load import read
 
     resources = [resource_of(kind) for kind in (Module, Node)]

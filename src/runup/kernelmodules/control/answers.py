@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from kubekit.kube.client import Client
 from kubekit.oci.access import Access
 from runup.kernelmodules.control import build_inputs, kernels
-from runup.kernelmodules.control.images import verify_image
+from runup.kernelmodules.control.image_stage import verify_image
 from runup.kernelmodules.control.registries import ClusterRegistries
 from runup.kernelmodules.decide.external_queries import AnswerValue, ImageQuestion, Question, ReleaseQuestion
 

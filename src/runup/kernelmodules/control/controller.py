@@ -15,12 +15,12 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import ApiError, Conflict, KubeError, Transient
 from kubekit.kube.workqueue import QueueShutDown, WorkQueue
 from runup.kernelmodules.control.answer_cache import AnswerCache
+from runup.kernelmodules.control.build_backends import Runners
 from runup.kernelmodules.control.caches import Caches
 from runup.kernelmodules.control.metrics import Metrics
-from runup.kernelmodules.control.runners import Runners
-from runup.kernelmodules.decide import builds, jobs
+from runup.kernelmodules.decide import build_jobs, builds
+from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.external_queries import Question
-from runup.kernelmodules.decide.jobs import Builder
 from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
@@ -32,7 +32,7 @@ log = structlog.get_logger("kernelmodules")
 NAME = "kernel-module-preflight"
 # Seconds by which a pass is delayed, so that changes at the same time cost one pass.
 BATCH_DELAY_S = 0.1
-_RUNS = (jobs.JOBS, builds.BUILDS)
+_RUNS = (build_jobs.JOBS, builds.BUILDS)
 
 
 class KernelModulesController:
@@ -146,7 +146,7 @@ class KernelModulesController:
     def _runs(self) -> tuple[Run, ...]:
         pods = self._caches.pods.all()
         runs = [
-            *(jobs.run_of(each, pods) for each in self._caches.jobs.all()),
+            *(build_jobs.run_of(each, pods) for each in self._caches.jobs.all()),
             *(builds.run_of(each) for each in self._caches.builds.all()),
         ]
         return tuple(sorted((run for run in runs if run is not None), key=lambda run: run.key))

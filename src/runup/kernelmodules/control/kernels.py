@@ -13,7 +13,7 @@ from kubekit.errors import RunupError, Terminal, Waiting
 from kubekit.oci.errors import FileNotFound, OciError, Unreachable
 from kubekit.oci.reference import parse
 from runup.api.kmm_v1beta1 import ValidatedKernel
-from runup.kernelmodules.control.images import asked
+from runup.kernelmodules.control.image_stage import asked
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide import toolkit
 from runup.kernelmodules.decide.external_queries import Kernels, ReleaseQuestion

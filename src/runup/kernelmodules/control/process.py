@@ -16,14 +16,14 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from runup import __version__
-from runup.kernelmodules.control import webhooks
+from runup.kernelmodules.control import conversion_webhook
 from runup.kernelmodules.control.answer_cache import AnswerCache
 from runup.kernelmodules.control.answers import answering
+from runup.kernelmodules.control.build_backends import Runners
 from runup.kernelmodules.control.caches import Caches, reflectors
 from runup.kernelmodules.control.controller import NAME, KernelModulesController
 from runup.kernelmodules.control.metrics import Metrics
-from runup.kernelmodules.control.runners import Runners
-from runup.kernelmodules.decide.jobs import Builder
+from runup.kernelmodules.decide.build_jobs import Builder
 from runup.process.endpoint import Endpoint
 from runup.process.leader_election import cancel, lead, restart_on_error
 from runup.process.plan_executor import Executor
@@ -59,7 +59,7 @@ class Process:
         self.stopping = asyncio.Event()
         self.metrics = Metrics()
         self.caches = Caches()
-        self.endpoint = Endpoint(self.metrics, self._clock, webhooks=webhooks.ROUTES)
+        self.endpoint = Endpoint(self.metrics, self._clock, webhooks=conversion_webhook.ROUTES)
 
     def stop(self) -> None:
         """Makes `run` end."""

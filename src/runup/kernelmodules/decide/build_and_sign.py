@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from runup.api.kmm_v1beta1 import Build, BuildArg, Sign
-from runup.kernelmodules.decide import images, jobs, signing, texts
+from runup.kernelmodules.decide import build_jobs, image_names, signing, texts
 from runup.kernelmodules.decide.external_queries import BuildInputs, BuildInputsQuestion
 from runup.kernelmodules.decide.mapping import Resolved
 from runup.kernelmodules.decide.module_state import (
@@ -84,7 +84,7 @@ def _check(task: Task, resolved: Resolved) -> None:
         raise InvalidInputs(texts.UNPUSHED)
     if resolved.build is None and resolved.sign is not None and not resolved.sign.unsigned_image:
         raise InvalidInputs(texts.NO_IMAGE_TO_SIGN)
-    if task.push and images.is_pinned(resolved.container_image):
+    if task.push and image_names.is_pinned(resolved.container_image):
         raise InvalidInputs(
             f"{resolved.container_image} is named by its digest, so nothing can be pushed there: name it by a tag"
         )
@@ -137,7 +137,7 @@ def _building(task: Task, observed: Observed, resolved: Resolved, build: Build) 
     names = tuple(dict.fromkeys(each.name for each in build.secrets))
     metadata = task.module.metadata
     # An image that is still to be signed is pushed under a temporary name.
-    target = images.unsigned(resolved.container_image, metadata.namespace, metadata.name)
+    target = image_names.unsigned(resolved.container_image, metadata.namespace, metadata.name)
     target = resolved.container_image if resolved.sign is None else target
 
     def made(material: BuildInputs) -> WantedRun:
@@ -162,7 +162,7 @@ def _building(task: Task, observed: Observed, resolved: Resolved, build: Build) 
 def _signing(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -> _Step:
     metadata = task.module.metadata
     built = resolved.build is not None
-    unsigned = images.unsigned(resolved.container_image, metadata.namespace, metadata.name)
+    unsigned = image_names.unsigned(resolved.container_image, metadata.namespace, metadata.name)
     source = unsigned if built else sign.unsigned_image
     mounted = (MountedSecret(sign.key_secret.name, signing.KEY), MountedSecret(sign.cert_secret.name, signing.CERT))
 
@@ -208,8 +208,8 @@ def _usable(material: BuildInputs, observed: Observed) -> str:
     """Returns the Dockerfile; raises InvalidInputs if it is missing or too large, or if no builder image is set."""
     if material.problem:
         raise InvalidInputs(material.problem)
-    if len(material.dockerfile.encode()) > jobs.LARGEST_DOCKERFILE:
-        raise InvalidInputs(f"the Dockerfile has more than {jobs.LARGEST_DOCKERFILE // 1024} KiB")
+    if len(material.dockerfile.encode()) > build_jobs.LARGEST_DOCKERFILE:
+        raise InvalidInputs(f"the Dockerfile has more than {build_jobs.LARGEST_DOCKERFILE // 1024} KiB")
     if observed.runner is Runner.JOBS and not observed.builder.image:
         raise InvalidInputs("no image with buildah is known to the operator: set its flag --build-image")
     return material.dockerfile

@@ -10,8 +10,8 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
+from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.external_queries import Answers
-from runup.kernelmodules.decide.jobs import Builder
 from runup.kernelmodules.decide.runs import Run, Runner
 
 

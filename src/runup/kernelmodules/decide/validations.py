@@ -10,7 +10,7 @@ from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import Module, ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
-from runup.kernelmodules.decide import builds, entries, jobs, runs, stages, summary
+from runup.kernelmodules.decide import build_jobs, builds, entries, runs, stages, validation_summary
 from runup.kernelmodules.decide.module_state import ModuleState, Task
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.runs import Run, Runner, WantedRun
@@ -35,10 +35,12 @@ def decide(observed: Observed, *, now: datetime) -> Plan:
     if validation is None or validation.metadata.deletion_timestamp is not None:
         return Plan()  # the garbage collector deletes its runs
     if observed.modules is None:
-        unknown = summary.cannot_tell("ModulesUnknown", f"The Modules could not be listed: {observed.modules_problem}")
+        unknown = validation_summary.cannot_tell(
+            "ModulesUnknown", f"The Modules could not be listed: {observed.modules_problem}"
+        )
         kept = validation.status.modules
-        status = summary.status(validation, kept, unknown, validation.status.kernels, now=now)
-        return Plan(tuple(summary.patch(validation, status)))
+        status = validation_summary.status(validation, kept, unknown, validation.status.kernels, now=now)
+        return Plan(tuple(validation_summary.patch(validation, status)))
     before = _before(validation)
     toolkit = _toolkit(observed, validation)
     examined = [_look(module, before, observed, validation, toolkit, now) for module in entries.live(observed.modules)]
@@ -94,20 +96,22 @@ def _plan(
         for key in (NamespacedName(bad.namespace, bad.name),)
     ]
     kernel = validation.spec.kernel_version
-    condition = summary.condition(module_statuses, [kernel])
+    condition = validation_summary.condition(module_statuses, [kernel])
     if observed.incomplete:
         # A Module that was not listed may still exist, so its entry is kept.
         reported = {NamespacedName(each.namespace, each.name) for each in module_statuses}
         module_statuses += [old for key, old in before.items() if key not in reported]
-        condition = summary.cannot_tell("ModulesUnknown", f"There may be other Modules: {observed.incomplete}")
+        condition = validation_summary.cannot_tell(
+            "ModulesUnknown", f"There may be other Modules: {observed.incomplete}"
+        )
     module_statuses.sort(key=lambda each: (each.namespace, each.name))
     kernels = (ValidatedKernel(stages.architecture_of(kernel), kernel, toolkit),)
-    status = summary.status(validation, module_statuses, condition, kernels, now=now)
+    status = validation_summary.status(validation, module_statuses, condition, kernels, now=now)
     actions: list[Action] = [
         *_stop(observed, validation, seen),
         *(_start(each.looked.start, observed) for each in seen if each.looked and each.looked.start),
-        *summary.patch(validation, status),
-        *summary.events(validation, before, module_statuses),
+        *validation_summary.patch(validation, status),
+        *validation_summary.events(validation, before, module_statuses),
     ]
     waits = [each.looked.again_s for each in seen if each.looked and each.looked.again_s is not None]
     questions = dict.fromkeys(question for each in seen if each.looked for question in each.looked.open)
@@ -133,7 +137,7 @@ def _stop(observed: Observed, validation: PreflightValidation, seen: Iterable[_S
         unknown = unread or (owner is None and observed.incomplete)
         if unknown or (owner is not None and _stays(run, owner.looked)):
             continue
-        resource = jobs.JOBS if run.runner is Runner.JOBS else builds.BUILDS
+        resource = build_jobs.JOBS if run.runner is Runner.JOBS else builds.BUILDS
         yield Delete(resource, run.key, run.uid)
 
 
@@ -145,7 +149,7 @@ def _start(wanted: WantedRun, observed: Observed) -> Apply:
     owner = runs.owner(wanted, API_VERSION)
     if observed.runner is Runner.BUILDS:
         return Apply(builds.BUILDS, builds.build(wanted, owner, observed.builder.deadline_s))
-    return Apply(jobs.JOBS, jobs.job(wanted, observed.builder, owner))
+    return Apply(build_jobs.JOBS, build_jobs.job(wanted, observed.builder, owner))
 
 
 def _toolkit(observed: Observed, validation: PreflightValidation) -> str:

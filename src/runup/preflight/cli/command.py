@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from runup.api.config_v1 import ClusterVersion
     from runup.cli.render.screen import Screen
     from runup.preflight.decide.findings import Accepted
-    from runup.preflight.decide.history import History
+    from runup.preflight.decide.stored_reports import History
 
     # What the operator stored: the cluster, its reports, and the accepted names that count.
     Kept = tuple[ClusterVersion, History, Accepted]
@@ -53,8 +53,8 @@ def preflight() -> None:
 
 
 def _read(ctx: click.Context) -> Kept:
-    from runup.cli import cluster as clusters
-    from runup.cli.cluster import namespace
+    from runup.cli import clusterversion_client as clusters
+    from runup.cli.clusterversion_client import namespace
 
     with connection_of(ctx).client() as client:
         cluster = clusters.read(client)
@@ -99,10 +99,10 @@ def show(ctx: click.Context, version: str, output: str | None) -> int:
       runup preflight show
       runup preflight show 5.2.0 -o html > preflight.html
     """
-    from runup.cli import cluster as clusters
-    from runup.cli.cluster import namespace
+    from runup.cli import clusterversion_client as clusters
+    from runup.cli.clusterversion_client import namespace
     from runup.cli.errors import CommandError
-    from runup.preflight.cli.render import preflight as rendered
+    from runup.preflight.cli.render import finding_texts as rendered
     from runup.preflight.decide.findings import current, of_target
 
     with connection_of(ctx).client() as client:
@@ -141,7 +141,7 @@ def history(ctx: click.Context, output: str | None, dump: str) -> None:
       runup preflight history -o json
       runup preflight history --dump DIR
     """
-    from runup.preflight.cli.render import history as rendered
+    from runup.preflight.cli.render import history_tables as rendered
     from runup.preflight.decide.findings import complete
 
     cluster, stored, accepted = _kept(dump) if dump else _read(ctx)
@@ -169,7 +169,7 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None, dum
       runup preflight compare 4.15.0 4.16.0 --dump DIR
     """
     from kubekit.kube.clock import SystemClock
-    from runup.preflight.cli.render import history as rendered
+    from runup.preflight.cli.render import history_tables as rendered
     from runup.preflight.decide.findings import complete
 
     cluster, stored, _ = _judged(dump, before, after) if dump else _read(ctx)
@@ -288,7 +288,7 @@ def run(
       runup preflight run --dump must-gather --to 4.16.0
       runup preflight run --dump a --dump b -o junit > preflight.xml
     """
-    from runup.preflight.cli import run as runs
+    from runup.preflight.cli import run_command as runs
 
     if output == "html" and len(dumps) > 1:
         raise click.UsageError("-o html is a page of one cluster; give one --dump", ctx)

@@ -23,25 +23,25 @@ from kubekit.lang.version import Version, VersionError
 from runup import __version__
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide import manifests
+from runup.checks.decide import target_manifests
 from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import evaluate
 from runup.checks.decide.model import Check, Context
 from runup.checks.decide.results import Header, completed
 from runup.checks.decide.snapshots import snapshot_of
-from runup.cli.cluster import ACCEPTED
+from runup.cli.clusterversion_client import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.facts import texts
 from runup.cli.operator_namespace import operator_namespace
 from runup.clusterversion.decide.targets import check_distance
-from runup.preflight.cli import catalogs
+from runup.preflight.cli import catalog_options as catalogs
 from runup.preflight.cli import missing_kinds as collect
 from runup.preflight.control.release import TargetRelease, load_release, python_checks
 from runup.preflight.control.target_process import PreflightTarget, Request, filters_of
-from runup.preflight.decide import history
+from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import Accepted, accepted, accepted_names
-from runup.preflight.decide.history import History
 from runup.preflight.decide.report import Report, read
+from runup.preflight.decide.stored_reports import History
 
 if TYPE_CHECKING:
     from kubekit.kube.config import ClusterConfig
@@ -135,7 +135,7 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.errors import Forbidden, NotFound
     from runup.kernelmodules.control.registries import ClusterRegistries
-    from runup.preflight.control.client import ReadOnlyClient
+    from runup.preflight.control.read_only_client import ReadOnlyClient
     from runup.preflight.control.target_process import Timing
 
     kept = _Kept()
@@ -184,7 +184,7 @@ class _Quiet:
 
 def of_dump(path: Path, wanted: RequestedUpdate, now: datetime) -> EvaluatedCluster:
     """Evaluates the dump at `path`, at the dump's own time; an error becomes the result's `problem`."""
-    from runup.dump.layout import BadDump, name_of
+    from runup.dump.dump_files import BadDump, name_of
     from runup.dump.load import moment_of
     from runup.dump.load import read as read_dump
 
@@ -212,15 +212,17 @@ def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, Histo
 
 def stored_in(path: Path) -> tuple[ClusterVersion, History, Accepted]:
     """Returns what the operator of the dump's cluster had stored. Raises CommandError if `path` is not a dump."""
-    from runup.dump.layout import BadDump
+    from runup.dump.dump_files import BadDump
     from runup.dump.load import read as read_dump
 
     try:
         dump = read_dump(path, only=("clusterversions", "configmaps"))
         cluster = codec.convert(ClusterVersion, dump.cluster_version)
         # By name only: the operator's namespace differs between installations.
-        kept = [obj for obj in dump.objects if (obj["kind"], obj["metadata"]["name"]) == ("ConfigMap", history.NAME)]
-        reports = history.read(codec.convert(ConfigMap, kept[0]) if kept else None)
+        kept = [
+            obj for obj in dump.objects if (obj["kind"], obj["metadata"]["name"]) == ("ConfigMap", stored_reports.NAME)
+        ]
+        reports = stored_reports.read(codec.convert(ConfigMap, kept[0]) if kept else None)
         return cluster, reports, accepted(cluster, _texts(dump))
     except BadDump as error:
         raise CommandError(error.message) from error
@@ -246,7 +248,7 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
     request = Request(target, str(source), target_image=wanted.image, engine_version=__version__)
     filters = filters_of(request, source, cluster, gate)
     checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
-    cluster_manifests = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
+    cluster_manifests = None if release.manifests is None else target_manifests.for_cluster(release.manifests, filters)
     context = Context(
         source,
         _version(target, "target"),

@@ -27,7 +27,7 @@ from runup.checks.catalogue.olm.shared.olm_catalog_images import wanted
 from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
 from runup.checks.decide.wording import minor_or_major
-from runup.kernelmodules.control.images import asked
+from runup.kernelmodules.control.image_stage import asked
 from runup.kernelmodules.control.registries import Registries
 from runup.preflight.control.catalogs import read_catalog, unread
 

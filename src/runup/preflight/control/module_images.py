@@ -19,7 +19,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import Clock
 from runup.api.kmm_v1beta1 import Module
 from runup.checks.decide.model import Snapshot
-from runup.kernelmodules.control.readiness import Wanted, assess
+from runup.kernelmodules.control.module_readiness import Wanted, assess
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.flavours import Flavour
 from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S

@@ -16,11 +16,11 @@ from typing import Any
 
 from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
-from runup.checks.decide import manifests
+from runup.checks.decide import target_manifests as manifests
 from runup.checks.decide.declared_checks import unusable
 from runup.checks.decide.model import Check
 from runup.release.decide.manifest import Manifest
-from runup.release.decide.metadata import MetadataError, parse_image_references, parse_release_metadata
+from runup.release.decide.release_metadata import MetadataError, parse_image_references, parse_release_metadata
 
 ENTRY_POINTS = "runup.preflight_checks"
 CHECKS_FOLDER = "preflight-checks"

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube.clock import Clock
-from runup.preflight.decide import report, workloads
+from runup.preflight.decide import preflight_deployment, report
 from runup.preflight.decide.attempt import is_attempt_id
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
 from runup.preflight.decide.report import BadReport
@@ -134,7 +134,7 @@ def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:
 def names_of(config_maps: Iterable[ConfigMap]) -> Iterator[str]:
     """Returns the names of the ConfigMaps that hold a report."""
     names = (config_map.metadata.name for config_map in config_maps)
-    return (name for name in names if name.startswith(workloads.REPORT_MAP_PREFIX))
+    return (name for name in names if name.startswith(preflight_deployment.REPORT_MAP_PREFIX))
 
 
 def parse(data: bytes, preflight_id: str, clock: Clock) -> ReportSeen:

@@ -13,8 +13,8 @@ from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import KubeError
-from runup.preflight.control.client import refuse_writes
-from runup.preflight.decide import workloads
+from runup.preflight.control.read_only_client import refuse_writes
+from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.report import FILE_NAME
 
 FIELD_MANAGER = "cluster-version-operator-preflight"
@@ -57,12 +57,12 @@ class ConfigMapSink:
     def __init__(self, config: ClusterConfig, namespace: str, preflight_id: str) -> None:
         self._config = config
         self._namespace = namespace
-        self._name = workloads.report_map(preflight_id)
+        self._name = preflight_deployment.report_map(preflight_id)
 
     def write(self, data: bytes) -> None:
         """Applies the ConfigMap with `data`. Raises OSError, also for errors of the API server."""
         # The managing operator watches ConfigMaps with this label.
-        labels = {workloads.APP_LABEL: workloads.NAME}
+        labels = {preflight_deployment.APP_LABEL: preflight_deployment.NAME}
         metadata = {"name": self._name, "namespace": self._namespace, "labels": labels}
         obj = {"metadata": metadata, "data": {FILE_NAME: data.decode()}}
         call = calls.apply(resource_of(ConfigMap), obj, field_manager=FIELD_MANAGER, force=True)

@@ -29,7 +29,7 @@ from kubekit.lang.version import Version, VersionError
 from runup.advice.control.prometheus import Prometheus
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide import manifests
+from runup.checks.decide import target_manifests
 from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Check, Context
@@ -37,11 +37,11 @@ from runup.checks.decide.results import Header, completed, failed, running
 from runup.kernelmodules.control.registries import ClusterRegistries, Registries
 from runup.kernelmodules.decide.toolkit import TOOLKIT
 from runup.preflight.control.catalog_images import CatalogImages
-from runup.preflight.control.containers import Containers, waiting
+from runup.preflight.control.check_runner import LIMIT_S, Runner
+from runup.preflight.control.container_checks import Containers, waiting
 from runup.preflight.control.module_images import ModuleImages
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import Sink
-from runup.preflight.control.runner import LIMIT_S, Runner
 from runup.preflight.control.watched_kinds import WatchedKinds
 from runup.preflight.decide.report import Report, ReportedContainer, encode
 from runup.release.decide import capabilities
@@ -220,7 +220,7 @@ class PreflightTarget:
         source = _version(self.request.source_version or _running_version(cluster), "source")
         filters = filters_of(self.request, source, cluster, gate)
         if self.release.manifests is not None:
-            self._manifests = manifests.for_cluster(self.release.manifests, filters)
+            self._manifests = target_manifests.for_cluster(self.release.manifests, filters)
         return source, (*self.builtin, *declared_checks(self.release.check_files, filters), *self.extra)
 
     async def _read(self, kind: type[Any], name: str) -> Any:

@@ -17,9 +17,9 @@ from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.advice.decide.preflight_reasons import OUTDATED, is_preflights
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
-from runup.preflight.decide.conditions import COMPLETED, FAILED, RUNNING, TYPES
-from runup.preflight.decide.history import History
+from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.preflight.decide.report import Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.preflight.decide.stored_reports import History
 from runup.release.decide import documentation
 
 EXIT_CLEAR, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3

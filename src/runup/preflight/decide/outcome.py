@@ -15,7 +15,7 @@ import msgspec
 
 from kubekit.api.core_v1 import ContainerStatus, Event, Pod
 from kubekit.api.workloads_v1 import Deployment
-from runup.preflight.decide import start_failures, workloads
+from runup.preflight.decide import preflight_deployment, start_failures
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.report import Report
 
@@ -140,7 +140,7 @@ class Observations(msgspec.Struct, frozen=True):
         newest = sorted(self.pods, key=lambda pod: (str(pod.metadata.creation_timestamp or ""), pod.metadata.name))
         for pod in reversed(newest):
             for container in pod.status.container_statuses:
-                if container.name in (workloads.NAME, ""):
+                if container.name in (preflight_deployment.NAME, ""):
                     return container
         return None
 
@@ -196,7 +196,7 @@ def _already_over(scene: Observations) -> Outcome | None:
 def _unsupported(scene: Observations) -> Outcome | None:
     """Returns TargetUnsupported if the target's output says that it has no `preflight` command."""
     for text in _last_words(scene.container):
-        if scene.report is None and "unknown command" in text and workloads.COMMAND in text:
+        if scene.report is None and "unknown command" in text and preflight_deployment.COMMAND in text:
             message = (
                 f"release {scene.attempt.target_version} has no `preflight` command; nothing was checked. "
                 "Upgradeable and the risks of the update service still count"
@@ -217,7 +217,7 @@ def _killed_for_memory(scene: Observations) -> Outcome | None:
     if ended is None or ended.reason != "OOMKilled" or kills < MAX_OOM_KILLS:
         return None
     message = f"the target was killed for memory {kills} times"
-    way_out = f"raise memoryLimit in ConfigMap {workloads.SETTINGS_MAP} and ask again"
+    way_out = f"raise memoryLimit in ConfigMap {preflight_deployment.SETTINGS_MAP} and ask again"
     return Outcome(State.FAILED, "OOMKilled", message, final=True, way_out=way_out)
 
 
@@ -230,7 +230,7 @@ def _too_late(scene: Observations) -> Outcome | None:
     detail = next((cause.message for rule in _HEALING if (cause := rule(scene)) is not None), "")
     progress = f"; {counts(scene.report, scene.tally)}" if scene.report else ""
     message = f"no complete report within {scene.timeout_s:.0f} s{progress}{'; ' + detail if detail else ''}"
-    way_out = f"ask again, or raise timeout in ConfigMap {workloads.SETTINGS_MAP}"
+    way_out = f"ask again, or raise timeout in ConfigMap {preflight_deployment.SETTINGS_MAP}"
     return Outcome(State.FAILED, "DeadlineExceeded", message, final=True, way_out=way_out)
 
 
@@ -248,13 +248,15 @@ def _pull_failed(scene: Observations) -> Outcome | None:
 
 
 def _not_started(scene: Observations) -> Outcome | None:
-    way_out = f"it is tried again: see the events of Deployment {workloads.NAME}"
+    way_out = f"it is tried again: see the events of Deployment {preflight_deployment.NAME}"
     return _waiting(scene, _CONFIG, "ContainerNotStarted", "the target's container could not be started", way_out)
 
 
 def _not_starting(scene: Observations) -> Outcome | None:
     """Returns why no container runs: a rejected, unscheduled or failed pod, or one that takes long."""
-    trouble = start_failures.trouble(scene.deployment, scene.pods, scene.events, name=workloads.NAME, now=scene.now)
+    trouble = start_failures.trouble(
+        scene.deployment, scene.pods, scene.events, name=preflight_deployment.NAME, now=scene.now
+    )
     if trouble is None:
         return None
     # Slowness is reported only until the first report; a rejection is reported at any time.
@@ -277,7 +279,7 @@ def _crashing(scene: Observations) -> Outcome | None:
     if container is None or ended is None or container.restart_count < MAX_CRASHES or container.state.running:
         return None
     message = f"the target ended {container.restart_count} times, last with exit code {ended.exit_code}"
-    way_out = f"it is started again: see the log of Deployment {workloads.NAME}, or choose another target"
+    way_out = f"it is started again: see the log of Deployment {preflight_deployment.NAME}, or choose another target"
     last_words = _quote(ended.message or ended.reason)
     return Outcome(State.FAILED, "TargetCrashed", f"{message}: {last_words}", way_out=way_out)
 
@@ -286,7 +288,7 @@ def _reported_failure(scene: Observations) -> Outcome | None:
     if scene.report is None or scene.report.execution_status != "failed":
         return None
     message = scene.report.message.rstrip(".") or "the target says that its checks failed"
-    way_out = f"see the log of Deployment {workloads.NAME}, or choose another target"
+    way_out = f"see the log of Deployment {preflight_deployment.NAME}, or choose another target"
     return Outcome(State.FAILED, "TargetFailed", message, way_out=way_out)
 
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import NamespacedName, Wire
 from kubekit.api.scheme import Resource
-from runup.preflight.decide import containers
-from runup.preflight.decide.workloads import APP_LABEL, NAME, Workplace, report_map
+from runup.preflight.decide import container_check_pods
+from runup.preflight.decide.preflight_deployment import APP_LABEL, NAME, Workplace, report_map
 from runup.process.plan import Apply, Delete
 
 RBAC = "rbac.authorization.k8s.io"
@@ -122,7 +122,7 @@ def _own_rules(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -
     logs = {
         "apiGroups": [""],
         "resources": ["pods/log"],
-        "resourceNames": list(containers.pod_names()),
+        "resourceNames": list(container_check_pods.pod_names()),
         "verbs": ["get"],
     }
     return [constraints, *writes, pods, logs, *read_rules(rights, place.namespace)]

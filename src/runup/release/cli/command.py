@@ -97,7 +97,7 @@ def new(
         raise click.UsageError("--base brings the operator, so --entrypoint cannot be given with it")
 
     def run() -> int:
-        from runup.release.cli import new as release_new
+        from runup.release.cli import new_release as release_new
 
         digest, name = release_new.make(
             release_new.Wanted(
@@ -127,7 +127,7 @@ def info(image: str, output: str | None, **registry: Any) -> int:
     """
 
     def run() -> int:
-        from runup.release.cli import read as release_read
+        from runup.release.cli import read_releases as release_read
 
         release_info = release_read.told(*release_read.load(image, access(**registry)))
         if output:
@@ -174,7 +174,7 @@ def manifests(
     def run() -> int:
         from runup.cli.named_files import read_file
         from runup.cli.output import screen_of, write
-        from runup.release.cli import read as release_read
+        from runup.release.cli import read_releases as release_read
         from runup.release.decide.listing import filters_of, overrides_in
 
         described: dict[str, Any] = {

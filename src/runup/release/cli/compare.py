@@ -40,13 +40,13 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
 
     def run() -> int:
         from runup.cli.render.text import machine
-        from runup.release.cli import comparison_text, read
+        from runup.release.cli import comparison_text, read_releases
         from runup.release.decide.difference import difference
 
         if live:
             return _live(connection_of(ctx), images, output, registry)
         registry_access = access(**registry)
-        (before, _), (after, _) = (read.load(image, registry_access) for image in images)
+        (before, _), (after, _) = (read_releases.load(image, registry_access) for image in images)
         changes = difference(before, after)
         if output:
             click.echo(machine(comparison_text.difference_data(before, after, changes), output), nl=False)
@@ -60,20 +60,21 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
 def _live(connection: Connection, images: tuple[str, ...], output: str | None, registry: dict[str, Any]) -> int:
     from kubekit.oci.errors import OciError
     from runup.cli.render.text import machine
-    from runup.release.cli import comparison_text, dry_run, live, live_values, read
+    from runup.release.cli import comparison_text, dry_run, live_values, read_releases
+    from runup.release.cli import live_cluster as live
     from runup.release.cli.cluster_images import image_of
-    from runup.release.decide.cluster import describe
-    from runup.release.decide.explain import explain
+    from runup.release.decide.inclusion_input import describe
+    from runup.release.decide.inclusion_reasons import explain
     from runup.release.decide.payload import PayloadError
 
     registry_access = access(**registry)
     with connection.client() as client:
         facts = live.read(client)
         profile = live.profile(facts)
-        after, digest = read.load(images[-1], registry_access, profile=profile)
+        after, digest = read_releases.load(images[-1], registry_access, profile=profile)
         notes = []
         try:
-            before, _ = read.load(
+            before, _ = read_releases.load(
                 images[0] if len(images) == 2 else image_of(facts.cluster_version), registry_access, profile=profile
             )
             running = before.manifests

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from kubekit.lang.printable import one_line
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, drawn
-from runup.release.decide.cluster import DescribedCluster
 from runup.release.decide.difference import Difference, ManifestChange, NameChange
-from runup.release.decide.explain import Explained
+from runup.release.decide.inclusion_input import DescribedCluster
+from runup.release.decide.inclusion_reasons import Explained
 from runup.release.decide.listing import described as filters_data
 from runup.release.decide.object_diff import ABSENT, Change, shown
 from runup.release.decide.payload import Payload

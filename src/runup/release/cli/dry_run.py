@@ -23,7 +23,7 @@ from runup.applying.decide.rendering import LABEL, ClusterValues, rendered
 from runup.applying.decide.task import Task
 from runup.cli.errors import message_of
 from runup.release.decide.difference import deletes
-from runup.release.decide.explain import Explained
+from runup.release.decide.inclusion_reasons import Explained
 from runup.release.decide.manifest import Manifest
 from runup.release.decide.object_diff import Change, changes
 

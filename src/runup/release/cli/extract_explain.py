@@ -74,16 +74,18 @@ def explain(
 
     def run() -> int:
         from runup.cli.render.text import machine
-        from runup.release.cli import comparison_text, live, read
+        from runup.release.cli import comparison_text, live_cluster, read_releases
         from runup.release.cli.cluster_images import image_of
-        from runup.release.decide.cluster import describe
-        from runup.release.decide.explain import explain as explained
-        from runup.release.decide.explain import named
+        from runup.release.decide.inclusion_input import describe
+        from runup.release.decide.inclusion_reasons import explain as explained
+        from runup.release.decide.inclusion_reasons import named
 
         with connection_of(ctx).client() as client:
-            facts = live.read(client)
+            facts = live_cluster.read(client)
             release = image or image_of(facts.cluster_version)
-            payload, digest = read.load(release, access(**registry), profile=live.profile(facts), keep_going=True)
+            payload, digest = read_releases.load(
+                release, access(**registry), profile=live_cluster.profile(facts), keep_going=True
+            )
         # NAME may be NAMESPACE/NAME, which is how the output names an object.
         within, _, alone = name.rpartition("/")
         within = namespace or within

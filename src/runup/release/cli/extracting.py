@@ -10,7 +10,7 @@ from pathlib import Path
 from kubekit.oci.access import Access
 from kubekit.oci.image_locations import files_in, files_of
 from runup.cli.errors import CommandError
-from runup.release.cli.read import place
+from runup.release.cli.read_releases import place
 from runup.release.decide.payload import FOLDERS
 
 

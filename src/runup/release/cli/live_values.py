@@ -15,10 +15,10 @@ from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import ApiError, NotFound
 from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, ClusterValues, Proxy
-from runup.cli import cluster as clusters
+from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import message_of
-from runup.process import tls
-from runup.release.cli.live import OPERATOR
+from runup.process import tls_profile
+from runup.release.cli.live_cluster import OPERATOR
 from runup.release.decide.manifest import Manifest
 
 _PORT = "443"
@@ -35,7 +35,7 @@ def read(client: SyncClient, manifests: Iterable[Manifest], owner_uid: str) -> t
     profile = None
     if any(each.get(INJECT_TLS) == "true" for each in annotations):
         api_server = _object(client, "APIServer", "apiservers", notes)
-        profile = tls.profile_of({"spec": _part(api_server, "spec")}) if api_server else None
+        profile = tls_profile.profile_of({"spec": _part(api_server, "spec")}) if api_server else None
     infrastructure = _part(_object(client, "Infrastructure", "infrastructures", notes), "status")
     host, port = _address(str(infrastructure.get("apiServerInternalURI") or ""))
     return (

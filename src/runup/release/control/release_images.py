@@ -30,8 +30,8 @@ from runup.checks.decide.rights import FILE as READS_FILE
 from runup.process.threads import in_thread
 from runup.release.control import registry_access
 from runup.release.control.registry_access import PULL_SECRET
-from runup.release.decide.metadata import MetadataError, parse_release_metadata
 from runup.release.decide.payload import IMAGE_REFERENCES_FILE, METADATA_FILE
+from runup.release.decide.release_metadata import MetadataError, parse_release_metadata
 
 T = TypeVar("T")
 # Enough for a base image of a few hundred megabytes; the caller is waiting.

@@ -16,8 +16,8 @@ from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ComponentOverride, FeatureGate
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
 from runup.release.decide.manifest import Manifest, parse_manifests
-from runup.release.decide.metadata import MetadataError, parse_image_references, parse_release_metadata
 from runup.release.decide.payload import IMAGE_REFERENCES_FILE, MANIFESTS, METADATA_FILE, RELEASE_MANIFESTS
+from runup.release.decide.release_metadata import MetadataError, parse_image_references, parse_release_metadata
 from runup.release.decide.template import TemplateError, Values, render
 
 BOOTSTRAP = "bootstrap"

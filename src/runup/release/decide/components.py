@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubekit.errors import Terminal
-from runup.release.decide.metadata import MetadataError, named_images
 from runup.release.decide.payload import CHECKS, INTEGRITY, RELEASE_MANIFESTS
+from runup.release.decide.release_metadata import MetadataError, named_images
 
 FOLDERS = ("manifests", CHECKS)
 """The folders of a component's image that go into a release."""

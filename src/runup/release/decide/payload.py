@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kubekit.errors import Terminal
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
 from runup.release.decide.manifest import Manifest, parse_manifests
-from runup.release.decide.metadata import (
+from runup.release.decide.release_metadata import (
     ImageReferences,
     MetadataError,
     ReleaseMetadata,

@@ -297,7 +297,7 @@ class Story:
         from kubekit.kube import config
         from kubekit.kube.client_sync import SyncClient
         from kubekit.kube.clock import SystemClock
-        from runup.cli import cluster as clusters
+        from runup.cli import clusterversion_client as clusters
         from runup.clusterversion.cli.wait import changes
 
         clock = SystemClock()
@@ -334,7 +334,7 @@ def _styled(text: str, stream: TextIO, **style: Any) -> None:
 
 
 def _namespace() -> str:
-    from runup.cli.cluster import namespace
+    from runup.cli.clusterversion_client import namespace
 
     return namespace()
 

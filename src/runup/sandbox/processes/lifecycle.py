@@ -16,7 +16,7 @@ from pathlib import Path
 from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock, machine_now
 from kubesandbox.errors import SandboxError
-from kubesandbox.node.volumes import write
+from kubesandbox.node.pod_volumes import write
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Ready, Settings
@@ -187,7 +187,7 @@ def _chosen(data: Path, wanted: Settings) -> Settings:
 
 def _check(wanted: Settings) -> Scenario:
     """Reads the scenario or dump, so that an unusable one is an error before anything is created."""
-    from runup.sandbox.processes.cluster import read_scenario
+    from runup.sandbox.processes.cluster_process import read_scenario
 
     return read_scenario(wanted)
 

@@ -18,8 +18,8 @@ from kubekit.errors import Terminal
 from kubekit.kube.clock import OFFSET, Clock, SystemClock
 from kubekit.lang.best_effort_stream import Lossy
 from kubesandbox.errors import SandboxError
-from kubesandbox.node.process import die_with_parent
-from kubesandbox.node.volumes import write
+from kubesandbox.node.container_process import die_with_parent
+from kubesandbox.node.pod_volumes import write
 from runup.sandbox.setup import settings
 
 # A process that lived this long is healthy; it is restarted without a delay.
@@ -99,7 +99,7 @@ async def supervise(data: Path, clock: Clock) -> None:
     logs = data / "logs"
     write(data / settings.PID, str(os.getpid()).encode())
     api = asyncio.create_task(Child("apiserver", python + server, logs / "apiserver.log", clock).keep_running())
-    cluster_argv = [*python, "runup.sandbox.processes.cluster", "--data", str(data)]
+    cluster_argv = [*python, "runup.sandbox.processes.cluster_process", "--data", str(data)]
     cluster = asyncio.create_task(Child("cluster", cluster_argv, logs / "cluster.log", clock).keep_running())
     try:
         await stop.wait()

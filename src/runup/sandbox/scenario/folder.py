@@ -22,7 +22,7 @@ from kubekit.lang import yaml as kyaml
 from kubesandbox.errors import SandboxError
 from runup.api.config_v1 import ConditionalUpdateRisk
 from runup.dump.completeness import CompleteKinds
-from runup.dump.manifests import JSON, identity, objects_under
+from runup.dump.documents import JSON, identity, objects_under
 from runup.process.names import OPERATOR_NAMESPACE
 
 BUNDLED = Path(__file__).parent / "bundled"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from kubekit.lang import version as versions
 from runup.checks.decide.wording import names
-from runup.dump.layout import BadDump
+from runup.dump.documents import JSON, identity
+from runup.dump.dump_files import BadDump
 from runup.dump.load import Dump, moment_of
-from runup.dump.manifests import JSON, identity
 from runup.sandbox.scenario.folder import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
 
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks", "UpdateStatus")

@@ -14,7 +14,7 @@ from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeNode
 from kubesandbox.apiserver.access.collected import ABSENT, ANYWAY, NAMESPACE, OWN, PARTLY
 from kubesandbox.apiserver.objects.restoring import IMPORTED
-from runup.dump.manifests import JSON, identity
+from runup.dump.documents import JSON, identity
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.scenario.local_manifests import HOSTNAME, OWN_NODE
 

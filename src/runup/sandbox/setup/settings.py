@@ -11,7 +11,7 @@ import msgspec
 
 from kubekit.api.meta_v1 import Wire
 from kubesandbox.errors import SandboxError
-from kubesandbox.node.volumes import write
+from kubesandbox.node.pod_volumes import write
 
 S = TypeVar("S", bound=msgspec.Struct)
 FILE = "sandbox.json"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from runup.updatestatus.cli.render.text import DETAILS
+    from runup.updatestatus.cli.render.status_text import DETAILS
 
     return [word for word in DETAILS if word.startswith(incomplete)]
 
@@ -67,7 +67,7 @@ def status(
       runup upgrade status --dump DIR          the same for a must-gather
       runup upgrade status -o html > page.html
     """
-    from runup.updatestatus.cli.render.text import DETAILS
+    from runup.updatestatus.cli.render.status_text import DETAILS
 
     if words:
         raise UsageProblem("positional arguments given", ctx)
@@ -78,7 +78,7 @@ def status(
     if watch and (dump or mock_clusterversion or output):
         raise CommandError("--watch follows a live cluster and prints text; leave out --dump and -o")
     if watch:
-        from runup.updatestatus.cli.watch import follow
+        from runup.updatestatus.cli.watch_command import follow
 
         with connection_of(ctx).client("upgrade-status") as client:
             follow(client, details)
@@ -96,18 +96,18 @@ def _found(
     fixed = parse_moment(now) if now else None
     if mock or dump:
         from kubekit.kube.clock import SystemClock
-        from runup.updatestatus.cli import files as status_files
+        from runup.updatestatus.cli import status_files
 
         real_now = SystemClock().now()
         return status_files.mock(mock, real_now) if mock else status_files.dump(dump or "", real_now, fixed)
     from msgspec.structs import replace
 
-    from runup.updatestatus.cli import live as status_live
+    from runup.updatestatus.cli import live_status as status_live
 
     with connection.client("upgrade-status") as client:
         reading = status_live.read(client, client.now if fixed is None else lambda: moment(fixed), whole=whole)
         if named:
-            from runup.cli.cluster import name_of
+            from runup.cli.clusterversion_client import name_of
 
             reading = replace(reading, cluster=name_of(client))
     return reading if fixed is None else replace(reading, now_ns=fixed)
@@ -128,10 +128,10 @@ def _print(found: StatusReading, details: str, output: str | None) -> None:
 
 def as_text(found: StatusReading, details: str) -> str:
     """Returns the report as text; writes oc's message about alerts that could not be fetched to stderr."""
-    from runup.updatestatus.cli.render import text as rendered
-    from runup.updatestatus.decide import read
+    from runup.updatestatus.cli.render import status_text as rendered
+    from runup.updatestatus.decide import read_status
 
-    report = found.read or read.report(found.obj, pools_before_master=found.pools_before_master)
+    report = found.read or read_status.report(found.obj, pools_before_master=found.pools_before_master)
     if report.is_updating:
         sys.stderr.write(found.alerts_problem)
     sys.stderr.write(_doubt(report))

@@ -41,7 +41,7 @@ def refuse(snapshot: Snapshot) -> None:
     cluster = snapshot.cluster_version
     if isinstance(cluster, Unreadable):
         # Imported here because it brings a client, which reading files does not need.
-        from runup.cli.cluster import NO_CLUSTER_VERSION
+        from runup.cli.clusterversion_client import NO_CLUSTER_VERSION
 
         raise CommandError(NO_CLUSTER_VERSION.format(no="no", server="version 4 "))
     if snapshot.cluster_operators == ():

@@ -20,7 +20,7 @@ from kubekit.kube.errors import ApiError, NotFound
 from runup.advice.cli import thanos
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.cli import cluster as clusters
+from runup.cli import clusterversion_client as clusters
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG_OPERATOR
 from runup.updatestatus.decide.snapshot import LISTED, Snapshot, Unreadable, in_report_order, is_drain_wanted
 

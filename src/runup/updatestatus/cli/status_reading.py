@@ -16,7 +16,7 @@ from kubekit.lang.pattern import Pattern
 from runup.cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from runup.updatestatus.decide.report import Report
+    from runup.updatestatus.decide.report_rows import Report
 
 JSON = dict[str, Any]
 

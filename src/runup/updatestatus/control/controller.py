@@ -18,9 +18,9 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import Conflict, KubeError
 from kubekit.kube.workqueue import QueueShutDown, WorkQueue
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.updatestatus.control.alerts import Alerts
+from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches
-from runup.updatestatus.control.drains import DrainingPods
+from runup.updatestatus.control.draining_pods import DrainingPods
 from runup.updatestatus.control.metrics import Metrics
 from runup.updatestatus.control.observe import observe
 from runup.updatestatus.control.status_store import UpdateStatusStore

@@ -21,10 +21,10 @@ from runup.process.endpoint import Endpoint
 from runup.process.leader_election import cancel, lead, restart_on_error
 from runup.process.process_server import ProcessOptions, served
 from runup.process.shutdown import run_until_told
-from runup.updatestatus.control.alerts import Alerts
+from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches, reflectors
 from runup.updatestatus.control.controller import Now, Timing, UpdateStatusController
-from runup.updatestatus.control.drains import DrainingPods
+from runup.updatestatus.control.draining_pods import DrainingPods
 from runup.updatestatus.control.metrics import Metrics
 from runup.updatestatus.control.status_store import UpdateStatusStore
 

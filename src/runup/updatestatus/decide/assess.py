@@ -17,9 +17,9 @@ from runup.updatestatus.decide import health, limits, waiting
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.control_plane import is_progressing
 from runup.updatestatus.decide.draft import Draft, draft
-from runup.updatestatus.decide.layers import status_of
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, readable
+from runup.updatestatus.decide.status_layers import status_of
 
 # How often an estimate is computed again while nothing happens.
 ESTIMATE_PERIOD_S = 30.0

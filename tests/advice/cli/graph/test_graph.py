@@ -23,10 +23,10 @@ from tests.kubekit.oci.registries import odd_registry
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version
 from kubekit.oci.layout import Layout
-from runup.advice.cli.graph import server
-from runup.advice.cli.graph.server import PATHS, Answers, accepted, address, app
-from runup.advice.cli.graph.source import Source, load, near
-from runup.advice.cli.graph.summary import summary
+from runup.advice.cli.graph import graph_server
+from runup.advice.cli.graph.graph_server import PATHS, Answers, accepted, address, app
+from runup.advice.cli.graph.graph_source import Source, load, near
+from runup.advice.cli.graph.graph_summary import summary
 from runup.advice.control.update_service import UpdateService
 from runup.advice.decide.graph import advice
 from runup.advice.decide.service import Query
@@ -439,7 +439,7 @@ def test_an_answer_is_made_once(run: Run, data: Path, monkeypatch: pytest.Monkey
     document = load(str(_built(run, data)), None, (), "amd64").document
     for node in document["nodes"]:
         node["metadata"]["io.openshift.upgrades.graph.release.channels"] = "a,b,c"
-    monkeypatch.setattr(server, "_MAX_KEPT", 2)
+    monkeypatch.setattr(graph_server, "_MAX_KEPT", 2)
     answers = Answers(document, "amd64")
     assert {name: answers.of(name, "amd64")[0] is answers.of(name, "amd64")[0] for name in "abcx"} == {
         "a": True,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.cli.commands import Run, Server
 
-from runup.advice.cli.recommend import alerts
-from runup.advice.cli.recommend.text import Advice, RecommendFlags, advise
+from runup.advice.cli.recommend import alert_conditions
+from runup.advice.cli.recommend.recommend_text import Advice, RecommendFlags, advise
 from runup.cli import facts
 
 CORPUS = Path(__file__).parents[5] / "shared" / "corpus" / "oc-recommend"
@@ -102,7 +102,7 @@ CLASSES = ("CriticalAlerts", "PodDisruptionBudgetAlerts", "PodImagePullAlerts", 
 def test_alerts(name: str) -> None:
     """The first class that fits, its phrase, and what the alert says of itself."""
     alert, kind, message = ALERTS[name]
-    found, *happy = alerts.checks([alert])
+    found, *happy = alert_conditions.checks([alert])
     alertname = alert["labels"]["alertname"]
     assert found.condition == facts.Condition(f"recommended/{kind}/{alertname}/0", "False", "Alert:firing", message)
     assert found.name == alertname
@@ -119,7 +119,7 @@ def test_alerts_that_say_nothing_of_updates() -> None:
         _alert("", severity="critical"),
         _alert("Watchdog", severity="none"),
     ]
-    found = alerts.checks([*ignored, _alert("X", severity="critical"), _alert("X", severity="critical")])
+    found = alert_conditions.checks([*ignored, _alert("X", severity="critical"), _alert("X", severity="critical")])
     types = [check.condition.type for check in found if check.name]
     assert types == ["recommended/CriticalAlerts/X/0", "recommended/CriticalAlerts/X/1"]
 
@@ -127,8 +127,8 @@ def test_alerts_that_say_nothing_of_updates() -> None:
 def test_rules_list_alerts_too() -> None:
     """A must-gather has the answer about rules, with the alerts inside."""
     rules = {"data": {"groups": [{"rules": [{"alerts": [_alert("A")]}, {"name": "recorded"}]}]}}
-    assert [alert["labels"]["alertname"] for alert in alerts.in_answer(rules)] == ["A"]
-    assert alerts.in_answer([]) == []
+    assert [alert["labels"]["alertname"] for alert in alert_conditions.in_answer(rules)] == ["A"]
+    assert alert_conditions.in_answer([]) == []
 
 
 IMAGE = "quay.io/ocp@sha256:"
@@ -288,7 +288,9 @@ PROGRESSING = {"type": "Progressing", "status": "True", "message": "Working\nhar
 def _with_trouble(*accept: str) -> Advice:
     said = [FAILING, PROGRESSING, {"type": "RetrievedUpdates", "status": "False", "reason": "N", "message": "M"}]
     status = {"desired": {"version": "4.16.0"}, "conditions": said, "conditionalUpdates": [_risky("4.16.1")]}
-    checks = alerts.checks([_alert("Bad", severity="critical"), _alert("Mine", openShiftUpdatePrecheck="true")])
+    checks = alert_conditions.checks(
+        [_alert("Bad", severity="critical"), _alert("Mine", openShiftUpdatePrecheck="true")]
+    )
     asked = RecommendFlags(version="4.16.1", accept=frozenset(accept))
     return advise(facts.read({"spec": {"channel": "c"}, "status": status}), checks, "", asked)
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from kubekit.api import codec
-from runup.advice.cli.recommend import acceptances, additions_to_oc, preflights
+from runup.advice.cli.recommend import acceptances, additions_to_oc, preflight_lines
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
-from runup.preflight.decide import history
-from runup.preflight.decide.history import History
+from runup.preflight.decide import stored_reports
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
+from runup.preflight.decide.stored_reports import History
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)
@@ -147,7 +147,7 @@ def test_what_speaks_of_preflights(name: str, monkeypatch: pytest.MonkeyPatch) -
         asked.append(name)
         return [], []
 
-    monkeypatch.setattr(preflights, "of", of)
+    monkeypatch.setattr(preflight_lines, "of", of)
     assert additions_to_oc.of(document, (), "", NOW) == additions_to_oc.Extras()
     assert bool(asked) is speaks
 
@@ -172,7 +172,7 @@ def _report(target: str, source: str = "5.0.0", status: str = "completed", **mor
 
 
 def _stored(*reports: Report) -> JSON:
-    found: JSON = json.loads(codec.encode(history.config_map(History(reports=reports), "ns")))
+    found: JSON = json.loads(codec.encode(stored_reports.config_map(History(reports=reports), "ns")))
     return {"apiVersion": "v1", "kind": "ConfigMap", **found}
 
 
@@ -196,7 +196,7 @@ def test_how_the_preflight_stands_that_is_asked_for(name: str) -> None:
     """In a word; for programs by that word."""
     conditions, state = STATES[name]
     document = _cluster(_update("5.1.0", _risk("RiskA")), conditions=conditions, desiredUpdate=ASKED)
-    ((_, text),), (data,) = preflights.of(document, None, None, "", NOW)
+    ((_, text),), (data,) = preflight_lines.of(document, None, None, "", NOW)
     assert (data["state"], data["ended"], data["target"]) == (state, False, "5.1.0")
     row = text.splitlines()[-1]
     assert row.split()[:4] == ["5.1.0", "5.0.0", "not", "yet"]
@@ -222,23 +222,23 @@ def test_how_those_stand_that_have_ended(status: str, state: str) -> None:
         _update("5.1.0", _risk("RiskA", "Unknown", OLD, "a " * 60), _risk("RiskB", reason="Match")),
         _update("5.2.0", _risk("RiskC", "Unknown", OLD)),
     )
-    said, data = preflights.of(document, stored, None, "", NOW)
+    said, data = preflight_lines.of(document, stored, None, "", NOW)
     assert [(each["target"], each["ended"]) for each in data] == [("5.1.0", True), ("5.2.0", True)]
     rows = said[0][1].splitlines()
     assert rows[-2].split() == f"5.1.0 5.0.0 {SINCE} {state} (2 of 3 checks told), ended RiskA".split()
     assert rows[-1].split() == f"5.2.0 5.0.0 {EARLIER} complete, ended RiskC".split()
     assert said[1:] == [("out", "\nWhat an ended preflight found may have changed since, and holds no update up.\n")]
-    said, data = preflights.of(document, stored, None, "5.1.0", NOW)
+    said, data = preflight_lines.of(document, stored, None, "5.1.0", NOW)
     assert [each["target"] for each in data] == ["5.1.0"]
     assert [text.partition(":")[0] for _, text in said[2:]] == ["\n  RiskA"]
     assert len(said[2][1].strip()) <= len("RiskA: ") + 100
-    assert preflights.of(document, stored, None, "5.3.0", NOW) == ([], [])
+    assert preflight_lines.of(document, stored, None, "5.3.0", NOW) == ([], [])
 
 
 def test_what_does_not_apply_is_no_risk_of_a_preflight_that_goes_on() -> None:
     """None is a word of its own."""
     document = _cluster(_update("5.1.0", _risk("RiskA", "False")), desiredUpdate=ASKED)
-    ((_, text),), _ = preflights.of(document, None, None, "", NOW)
+    ((_, text),), _ = preflight_lines.of(document, None, None, "", NOW)
     assert text.endswith("   none\n")
-    said, _ = preflights.of(document, None, None, "5.1.0", NOW)
+    said, _ = preflight_lines.of(document, None, None, "5.1.0", NOW)
     assert len(said) == 1

@@ -16,7 +16,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from runup.api.config_v1 import Release
-from runup.applying.control.fetching.pod import JOBS, PODS, FromPod
+from runup.applying.control.fetching.version_pod import JOBS, PODS, FromPod
 from runup.applying.control.payloads import NotLoaded
 from runup.applying.decide import retrieval_pod
 

@@ -18,7 +18,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.config_v1 import Release
-from runup.applying.control.fetching.registry import FromRegistry
+from runup.applying.control.fetching.registry_fetching import FromRegistry
 from runup.applying.control.payloads import NotLoaded
 from runup.release.control.build import build_image, build_release, layer_of
 from runup.release.control.release_images import ReleaseImages

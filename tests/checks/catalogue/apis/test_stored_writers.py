@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide import page
+from runup.checks.decide import check_page
 
 (CHECK,) = (check for check in CHECKS if check.name == "RemovedAPIStored")
 HEAD = CHECK.example.partition("  managedFields:")[0]
@@ -39,5 +39,5 @@ def entry(manager: str, version: str = "v1beta3", time: str = "2026-01-13T08:00:
 )
 def test_who_writes_what_is_not_served_any_more(entries: list[str], who: str) -> None:
     """Lately, and in such a version."""
-    told = page.messages(replace(CHECK, example=f"{HEAD}  managedFields:\n{''.join(entries)}"))
+    told = check_page.messages(replace(CHECK, example=f"{HEAD}  managedFields:\n{''.join(entries)}"))
     assert [text.partition("Who writes: ")[2] for text in told] == ([f"{who}."] if who else [])

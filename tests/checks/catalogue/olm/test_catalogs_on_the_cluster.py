@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide import page
+from runup.checks.decide import check_page
 from runup.checks.decide.engine import run_check
 
 CHECK = next(check for check in CHECKS if check.name == "OperatorUpdateFirst")
@@ -22,7 +22,7 @@ def said(*changes: tuple[str, str]) -> list[str]:
     for old, new in changes:
         assert old in text, f"{old!r} is not in the example"
         text = text.replace(old, new)
-    snapshot, context = page.example(replace(CHECK, example=text))
+    snapshot, context = check_page.example(replace(CHECK, example=text))
     return [finding.message for finding in run_check(CHECK, snapshot, context).findings]
 
 

@@ -12,7 +12,7 @@ from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import ClusterOperator, OperandVersion
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.shared.kubernetes import source_minor
-from runup.checks.decide import page
+from runup.checks.decide import check_page
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Snapshot, Unreadable
 
@@ -80,7 +80,7 @@ def test_what_is_not_readable(objects: tuple[Any, ...], unreadable: tuple[Any, .
 def test_whose_kubernetes_is_not_known(nodes: tuple[Any, ...], kubernetes: str, whose: str) -> None:
     """A webhook that may be asked about nothing any more: it depends on both versions."""
     check = next(check for check in CHECKS if check.name == "WebhookRemovedVersion")
-    snapshot_, _ = page.example(check)
+    snapshot_, _ = check_page.example(check)
     objects = {**snapshot_.objects, read_as(Node): nodes}
     (finding,) = run_check(check, Snapshot(objects), context("5.0.0", "5.1.0", kubernetes)).findings
     assert f"which Kubernetes {whose} is not known" in finding.message

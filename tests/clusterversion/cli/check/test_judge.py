@@ -12,7 +12,7 @@ from kubekit.lang import yaml
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.clusterversion.cli.check.judge import exit_code, rows
 from runup.clusterversion.cli.check.lines import text
-from runup.clusterversion.cli.check.model import Facts, Result, Right, Row
+from runup.clusterversion.cli.check.prerequisite_facts import Facts, Result, Right, Row
 
 OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN
 PATCH = Right("patch", "clusterversions.config.openshift.io", "asking for preflights")

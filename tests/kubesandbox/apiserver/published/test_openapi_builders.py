@@ -9,9 +9,9 @@ from tests.documents import document
 
 from kubekit.kube.clock import ManualClock
 from kubesandbox.apiserver.http.messages import Request, Response
-from kubesandbox.apiserver.kinds import BUILTIN, Kind, KindTable
 from kubesandbox.apiserver.published import openapi
 from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
+from kubesandbox.apiserver.served_kinds import BUILTIN, Kind, KindTable
 from runup.sandbox import crds
 
 CRD = document(next(f for f in crds.of_release(generally_available=True) if "clusterversions" in f.name))

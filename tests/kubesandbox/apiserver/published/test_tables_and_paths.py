@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.apiserver.kinds import BUILTIN, Kind
 from kubesandbox.apiserver.published.tables.cells import duration
 from kubesandbox.apiserver.published.tables.jsonpath import PathError, find
 from kubesandbox.apiserver.published.tables.rows import Tables
+from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 MINUTE, HOUR, DAY = 60, 3600, 86400

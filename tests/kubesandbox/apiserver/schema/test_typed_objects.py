@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.apiserver.kinds import BUILTIN
 from kubesandbox.apiserver.schema import DecodeError, builtin_schema
 from kubesandbox.apiserver.schema.builtin import BuiltinSchema, definitions
 from kubesandbox.apiserver.schema.builtin_table import full_name
 from kubesandbox.apiserver.schema.typed import shape_of
+from kubesandbox.apiserver.served_kinds import BUILTIN
 
 JSON = dict[str, Any]
 ONE = {"cpu": "1"}

@@ -15,9 +15,9 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.http.messages import Request, Response
 from kubesandbox.apiserver.http.routing import parse
-from kubesandbox.apiserver.kinds import KindTable
-from kubesandbox.apiserver.objects import watch as watches
+from kubesandbox.apiserver.objects import watch_streams as watches
 from kubesandbox.apiserver.objects.selectors import Selector
+from kubesandbox.apiserver.served_kinds import KindTable
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.apiserver.store import Store
 from kubesandbox.apiserver.subresources.pod_logs import PodLogs

@@ -15,9 +15,9 @@ from runup.api.config_v1 import AcceptRisk, ClusterVersion, ClusterVersionSpec, 
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
 from runup.cli.render.table import drawn, plain
-from runup.preflight.cli.render import history as rendered
+from runup.preflight.cli.render import history_tables as rendered
 from runup.preflight.cli.render.explain import Explanation, explanation, explanation_data, of_reports
-from runup.preflight.cli.render.preflight import (
+from runup.preflight.cli.render.finding_texts import (
     AGAIN,
     CORRECT,
     HEALING,
@@ -37,8 +37,8 @@ from runup.preflight.cli.render.preflight import (
     verdict_on,
 )
 from runup.preflight.decide.findings import Findings, Risk
-from runup.preflight.decide.history import History
 from runup.preflight.decide.report import FORMAT, Report, ReportedResource, ReportedRisk
+from runup.preflight.decide.stored_reports import History
 
 
 def found(*risks: Risk, **changes: Any) -> Findings:

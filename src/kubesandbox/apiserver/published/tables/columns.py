@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.published.tables import cells
 from kubesandbox.apiserver.published.tables.cells import Cell, at, labels, listed, or_none, selector
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 

@@ -6,10 +6,10 @@ import json
 from datetime import datetime
 from typing import Any
 
-from kubesandbox.apiserver.kinds import Kind
 from kubesandbox.apiserver.published.tables.cells import age, since
 from kubesandbox.apiserver.published.tables.columns import columns_of
 from kubesandbox.apiserver.published.tables.jsonpath import PathError, find
+from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
 NAME = {"name": "Name", "type": "string", "format": "name", "description": "The object's name.", "priority": 0}

@@ -14,7 +14,7 @@ from runup.cli.options import with_options
 from runup.release.cli.shared import access, registry_options
 
 if TYPE_CHECKING:
-    from runup.advice.cli.graph.source import Source
+    from runup.advice.cli.graph.graph_source import Source
 
 _SOURCE = (
     click.argument("source", metavar="DIR|FILE"),
@@ -54,8 +54,8 @@ def build(
       runup graph build graph-data/ --releases releases.json --to graph.json
       runup graph build graph-data/ -o json
     """
-    from runup.advice.cli.graph import source as sources
-    from runup.advice.cli.graph.summary import as_text, summary
+    from runup.advice.cli.graph import graph_source as sources
+    from runup.advice.cli.graph.graph_summary import as_text, summary
 
     loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
     if file is not None:
@@ -80,13 +80,13 @@ def serve(source: str, releases: str | None, images: tuple[str, ...], arch: str,
       runup graph serve graph.json
       runup graph serve graph-data/ --releases releases.json --listen 0.0.0.0:8080
     """
-    from runup.advice.cli.graph import server
-    from runup.advice.cli.graph import source as sources
+    from runup.advice.cli.graph import graph_server
+    from runup.advice.cli.graph import graph_source as sources
 
-    host, port = server.address(listen)
+    host, port = graph_server.address(listen)
     loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
     _say_notes(loaded)
-    server.serve(loaded, host, port, arch)
+    graph_server.serve(loaded, host, port, arch)
 
 
 @graph.command()
@@ -113,7 +113,7 @@ def show(
       runup graph show graph.json --from 4.14.20 --channel stable-4.16 -o svg > ways.svg
     """
     from runup.advice.cli.graph import drawing
-    from runup.advice.cli.graph import source as sources
+    from runup.advice.cli.graph import graph_source as sources
     from runup.advice.decide.build_graph import of_channel
     from runup.advice.decide.update_paths import ways
 
@@ -128,7 +128,7 @@ def show(
 
 def _check(found: Source, part: dict[str, object], channel: str, origin: str, goal: str) -> None:
     """Rejects a channel or a release that is not in the graph, with the nearest names."""
-    from runup.advice.cli.graph.source import channels, near
+    from runup.advice.cli.graph.graph_source import channels, near
 
     nodes = part["nodes"]
     assert isinstance(nodes, list)

@@ -32,7 +32,7 @@ def of(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime |
     preflights: list[JSON] = []
     acceptances: list[JSON] = []
     if HISTORY in by_name or _speaks_of_preflights(cluster):
-        from runup.advice.cli.recommend import preflights as found
+        from runup.advice.cli.recommend import preflight_lines as found
 
         preflight_lines, preflights = found.of(cluster, by_name.get(HISTORY), by_name.get(ACCEPTED), version, now)
         output.extend(preflight_lines)

@@ -57,7 +57,7 @@ def recommend(
     connection = connection_of(ctx)
     names = frozenset(name for part in accept for name in part.split(","))
     inputs = _seen(connection, dump, mock_clusterversion, lambda: _check(target, quiet, show_outdated_releases))
-    from runup.advice.cli.recommend.text import RecommendFlags
+    from runup.advice.cli.recommend.recommend_text import RecommendFlags
 
     _print(inputs, RecommendFlags(target, show_outdated_releases, quiet, names), output)
 
@@ -90,29 +90,33 @@ class Seen(Value):
 
 
 def _seen(connection: Connection, dump: str | None, mock: str | None, check: Any) -> Seen:
-    from runup.advice.cli.recommend import alerts
-    from runup.cli import files
+    from runup.advice.cli.recommend import alert_conditions
+    from runup.cli import clusterversion_files
 
     if not dump and not mock:
-        from runup.advice.cli.recommend import live
+        from runup.advice.cli.recommend import live_reads
 
-        return Seen(*live.read(connection, check))
-    read = files.mock(mock) if mock else files.dump(str(dump), alerts=True, config_maps=True)
+        return Seen(*live_reads.read(connection, check))
+    read = (
+        clusterversion_files.mock(mock) if mock else clusterversion_files.dump(str(dump), alerts=True, config_maps=True)
+    )
     check()
     if read.problem:
         return Seen(read.cluster, (), read.problem, read.config_maps)
     if read.alerts is not None:
-        return Seen(read.cluster, alerts.checks(alerts.in_answer(read.alerts)), "", read.config_maps)
-    checks = alerts.no_data(read.alerts_path) if mock else alerts.not_collected(str(dump))
+        return Seen(
+            read.cluster, alert_conditions.checks(alert_conditions.in_answer(read.alerts)), "", read.config_maps
+        )
+    checks = alert_conditions.no_data(read.alerts_path) if mock else alert_conditions.not_collected(str(dump))
     return Seen(read.cluster, checks, "", read.config_maps)
 
 
 def _print(seen: Seen, asked: Any, output: str | None) -> None:
-    from runup.advice.cli.recommend import additions_to_oc, text
+    from runup.advice.cli.recommend import additions_to_oc, recommend_text
     from runup.cli import facts
 
     read = facts.read(seen.cluster)
-    advice = text.advise(read, seen.checks, seen.problem, asked)
+    advice = recommend_text.advise(read, seen.checks, seen.problem, asked)
     more = additions_to_oc.of(seen.cluster, seen.config_maps, asked.version, seen.now)
     if output:
         from runup.advice.cli.recommend.machine import as_data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runup.advice.cli.recommend.additions_to_oc import Extras
-from runup.advice.cli.recommend.text import Advice, RecommendFlags
+from runup.advice.cli.recommend.recommend_text import Advice, RecommendFlags
 from runup.advice.cli.recommend.updates_by_minor import buckets, issue
 from runup.cli.facts import Condition, Facts, Update, mapping
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from runup.advice.decide.risks import admin_acks, alerts, cluster_operators, deletion, overrides, updating
-from runup.advice.decide.risks.source import Cluster, Source, SourceRisk
+from runup.advice.decide.risks import admin_acks, alert_risks, cluster_operators, deletion, override_risks, updating
+from runup.advice.decide.risks.risk_source import Cluster, Source, SourceRisk
 from runup.api.config_v1 import ConditionalUpdateRisk
 
 SOURCES: tuple[Source, ...] = (
     updating.risks,
-    overrides.risks,
+    override_risks.risks,
     deletion.risks,
     admin_acks.risks,
     cluster_operators.risks,
@@ -23,7 +23,7 @@ def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple
 def owns(risk: ConditionalUpdateRisk) -> bool:
     """Returns whether a risk comes from a source of this package, as opposed to the update service."""
     name = risk.name
-    if any(condition.reason.startswith(alerts.REASON) for condition in risk.conditions):
+    if any(condition.reason.startswith(alert_risks.REASON) for condition in risk.conditions):
         return True
-    own = (updating.NAME, overrides.NAME, deletion.NAME, admin_acks.UNKNOWN, cluster_operators.UNKNOWN)
+    own = (updating.NAME, override_risks.NAME, deletion.NAME, admin_acks.UNKNOWN, cluster_operators.UNKNOWN)
     return name in own or name.startswith((cluster_operators.PREFIX, admin_acks.PREFIX))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from runup.advice.decide.risks.source import Cluster, SourceRisk, docs_url
+from runup.advice.decide.risks.risk_source import Cluster, SourceRisk, docs_url
 
 PREFIX = "AdminAck-"
 UNKNOWN = "AdminAckUnknown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubekit.lang.truncate import joined
-from runup.advice.decide.risks.source import Cluster, SourceRisk, docs_url
+from runup.advice.decide.risks.risk_source import Cluster, SourceRisk, docs_url
 
 NAME = "ResourceDeletionInProgress"
 # The maximum length of the list of objects, in bytes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubekit.api.conditions import status_of
-from runup.advice.decide.risks.source import Cluster, SourceRisk, docs_url
+from runup.advice.decide.risks.risk_source import Cluster, SourceRisk, docs_url
 
 NAME = "ClusterVersionUpdating"
 

@@ -7,10 +7,10 @@ from typing import Literal
 
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from runup.applying.control.fetching.pod import FromPod
-from runup.applying.control.fetching.registry import FromRegistry
+from runup.applying.control.fetching.registry_fetching import FromRegistry
+from runup.applying.control.fetching.version_pod import FromPod
 from runup.applying.control.payloads import ReleaseLoader
-from runup.preflight.decide.workloads import Workplace
+from runup.preflight.decide.preflight_deployment import Workplace
 from runup.release.control.release_images import ReleaseImages
 
 Source = Literal["pod", "registry"]

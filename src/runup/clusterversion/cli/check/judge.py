@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kubekit.api.conditions import find
-from runup.clusterversion.cli.check.model import Facts, Result, Right, Row
+from runup.clusterversion.cli.check.prerequisite_facts import Facts, Result, Right, Row
 from runup.clusterversion.decide import gates
 
 OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from runup.cli.render import table
 from runup.cli.render.screen import PIPE, Drawn, Screen
-from runup.clusterversion.cli.check.model import Result, Row
+from runup.clusterversion.cli.check.prerequisite_facts import Result, Row
 
 _STYLES = {Result.OK.value: "green", Result.PROBLEM.value: "bold red", Result.UNKNOWN.value: "yellow"}
 _WIDEST = max(len(result.value) for result in Result)

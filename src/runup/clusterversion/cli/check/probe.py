@@ -23,10 +23,10 @@ from kubekit.kube.retry_policy import Timeouts
 from kubekit.oci.access import is_loopback
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.cli import cluster as clusters
+from runup.cli import clusterversion_client as clusters
 from runup.cli.connection import Connection
 from runup.cli.errors import message_of
-from runup.clusterversion.cli.check.model import Facts, Right
+from runup.clusterversion.cli.check.prerequisite_facts import Facts, Right
 
 LIMIT_S = 5.0
 _STORES_NAMESPACE = "openshift-config-managed"

@@ -14,10 +14,10 @@ from runup.cli.errors import CommandError
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import wrapped
 from runup.cli.render.text import timestamp
-from runup.preflight.cli.render.preflight import resource, risk_data
+from runup.preflight.cli.render.finding_texts import resource, risk_data
 from runup.preflight.decide.findings import Accepted, Risk, known_risk_names, of_report, of_target
-from runup.preflight.decide.history import History
 from runup.preflight.decide.report import ReportedResource
+from runup.preflight.decide.stored_reports import History
 
 _MAX_RESOURCES = 20
 

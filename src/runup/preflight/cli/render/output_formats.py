@@ -12,7 +12,7 @@ from runup import __version__
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import timestamp
-from runup.preflight.cli.render import preflight, preflight_page
+from runup.preflight.cli.render import finding_texts, preflight_page
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, counts
 
 LEVELS = ("critical", "warning", "info", "unknown", "never")
@@ -57,7 +57,7 @@ def worst(codes: Iterable[int]) -> int:
 
 def text(one: ClusterResult, screen: Screen = PIPE) -> Drawn:
     """Returns one cluster's result as `--wait` prints it; for a dump, also what to collect."""
-    result = preflight.result(one.found, screen)
+    result = finding_texts.result(one.found, screen)
     if not one.lacking:
         return result
     words, *command = _to_collect(one)
@@ -92,7 +92,7 @@ def table_of(found: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[
 def _line(one: ClusterResult) -> tuple[str, ...]:
     """Returns the cells of one cluster's row in the table."""
     findings = one.found
-    result = preflight.RESULTS[findings.exit_code]
+    result = finding_texts.RESULTS[findings.exit_code]
     if findings.exit_code == COULD_NOT_RUN:
         why = findings.failed.message if findings.failed else ""
         return one.where, findings.source, findings.target, result, "", "", "", why.partition("\n")[0]
@@ -104,7 +104,7 @@ def _line(one: ClusterResult) -> tuple[str, ...]:
 def data(one: ClusterResult) -> dict[str, Any]:
     """Returns the machine form, with the cluster's name."""
     lacking = {"lacking": list(one.lacking)} if one.lacking else {}
-    return {"cluster": one.where, **preflight.as_data(one.found), **lacking}
+    return {"cluster": one.where, **finding_texts.as_data(one.found), **lacking}
 
 
 def markdown(found: Sequence[ClusterResult]) -> str:
@@ -119,12 +119,12 @@ def _markdown(one: ClusterResult) -> Iterator[str]:
         yield f"{_plain(findings.failed.message) if findings.failed else ''}\n"
         return
     yield f"# {_plain(one.where)}: {findings.source} to {findings.target}\n"
-    yield f"{_plain(preflight.counted(findings.risks))}, as of {timestamp(findings.observed)}.\n"
-    for risk in preflight.standing(findings):
+    yield f"{_plain(finding_texts.counted(findings.risks))}, as of {timestamp(findings.observed)}.\n"
+    for risk in finding_texts.standing(findings):
         # A ticked box of a Markdown task list: nothing is left to do about the risk.
         box = "x" if risk.accepted else " "
         gravity = risk.severity or "unknown severity"
-        yield f"- [{box}] **{risk.name}** ({gravity}, {preflight.state(risk)}): {_plain(risk.message)}"
+        yield f"- [{box}] **{risk.name}** ({gravity}, {finding_texts.state(risk)}): {_plain(risk.message)}"
         if risk.fix:
             yield f"  Fix: {_plain(risk.fix)}"
         if risk.because:
@@ -163,7 +163,7 @@ def _suite(parent: ElementTree.Element, one: ClusterResult) -> None:
 
     if not one.found.completed:
         case("preflight", "error", one.found.failed.message if one.found.failed else "no result")
-    for risk in preflight.standing(one.found):
+    for risk in finding_texts.standing(one.found):
         kind = "skipped" if risk.accepted else "failure" if risk.applies == "True" else "error"
         case(risk.name, kind, f"accepted: {risk.because}" if risk.accepted else risk.message, risk.fix)
     for check in one.found.checks:
@@ -184,7 +184,7 @@ def sarif(found: Sequence[ClusterResult]) -> str:
     """Returns SARIF 2.1.0: one result for each risk shown, with its objects as logical locations."""
     rules: dict[str, Risk] = {}
     for one in found:
-        for risk in preflight.standing(one.found):
+        for risk in finding_texts.standing(one.found):
             rules.setdefault(risk.name, risk)
     run = {
         "tool": {
@@ -196,7 +196,7 @@ def sarif(found: Sequence[ClusterResult]) -> str:
             }
         },
         "invocations": [_invocation(one) for one in found],
-        "results": [_sarif_result(one, risk) for one in found for risk in preflight.standing(one.found)],
+        "results": [_sarif_result(one, risk) for one in found for risk in finding_texts.standing(one.found)],
     }
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
@@ -215,7 +215,7 @@ def _rule(risk: Risk) -> dict[str, Any]:
 
 
 def _sarif_result(one: ClusterResult, risk: Risk) -> dict[str, Any]:
-    objects = [{"fullyQualifiedName": f"{one.where}: {preflight.resource(item)}"} for item in risk.resources]
+    objects = [{"fullyQualifiedName": f"{one.where}: {finding_texts.resource(item)}"} for item in risk.resources]
     entry: dict[str, Any] = {
         "ruleId": risk.name,
         "level": _SARIF.get(risk.severity, "warning"),

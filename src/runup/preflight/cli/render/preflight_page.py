@@ -12,7 +12,7 @@ from datetime import datetime
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, facts, grid, moment
-from runup.preflight.cli.render.preflight import SEVERITIES, by_severity, resource, state, verdict_parts
+from runup.preflight.cli.render.finding_texts import SEVERITIES, by_severity, resource, state, verdict_parts
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk
 from runup.preflight.decide.report import ReportedCheck
 

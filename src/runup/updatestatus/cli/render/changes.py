@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from runup.updatestatus.decide.report import HealthRow, NodeRow, PoolReport, Report
+from runup.updatestatus.decide.report_rows import HealthRow, NodeRow, PoolReport, Report
 
 # More nodes than these in one step are counted instead of named.
 _NAMED = 20

@@ -23,7 +23,7 @@ from runup.api.update_v1alpha1 import (
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link, text
 from runup.cli.render.html.parts import BUSY, GOOD, IDLE, WARN, age, badge, bar, facts, moment
-from runup.updatestatus.cli.render.html.nodes import pool_card
+from runup.updatestatus.cli.render.html.pool_card import pool_card
 from runup.updatestatus.cli.render.html.timeline import timeline
 from runup.updatestatus.cli.render.html.words import (
     LEVELS,

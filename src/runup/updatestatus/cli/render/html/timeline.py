@@ -15,7 +15,7 @@ from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import ClusterOperatorInsight, ControlPlane, NodeInsight, UpdateStatusStatus, WorkerPool
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, age
-from runup.updatestatus.cli.render.html.nodes import row_of
+from runup.updatestatus.cli.render.html.pool_card import row_of
 from runup.updatestatus.cli.render.html.words import all_insights, insights_of
 
 # Maximum lanes in a group, and names in a line; the others are only counted.

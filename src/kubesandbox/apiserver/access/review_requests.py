@@ -1,0 +1,157 @@
+"""Reviews of access, rules, the own user, and tokens: created by POST, answered at once, never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from kubesandbox.apiserver.access.authn import Authenticator
+from kubesandbox.apiserver.access.authz import Attributes, Authorizer
+from kubesandbox.apiserver.access.tokens import AUDIENCE
+from kubesandbox.apiserver.errors import bad_request, invalid
+from kubesandbox.apiserver.http.body import read_object
+from kubesandbox.apiserver.http.messages import Request, Response, User, json_response
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim
+from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.served_kinds import Kind
+
+JSON = dict[str, Any]
+Handler = Callable[[Request, Target], Awaitable[Response]]
+
+
+class Reviews:
+    """The handlers of the kinds of reviews."""
+
+    def __init__(self, authn: Authenticator, authz: Authorizer) -> None:
+        self._authn = authn
+        self._authz = authz
+        self._handlers: dict[str, Handler] = {
+            "SelfSubjectAccessReview": self._self_access,
+            "SubjectAccessReview": self._access,
+            "LocalSubjectAccessReview": self._access,
+            "SelfSubjectRulesReview": self._rules,
+            "SelfSubjectReview": self._self_subject,
+            "TokenReview": self._token,
+        }
+
+    def handler(self, kind: Kind) -> Handler | None:
+        """Returns the handler of a kind of review, or None for a kind that is stored."""
+        return (
+            self._handlers.get(kind.kind)
+            if kind.group.endswith(("authorization.k8s.io", "authentication.k8s.io"))
+            else None
+        )
+
+    async def _self_access(self, request: Request, _: Target) -> Response:
+        body = read_object(request)
+        spec = body.get("spec") or {}
+        _check(list(_attribute_faults(spec)))
+        return _reviewed(body, self._decide(_user(request), spec))
+
+    async def _access(self, request: Request, target: Target) -> Response:
+        body = read_object(request)
+        spec = body.get("spec") or {}
+        _check([*_attribute_faults(spec), *_subject_faults(spec), *_place_faults(spec, target.namespace)])
+        extra = tuple((key, tuple(values)) for key, values in (spec.get("extra") or {}).items())
+        user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), extra)
+        return _reviewed(body, self._decide(user, spec))
+
+    def _decide(self, user: User, spec: JSON) -> JSON:
+        if about := spec.get("resourceAttributes"):
+            wanted = Attributes(
+                about.get("verb", ""),
+                about.get("group", ""),
+                about.get("resource", ""),
+                about.get("subresource", ""),
+                about.get("namespace", ""),
+                about.get("name", ""),
+            )
+        else:
+            about = spec.get("nonResourceAttributes") or {}
+            wanted = Attributes(about.get("verb", ""), path=about.get("path", ""))
+        status: JSON = {"allowed": self._authz.allowed(user, wanted)}
+        if reason := self._authz.reason(user, wanted):
+            status["reason"] = reason
+        return status
+
+    async def _rules(self, request: Request, _: Target) -> Response:
+        body = read_object(request)
+        namespace = (body.get("spec") or {}).get("namespace", "")
+        if not namespace:
+            raise bad_request("no namespace on request")
+        user = _user(request)
+        rules = self._authz.rules(user, namespace)
+        if "system:masters" in user.groups:
+            rules = [
+                {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+                {"verbs": ["*"], "nonResourceURLs": ["*"]},
+            ]
+        status: JSON = {
+            "resourceRules": [
+                {key: value for key, value in rule.items() if key != "nonResourceURLs"}
+                for rule in rules
+                if rule.get("resources")
+            ],
+            "nonResourceRules": [
+                {"verbs": rule["verbs"], "nonResourceURLs": rule["nonResourceURLs"]}
+                for rule in rules
+                if rule.get("nonResourceURLs")
+            ],
+            "incomplete": False,
+        }
+        return _reviewed(body, status)
+
+    async def _self_subject(self, request: Request, _: Target) -> Response:
+        return _reviewed(read_object(request), {"userInfo": _user(request).to_dict()})
+
+    async def _token(self, request: Request, _: Target) -> Response:
+        body = read_object(request)
+        spec = body.get("spec") or {}
+        audiences = tuple(spec.get("audiences") or (AUDIENCE,))
+        user = self._authn.review(spec.get("token", ""), audiences)
+        if user is None:
+            return _reviewed(body, {"user": {}, "error": "the token is invalid or expired"})
+        return _reviewed(body, {"authenticated": True, "user": user.to_dict(), "audiences": list(audiences)})
+
+
+def _check(faults: list[FieldError]) -> None:
+    if faults:
+        # The real server omits the kind here, too.
+        raise invalid("", "authorization.k8s.io", "", faults)
+
+
+def _attribute_faults(spec: JSON) -> Iterator[FieldError]:
+    about, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if about is not None and path is not None:
+        shown = Verbatim(text({"Path": path.get("path") or "", "Verb": path.get("verb") or ""}))
+        why = "cannot be specified in combination with resourceAttributes"
+        yield FieldError(Fault.INVALID, "spec.nonResourceAttributes", shown, why)
+    if about is None and path is None:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        yield FieldError(Fault.INVALID, "spec.resourceAttributes", None, why)
+
+
+def _subject_faults(spec: JSON) -> Iterator[FieldError]:
+    if not spec.get("user") and not spec.get("groups"):
+        yield FieldError(Fault.INVALID, "spec.user", "", "at least one of user or group must be specified")
+
+
+def _place_faults(spec: JSON, namespace: str) -> Iterator[FieldError]:
+    if not namespace:
+        return
+    about = spec.get("resourceAttributes")
+    if about is not None and (about.get("namespace") or "") != namespace:
+        where = "spec.resourceAttributes.namespace"
+        yield FieldError(Fault.INVALID, where, about.get("namespace") or "", "must match metadata.namespace")
+    if spec.get("nonResourceAttributes") is not None:
+        yield FieldError(Fault.INVALID, "spec.nonResourceAttributes", None, "disallowed on this kind of request")
+
+
+def _reviewed(body: JSON, status: JSON) -> Response:
+    metadata = {"creationTimestamp": None, **(body.get("metadata") or {})}
+    return json_response({**body, "metadata": metadata, "status": status}, 201)
+
+
+def _user(request: Request) -> User:
+    return request.user or User("")

@@ -1,0 +1,108 @@
+"""Admission of built-in kinds: namespace lifecycle, priorities, and the checks of the registries."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Protocol
+
+from kubesandbox.apiserver import errors, validation
+from kubesandbox.apiserver.errors import FieldFault
+from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.objects import defaults
+from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.store import Store
+
+JSON = dict[str, Any]
+
+# Namespaces that may not be deleted (immortalNamespaces of the NamespaceLifecycle plugin).
+CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+
+
+class DefinitionRules(Protocol):
+    """The part of CustomResourceDefinitions' handling that admission needs."""
+
+    def complete(self, crd: JSON) -> None:
+        """Fills in the fields of a definition that the server sets."""
+
+
+class Admission:
+    """The admission step, called on every write before validation."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        # Set once the server is put together.
+        self.definitions: DefinitionRules | None = None
+
+    def before_create(self, kind: Kind, obj: JSON, now: datetime) -> None:
+        """Completes a new object. Raises ApiError 403 or 404 if its namespace does not accept it."""
+        if kind.namespaced:
+            self._check_namespace(kind, obj)
+        if not kind.custom:
+            defaults.of_new(kind.resource, obj, now)
+        if kind.resource == "pods":
+            self._prioritize(obj)
+        self._complete(kind, obj)
+
+    def _prioritize(self, pod: JSON) -> None:
+        """Sets a pod's priority by its class (the Priority plugin), else 0. Raises ApiError 403 if it is unknown."""
+        spec, metadata = pod["spec"], meta(pod)
+        name = spec.get("priorityClassName") or ""
+        entry = self._store.get("priorityclasses.scheduling.k8s.io", "", name) if name else None
+        if name and entry is None:
+            # The plugin runs before a name is generated.
+            about = metadata.get("generateName") or metadata["name"]
+            raise errors.forbidden("pods", "", about, f"no PriorityClass with name {name} was found")
+        priority_class = entry.load() if entry else {}
+        spec["priority"] = priority_class.get("value", 0)
+        spec.setdefault("preemptionPolicy", priority_class.get("preemptionPolicy") or "PreemptLowerPriority")
+
+    def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
+        """Completes a changed object."""
+        if not kind.custom:
+            defaults.of_changed(kind.resource, new, old)
+        self._complete(kind, new)
+
+    def _complete(self, kind: Kind, obj: JSON) -> None:
+        if kind.kind == "CustomResourceDefinition" and not kind.custom and self.definitions is not None:
+            if "deletionTimestamp" not in meta(obj):
+                finalizers = meta(obj).setdefault("finalizers", [])
+                if CRD_FINALIZER not in finalizers:
+                    finalizers.append(CRD_FINALIZER)
+            self.definitions.complete(obj)
+
+    def before_delete(self, kind: Kind, obj: JSON) -> None:
+        """Refuses deletions that the server never allows. Raises ApiError 403."""
+        if kind.resource == "namespaces" and meta(obj)["name"] in IMMORTAL:
+            name = meta(obj)["name"]
+            raise errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
+
+    def grace_period(self, kind: Kind, obj: JSON, asked: int | None) -> int:
+        """Returns the seconds that an object stays after a delete: 0 except for pods on a node."""
+        if kind.resource != "pods":
+            return 0
+        spec, status = obj.get("spec") or {}, obj.get("status") or {}
+        if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
+            return 0
+        default = spec.get("terminationGracePeriodSeconds")
+        return asked if asked is not None else 30 if default is None else int(default)
+
+    def faults(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
+        """Returns the faults of an object by the rules of all kinds and of its own."""
+        return list(validation.faults(kind, obj, old))
+
+    def _check_namespace(self, kind: Kind, obj: JSON) -> None:
+        name = meta(obj)["namespace"]
+        entry = self._store.get("namespaces", "", name)
+        if entry is None:
+            raise errors.not_found("namespaces", "", name)
+        if (entry.load().get("status") or {}).get("phase") == "Terminating":
+            why = f"unable to create new content in namespace {name} because it is being terminated"
+            error = errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {name} is being terminated",
+                "field": "metadata.namespace",
+            }
+            error.details = {**(error.details or {}), "causes": [cause]}
+            raise error

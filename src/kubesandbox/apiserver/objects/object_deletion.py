@@ -1,0 +1,192 @@
+"""The verbs delete and deletecollection: objects go at once, or are marked until finalizers and grace period are over.
+
+In: a request, or a kind, a name and DeleteOptions. Out: whether the object is gone, and its last (or new) state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, media_type
+from kubesandbox.apiserver.http.messages import Request, Response, json_response
+from kubesandbox.apiserver.http.query_parameters import dry_run_faults, invalid_options, list_options, not_supported
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.metadata import meta, rfc3339, same
+from kubesandbox.apiserver.objects import strategies
+from kubesandbox.apiserver.objects.builtin_admission import Admission
+from kubesandbox.apiserver.objects.reading import Reading
+from kubesandbox.apiserver.objects.selectors import parse_selector
+from kubesandbox.apiserver.objects.writing import RETRIES, Writing
+from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.store import Conflict, Entry, Store
+
+JSON = dict[str, Any]
+
+_POLICIES = ("Foreground", "Background", "Orphan")
+# The finalizer by which a propagation policy requests the garbage collector's work.
+_FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """The options of a deletion."""
+
+    policy: str = ""
+    grace_s: int | None = None
+    uid: str = ""
+    resource_version: str = ""
+    dry_run: bool = False
+
+
+class Deleting:
+    """The deleting verbs; one instance for the whole server."""
+
+    def __init__(self, store: Store, admission: Admission, reading: Reading, writing: Writing, clock: Clock) -> None:
+        self._store, self._admission = store, admission
+        self._reading, self._writing, self._clock = reading, writing, clock
+
+    async def delete(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Handles DELETE of one object."""
+        options = read_options(request)
+        gone, entry = await self.delete_one(kind, target.namespace, target.name, options)
+        if not gone or kind.resource in strategies.RETURN_DELETED:
+            return self._reading.answer(request, kind, entry)
+        uid = meta(entry.load()).get("uid", "")
+        details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": uid}
+        status: JSON = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+        return json_response({**status, "details": {key: value for key, value in details.items() if value}})
+
+    async def delete_collection(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Handles DELETE of all objects that a selector matches."""
+        listing = list_options(request.query, watch=False)
+        selector = parse_selector(kind, listing.label_selector, listing.field_selector)
+        options = read_options(request)
+        entries = await self._reading.known(lambda: self._reading.entries(kind, target.namespace))
+        chosen = [entry for entry in entries if not selector or selector.matches(entry)]
+        deleted = []
+        for entry in chosen:
+            try:
+                deleted.append((await self.delete_one(kind, entry.namespace, entry.name, options))[1])
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+        return self._reading.answer_many(request, kind, deleted, {"resourceVersion": str(self._store.rv)})
+
+    async def delete_one(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> tuple[bool, Entry]:
+        """Deletes or marks one object, and returns whether it is gone and its last (or new) state. Raises ApiError."""
+        for _ in range(RETRIES):
+            entry = await self._reading.known(lambda: self._reading.entry(kind, namespace, name))
+            obj = entry.load()
+            _check_preconditions(kind, name, obj, options)
+            self._admission.before_delete(kind, obj)
+            marked = self._marked(kind, obj, options)
+            if options.dry_run:
+                return marked is None, entry
+            try:
+                if marked is None:
+                    return True, await self._writing.remove(kind, entry, obj)
+                if same(marked, entry.load()):
+                    return False, entry
+                return False, await self._writing.put(kind, namespace, name, marked, entry.rv)
+            except Conflict:
+                continue
+        raise errors.conflict(kind.plural, kind.group, name)
+
+    def _marked(self, kind: Kind, obj: JSON, options: DeleteOptions) -> JSON | None:
+        """Returns the object marked for deletion, or None if it can be removed at once."""
+        finalizers = _with_policy(obj, options.policy)
+        grace_s = self._admission.grace_period(kind, obj, options.grace_s)
+        content = kind.resource == "namespaces" and (obj.get("spec") or {}).get("finalizers")
+        if not finalizers and not grace_s and not content:
+            return None
+        self._mark(meta(obj), grace_s)
+        if kind.resource == "namespaces":
+            obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+        return obj
+
+    def _mark(self, metadata: JSON, grace_s: int) -> None:
+        if "deletionTimestamp" in metadata and grace_s >= int(metadata.get("deletionGracePeriodSeconds") or 0):
+            return
+        # Marking for deletion counts as a change of the desired state (BeforeDelete in registry/rest/delete.go).
+        if "deletionTimestamp" not in metadata and "generation" in metadata:
+            metadata["generation"] += 1
+        metadata["deletionTimestamp"] = rfc3339(self._clock.now() + timedelta(seconds=grace_s))
+        metadata["deletionGracePeriodSeconds"] = grace_s
+
+
+def _with_policy(obj: JSON, policy: str) -> list[str]:
+    """Sets the finalizer of a propagation policy, removes those of others, and returns the object's finalizers."""
+    metadata = meta(obj)
+    finalizers = list(metadata.get("finalizers") or ())
+    if policy:
+        wanted = _FINALIZERS.get(policy)
+        finalizers = [each for each in finalizers if each == wanted or each not in _FINALIZERS.values()]
+        finalizers += [wanted] if wanted and wanted not in finalizers else []
+    metadata.pop("finalizers", None)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    return finalizers
+
+
+def read_options(request: Request) -> DeleteOptions:
+    """Returns the options in a request's body, or else in its query. Raises ApiError 400 or 422."""
+    body: JSON = {}
+    if request.body:
+        value = _READERS.get(media_type(request), decode_json)(request.body)
+        body = value if isinstance(value, dict) else {}
+    return options_of(body, request.query)
+
+
+_READERS = {"application/yaml": decode_yaml, PROTOBUF: decode_protobuf}
+
+
+def options_of(body: JSON, query: Mapping[str, str] | None = None) -> DeleteOptions:
+    """Returns DeleteOptions from their API form. Raises ApiError 422."""
+    query = query or {}
+    policy = body.get("propagationPolicy") or query.get("propagationPolicy", "")
+    orphans, dry_run = body.get("orphanDependents"), body.get("dryRun") or [*filter(None, [query.get("dryRun")])]
+    if faults := [*_policy_faults(policy, orphans), *dry_run_faults(dry_run)]:
+        raise invalid_options("DeleteOptions", faults)
+    if not policy and orphans is not None:
+        policy = "Orphan" if orphans else "Background"
+    grace_s = body.get("gracePeriodSeconds", _int_or_none(query.get("gracePeriodSeconds")))
+    preconditions = body.get("preconditions") or {}
+    return DeleteOptions(
+        policy,
+        # A negative grace period becomes 1 s, the minimum (registry/rest/delete.go).
+        1 if grace_s is not None and grace_s < 0 else grace_s,
+        preconditions.get("uid") or "",
+        preconditions.get("resourceVersion") or "",
+        bool(dry_run),
+    )
+
+
+def _policy_faults(policy: str, orphans: bool | None) -> Iterator[errors.Cause]:
+    if policy and orphans is not None:
+        text = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
+        yield errors.Cause("FieldValueInvalid", text, "propagationPolicy")
+    if policy and policy not in _POLICIES:
+        yield not_supported("propagationPolicy", policy, (*_POLICIES, "nil"))
+
+
+def _check_preconditions(kind: Kind, name: str, obj: JSON, options: DeleteOptions) -> None:
+    uid, version = meta(obj).get("uid"), meta(obj).get("resourceVersion")
+    why = ""
+    if options.uid and options.uid != uid:
+        why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). The object might "
+        why += "have been deleted and then recreated"
+    elif options.resource_version and options.resource_version != version:
+        why = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+        why += f"ResourceVersion in record ({version}). The object might have been modified"
+    if why:  # the real server names the kind here, not the resource
+        raise errors.conflict(kind.kind, kind.group, name, why)
+
+
+def _int_or_none(value: str | None) -> int | None:
+    return int(value) if value and value.lstrip("-").isdigit() else None

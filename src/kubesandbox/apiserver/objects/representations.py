@@ -1,0 +1,90 @@
+"""Representations of stored objects: the object itself, table rows, or metadata only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.http.content_negotiation import Accepted, Form
+from kubesandbox.apiserver.metadata import encoder, list_bytes
+from kubesandbox.apiserver.objects.views import from_stored
+from kubesandbox.apiserver.published.tables.rows import Tables
+from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.store import Entry
+
+JSON = dict[str, Any]
+
+
+class Renderer:
+    """The renderer of response bodies. Expensive results are cached on the entry."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tables = Tables()
+
+    def one(self, kind: Kind, entry: Entry, accepted: Accepted, include: str) -> bytes:
+        """Returns the body for one object."""
+        if accepted.form is Form.TABLE:
+            return self._table(kind, [entry], _list_meta(entry), accepted.version, include)
+        if accepted.form is Form.PARTIAL:
+            return orjson.dumps(_partial(entry.load(), accepted.version))
+        return self.raw(kind, entry)
+
+    def many(self, kind: Kind, entries: list[Entry], metadata: JSON, accepted: Accepted, include: str) -> bytes:
+        """Returns the body for a list."""
+        version = accepted.version
+        if accepted.form is Form.TABLE:
+            return self._table(kind, entries, metadata, version, include)
+        if accepted.form in {Form.PARTIAL_LIST, Form.PARTIAL}:
+            items = [_partial(entry.load(), version) for entry in entries]
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
+            return orjson.dumps({**head, "items": items})
+        if not kind.custom and not kind.stored_as:
+            return list_bytes(kind, metadata, [entry.raw for entry in entries])
+        return list_bytes(kind, metadata, [self.raw(kind, entry) for entry in entries])
+
+    def for_watch(self, kind: Kind, accepted: Accepted, include: str) -> Callable[[Entry], bytes]:
+        """Returns the function that renders one object for a watch."""
+        return lambda entry: self.one(kind, entry, accepted, include)
+
+    def raw(self, kind: Kind, entry: Entry) -> bytes:
+        """Returns the object as `kind` serves it: the stored bytes, unless it is read through another version."""
+        if entry.resource == kind.resource and not kind.custom:
+            return entry.raw
+        marker = b'"apiVersion":"%b"' % kind.api_version.encode()
+        if entry.raw.startswith(b"{" + marker):
+            return entry.raw
+        key = ("raw", kind.group, kind.version)
+        if key not in entry.cache:
+            entry.cache[key] = encoder(kind)(from_stored(kind, entry.load()))
+        cached: bytes = entry.cache[key]
+        return cached
+
+    def _table(self, kind: Kind, entries: list[Entry], metadata: JSON, version: str, include: str) -> bytes:
+        if include not in _INCLUDED:
+            why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+            raise errors.bad_request(f"Unable to convert to Table as requested: {why}")
+        now = self._clock.now()
+        rows = []
+        for entry in entries:
+            obj = from_stored(kind, entry.load())
+            shown = {"None": None, "Object": obj}.get(include, _partial(obj, version))
+            # By default a row carries metadata only (includeObject=Metadata).
+            rows.append({"cells": self._tables.cells(kind, obj, now), "object": shown})
+        head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
+        return orjson.dumps({**head, "columnDefinitions": self._tables.columns(kind), "rows": rows})
+
+
+_INCLUDED = frozenset({"", "Metadata", "Object", "None"})
+
+
+def _partial(obj: JSON, version: str) -> JSON:
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
+
+
+def _list_meta(entry: Entry) -> JSON:
+    return {"resourceVersion": str(entry.rv)}

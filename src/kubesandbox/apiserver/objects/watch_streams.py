@@ -1,0 +1,215 @@
+"""Watches: the stream of stored changes as lines that a client reads.
+
+In: a kind, a selector, a starting revision. Out: an async iterator of JSON lines. Each change is encoded once for each
+representation and shared by all watchers. A watcher that does not read is ended when its backlog is full: it resumes at
+the last revision that it read, and does not delay the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import orjson
+
+from kubesandbox.apiserver.errors import ApiError, expired
+from kubesandbox.apiserver.metadata import encoder
+from kubesandbox.apiserver.objects.conversions import Unconverted
+from kubesandbox.apiserver.objects.selectors import Selector
+from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.store import Entry, Event, Expired, Store
+
+# Limit of pending changes for one slow reader.
+BACKLOG = 10_000
+BOOKMARK_PERIOD_S = 30.0
+# Without timeoutSeconds a real server ends a watch after 30 to 60 minutes.
+DEFAULT_TIMEOUT_S = 1800.0
+
+T = TypeVar("T")
+# Renders the `object` of a watch event in the requested representation.
+Render = Callable[[Entry], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The parameters of one client's watch. `since` is None for "all existing objects, then changes"."""
+
+    kind: Kind
+    namespace: str
+    selector: Selector
+    since: int | None
+    bookmarks: bool
+    initial_bookmark: bool
+    timeout_s: float
+    form: str
+    render: Render
+    seen: Callable[[Entry], Entry] = lambda entry: entry  # how a stored object is read
+    convert: Callable[[Unconverted], Awaitable[None]] | None = None
+
+
+def error_line(error: ApiError) -> bytes:
+    """Returns an ERROR event; the stream ends after it."""
+    return b'{"type":"ERROR","object":%b}\n' % orjson.dumps(error.status())
+
+
+def _bookmark(kind: Kind, rv: int, *, initial: bool = False) -> bytes:
+    metadata: dict[str, object] = {"resourceVersion": str(rv)}
+    if kind.custom is False:
+        metadata["creationTimestamp"] = None
+    if initial:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    body = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+    return b'{"type":"BOOKMARK","object":%b}\n' % orjson.dumps(body)
+
+
+def _line(type_: str, event: Event, entry: Entry, watch: Watch) -> bytes:
+    key = (type_, watch.form, watch.kind.version, watch.kind.group)
+    line = event.lines.get(key)
+    if line is None:
+        line = event.lines[key] = b'{"type":"%b","object":%b}\n' % (type_.encode(), watch.render(entry))
+    return line
+
+
+def line_for(event: Event, watch: Watch) -> bytes | None:
+    """Returns the line that this watcher gets for a change, or None if the change is not in its scope.
+
+    An object that begins or ceases to be selected is ADDED or DELETED for this watcher, whatever its change was.
+    """
+    entry = watch.seen(event.entry)
+    if watch.namespace and entry.namespace != watch.namespace:
+        return None
+    if not watch.selector:
+        return _gone(event, watch) if event.type == "DELETED" else _line(event.type, event, entry, watch)
+    before = event.prev is not None and watch.selector.matches(watch.seen(event.prev))
+    after = event.type != "DELETED" and watch.selector.matches(entry)
+    if not before and not after:
+        return None
+    if not after:
+        return _gone(event, watch)
+    return _line("MODIFIED" if before else "ADDED", event, entry, watch)
+
+
+def _gone(event: Event, watch: Watch) -> bytes:
+    """Returns the DELETED event: the last state at the revision of the deletion, as a real server has it from etcd."""
+    if event.prev is None:
+        return _line("DELETED", event, watch.seen(event.entry), watch)
+    before = watch.seen(event.prev)
+    obj = before.load()
+    last = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(event.rv)}}
+    entry = Entry(before.resource, before.key, event.rv, encoder(watch.kind)(last))
+    return _line("DELETED", event, entry, watch)
+
+
+class Watcher:
+    """A running watch: `async for chunk in watcher.run()`."""
+
+    def __init__(self, store: Store, watch: Watch, monotonic: Callable[[], float]) -> None:
+        self._store = store
+        self._watch = watch
+        self._monotonic = monotonic
+        self._pending: deque[Event] = deque()
+        self._wake = asyncio.Event()
+        self._overrun = False
+        self._closed = False
+
+    def _on_event(self, event: Event) -> None:
+        if len(self._pending) >= BACKLOG:
+            self._overrun = True
+        else:
+            self._pending.append(event)
+        self._wake.set()
+
+    @property
+    def storage(self) -> str:
+        """The storage resource of the watched kind."""
+        return self._watch.kind.storage
+
+    def stop(self) -> None:
+        """Ends the stream after the pending events, at shutdown or when the kind is gone."""
+        self._closed = True
+        self._wake.set()
+
+    async def run(self) -> AsyncIterator[bytes]:
+        """Yields chunks of whole lines until the timeout, `stop`, or an overrun of the backlog."""
+        deadline = self._monotonic() + self._watch.timeout_s
+        # No await between reading the state and subscribing, so that no change is missed. After a webhook's conversion
+        # the state is read again.
+        try:
+            first = await self._known(lambda: b"".join(self._first()))
+        except Expired as error:
+            yield error_line(expired(str(error)))
+            return
+        except ApiError as error:
+            yield error_line(error)
+            return
+        unsubscribe = self._store.subscribe(self._watch.kind.storage, self._on_event)
+        rv = self._store.rv
+        try:
+            # An empty chunk sends the headers: the client must learn that the watch is on.
+            yield first
+            async for chunk in self._follow(rv, deadline):
+                yield chunk
+        finally:
+            unsubscribe()
+
+    async def _known(self, attempt: Callable[[], T]) -> T:
+        while True:
+            try:
+                return attempt()
+            except Unconverted as unconverted:
+                if self._watch.convert is None:
+                    raise
+                await self._watch.convert(unconverted)
+
+    def _first(self) -> Iterable[bytes]:
+        watch, store = self._watch, self._store
+        if watch.since is not None:
+            for event in store.events_since(watch.kind.storage, watch.since):
+                if (line := line_for(event, watch)) is not None:
+                    yield line
+        else:
+            for entry in map(watch.seen, store.items(watch.kind.storage, watch.namespace)):
+                if not watch.selector or watch.selector.matches(entry):
+                    yield b'{"type":"ADDED","object":%b}\n' % watch.render(entry)
+        if watch.initial_bookmark:
+            yield _bookmark(watch.kind, store.rv, initial=True)
+
+    async def _follow(self, rv: int, deadline: float) -> AsyncIterator[bytes]:
+        next_bookmark = self._monotonic() + BOOKMARK_PERIOD_S
+        while (self._pending or not self._closed) and not self._overrun:
+            now = self._monotonic()
+            if now >= deadline:
+                return
+            if self._watch.bookmarks and now >= next_bookmark and not self._pending:
+                next_bookmark = now + BOOKMARK_PERIOD_S
+                yield _bookmark(self._watch.kind, max(rv, self._store.rv))
+            if not self._pending:
+                self._wake.clear()
+                await self._sleep(min(deadline, next_bookmark if self._watch.bookmarks else deadline) - now)
+                continue
+            lines: list[bytes] = []
+            while self._pending:
+                event = self._pending.popleft()
+                rv = event.rv
+                if self._watch.since is not None and rv <= self._watch.since:
+                    continue
+                try:
+                    line = await self._known(partial(line_for, event, self._watch))
+                except ApiError as error:
+                    yield b"".join((*lines, error_line(error)))
+                    return
+                if line:
+                    lines.append(line)
+            if lines:
+                yield b"".join(lines)
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(max(seconds, 0.001)):
+                await self._wake.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,290 @@
+"""Field sets: the fields of an object, the differences between two states, merging and removal by paths.
+
+A path is a tuple of elements as fieldsV1 spells them: `f:name` a member, `k:{"type":"Ready"}` an item of a list-map,
+`v:"x"` a member of a set. A `FieldSet` is a set of such paths. The rules are those of structured-merge-diff
+(sigs.k8s.io/structured-merge-diff, typed/{tofieldset,compare,merge,remove}.go): without a declaration in the schema
+lists are atomic and maps are granular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import orjson
+
+from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, trie
+from kubesandbox.apiserver.schema import Structural
+from kubesandbox.apiserver.schema.pruning import RESOURCE_FIELDS
+
+JSON = dict[str, Any]
+
+
+@cache
+def metadata_node() -> Structural:
+    """Returns the schema of ObjectMeta, which no custom resource's schema describes."""
+    text = Structural(type="string")
+    texts = Structural(type="object", additional=text)
+    owner = Structural(
+        type="object",
+        properties=dict.fromkeys(("apiVersion", "kind", "name", "uid"), text)
+        | {name: Structural(type="boolean") for name in ("controller", "blockOwnerDeletion")},
+        map_type="atomic",
+    )
+    scalars = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
+               "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")  # fmt: skip
+    return Structural(
+        type="object",
+        properties=dict.fromkeys(scalars, text)
+        | {
+            "labels": texts,
+            "annotations": texts,
+            "finalizers": Structural(type="array", items=text, list_type="set"),
+            "ownerReferences": Structural(type="array", items=owner, list_type="map", list_keys=("uid",)),
+            "managedFields": Structural(type="array"),
+        },
+    )
+
+
+def typed_root(tree: Structural | None) -> Structural:
+    """Returns the schema's root with ObjectMeta in it; without a schema, a root whose other fields are untyped."""
+    properties = dict(tree.properties) if tree else {}
+    text = Structural(type="string")
+    properties |= {"apiVersion": text, "kind": text, "metadata": metadata_node()}
+    open_ = tree is not None and tree.preserve_unknown
+    additional = tree.additional if tree else None
+    return Structural(type="object", properties=properties, additional=additional, preserve_unknown=open_)
+
+
+def child(node: Structural | None, name: str) -> Structural | None:
+    """Returns the node of a member, or None if the schema does not describe it."""
+    if node is None:
+        return None
+    declared = node.field(name)
+    if node.embedded and name in RESOURCE_FIELDS and not (declared and declared.properties):
+        return metadata_node() if name == "metadata" else Structural(type="string")
+    return declared
+
+
+def is_declared(node: Structural | None, name: str) -> bool:
+    """Returns whether a member is a field of a struct, rather than a key of a map."""
+    return node is not None and (name in node.properties or (node.embedded and name in RESOURCE_FIELDS))
+
+
+def is_atomic(node: Structural | None, value: Any) -> bool:
+    """Returns whether `value` is one indivisible field."""
+    if isinstance(value, dict):
+        return node is not None and node.map_type == "atomic"
+    if isinstance(value, list):
+        return node is None or node.list_type == "atomic"
+    return True
+
+
+def element(node: Structural, item: Any) -> str:
+    """Returns the path element of a list item: its keys, or its value in a set."""
+    if node.list_type == "map" and isinstance(item, dict):
+        keys = {key: item.get(key, _key_default(node, key)) for key in node.list_keys}
+        return (
+            "k:" + orjson.dumps({k: v for k, v in keys.items() if v is not None}, option=orjson.OPT_SORT_KEYS).decode()
+        )
+    return "v:" + orjson.dumps(item, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _key_default(node: Structural, key: str) -> Any:
+    key_node = child(node.items, key)
+    return key_node.default if key_node and key_node.has_default else None
+
+
+def elements(node: Structural, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Yields every item with its path element."""
+    return ((element(node, item), item) for item in items)
+
+
+# -- what fields there are ---------------------------------------------------------------------------------------------
+
+
+def field_set(root: Structural, obj: JSON) -> FieldSet:
+    """Returns the fields that an applied configuration sets."""
+    paths: set[Path] = set()
+    _collect(root, obj, (), paths)
+    return frozenset(paths)
+
+
+def _collect(node: Structural | None, value: Any, path: Path, found: set[Path]) -> None:
+    if is_atomic(node, value):
+        found.add(path)
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            here = (*path, f"f:{name}")
+            _collect(child(node, name), member, here, found)
+            if member is None or member == {} or not is_declared(node, name):
+                found.add(here)
+    elif node is not None:
+        for key, item in elements(node, value):
+            _collect(node.items, item, (*path, key), found)
+            found.add((*path, key))
+
+
+# -- what changed ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The paths that differ between two states."""
+
+    added: set[Path] = field(default_factory=set)
+    modified: set[Path] = field(default_factory=set)
+    removed: set[Path] = field(default_factory=set)
+
+    @property
+    def changed(self) -> set[Path]:
+        """The paths that were added or modified."""
+        return self.added | self.modified
+
+
+_ABSENT: Any = object()
+
+
+def compare(root: Structural, old: JSON, new: JSON) -> Comparison:
+    """Returns the differences from `old` to `new`."""
+    result = Comparison()
+    _compare(root, old, new, (), result)
+    return result
+
+
+def _compare(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
+    if old is _ABSENT or new is _ABSENT:
+        (result.added if old is _ABSENT else result.removed).add(path)
+        present = new if old is _ABSENT else old
+        if not present or is_atomic(node, present):
+            return
+        old, new = (_ABSENT, new) if old is _ABSENT else (old, _ABSENT)
+        _descend(node, old, new, path, result)
+        return
+    if old is None or new is None:
+        old, new = _nothing_like(new, old), _nothing_like(old, new)
+    if type(old) is not type(new) or is_atomic(node, new) or (not old and not new):
+        if old != new:
+            result.modified.add(path)
+        return
+    if old != new:
+        _descend(node, old, new, path, result)
+
+
+def _nothing_like(other: Any, value: Any) -> Any:
+    """Returns an empty map or list for a null that is compared with a non-empty one, else the value."""
+    return type(other)() if value is None and isinstance(other, dict | list) and other else value
+
+
+def _descend(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
+    sample = old if new is _ABSENT else new
+    if isinstance(sample, dict):
+        before = {} if old is _ABSENT else old
+        after = {} if new is _ABSENT else new
+        for name in (*before, *(name for name in after if name not in before)):
+            pair = before.get(name, _ABSENT), after.get(name, _ABSENT)
+            _compare(child(node, name), *pair, (*path, f"f:{name}"), result)
+    elif node is not None:
+        before, after = _grouped(node, old), _grouped(node, new)
+        for key in (*before, *(key for key in after if key not in before)):
+            _compare_items(node, before.get(key, []), after.get(key, []), (*path, key), result)
+
+
+def _grouped(node: Structural, items: Any) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = {}
+    for key, item in () if items is _ABSENT else elements(node, items):
+        groups.setdefault(key, []).append(item)
+    return groups
+
+
+def _compare_items(node: Structural, old: list[Any], new: list[Any], path: Path, result: Comparison) -> None:
+    """Compares the items of one key. Several items with the same key are indistinguishable and count as one field."""
+    if len(old) < 2 and len(new) < 2:
+        pair = old[0] if old else _ABSENT, new[0] if new else _ABSENT
+        _compare(node.items, *pair, path, result)
+    elif not old or not new:
+        (result.removed if old else result.added).add(path)
+    elif old != new:
+        result.modified.add(path)
+
+
+# -- merging and removing ----------------------------------------------------------------------------------------------
+
+
+def merged(node: Structural | None, live: Any, config: Any) -> Any:
+    """Returns `live` with the applied `config` merged into it."""
+    if isinstance(live, dict | None) and isinstance(config, dict) and not is_atomic(node, config):
+        result = dict(live or {})
+        for name, value in config.items():
+            below = child(node, name)
+            if value is None and name not in result and below is not None and below.preserve_unknown and not below.type:
+                # In a field without a type, null means absent.
+                continue
+            result[name] = merged(below, result.get(name), value)
+        return result
+    if isinstance(live, list) and isinstance(config, list) and node is not None and not is_atomic(node, config):
+        return _merged_list(node, live, config)
+    # Null is a value like others, except over a non-empty map or list, where it sets nothing.
+    return live if config is None and live and isinstance(live, dict | list) and not is_atomic(node, live) else config
+
+
+def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[Any]:
+    """Returns the items of both lists: the configuration's in its order, the live-only ones at their places."""
+    live_items, config_items = list(elements(node, live)), list(elements(node, config))
+    in_live, in_config = dict(live_items), dict(config_items)
+    shared = [key for key, _ in config_items if key in in_live]
+    result: list[Any] = []
+    done: set[str] = set()
+    at_left = at_right = at_shared = 0
+    while at_left < len(live_items) or at_right < len(config_items):
+        key_left = live_items[at_left][0] if at_left < len(live_items) else None
+        key_right = config_items[at_right][0] if at_right < len(config_items) else None
+        if key_left is not None and key_left not in in_config:
+            result.append(live_items[at_left][1])
+            at_left += 1
+        elif (
+            key_left is not None
+            and key_left != key_right
+            and (key_left in done or (at_shared < len(shared) and shared[at_shared] != key_left))
+        ):
+            at_left += 1
+        elif key_right is not None:
+            value = config_items[at_right][1]
+            result.append(merged(node.items, in_live[key_right], value) if key_right in in_live else value)
+            done.add(key_right)
+            at_shared += key_right in in_live
+            at_right += 1
+            at_left += key_left == key_right
+        else:
+            at_left += 1
+    return result
+
+
+def without(node: Structural | None, value: Any, paths: FieldSet | set[Path]) -> Any:
+    """Returns `value` without the fields and items of `paths`, and without maps and lists that become empty."""
+    return _without(node, value, trie(paths))
+
+
+def _without(node: Structural | None, value: Any, gone: JSON) -> Any:
+    if isinstance(value, dict):
+        result = {}
+        for name, member in value.items():
+            below = gone.get(f"f:{name}")
+            kept = member if below is None else _ABSENT if "." in below else _without(child(node, name), member, below)
+            if kept is not _ABSENT:
+                result[name] = kept
+        return result or _ABSENT
+    if isinstance(value, list) and node is not None:
+        kept_items = []
+        for key, item in elements(node, value):
+            below = gone.get(key)
+            kept = item if below is None else _ABSENT if "." in below else _without(node.items, item, below)
+            if isinstance(kept, dict) and isinstance(item, dict):
+                # An item that stays needs its keys, whoever owns them.
+                kept = {name: item[name] for name in node.list_keys if name in item} | kept
+            if kept is not _ABSENT:
+                kept_items.append(kept)
+        return kept_items or _ABSENT
+    return value

@@ -1,0 +1,202 @@
+"""Discovery documents of the served resources: legacy (`/api`, `/apis`, resource lists) and aggregated."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+import orjson
+
+from kubesandbox.apiserver.http.content_negotiation import Form
+from kubesandbox.apiserver.http.messages import Response, json_response
+from kubesandbox.apiserver.served_kinds import Kind, KindTable
+
+JSON = dict[str, Any]
+
+VERSION: JSON = {
+    "major": "1",
+    "minor": "34",
+    "emulationMajor": "1",
+    "emulationMinor": "34",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "33",
+    "gitVersion": "v1.34.0+kubesandbox",
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "linux/amd64",
+}
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class Discovery:
+    """The documents about a `KindTable`, rebuilt only after it changed."""
+
+    def __init__(self, kinds: KindTable, address: str = "") -> None:
+        self._kinds = kinds
+        self.address = address
+        self._cache: dict[tuple[str, str, int], Response] = {}
+
+    def serve(self, path: str, form: Form) -> Response | None:
+        """Returns the document at a path, or None for any other path."""
+        key = (path, form.value, self._kinds.generation)
+        if key not in self._cache:
+            # Drops the documents of old generations of kinds.
+            if len(self._cache) > 500:
+                self._cache.clear()
+            document = self._make(path.strip("/").split("/"), form)
+            if document is None:
+                return None
+            self._cache[key] = document
+        return self._cache[key]
+
+    def _make(self, parts: list[str], form: Form) -> Response | None:
+        match parts:
+            case ["api"]:
+                return _aggregated(self._group_items(core=True)) if form is Form.DISCOVERY else self._versions()
+            case ["apis"]:
+                return _aggregated(self._group_items(core=False)) if form is Form.DISCOVERY else self._group_list()
+            case ["api", "v1"]:
+                return self._resources("", "v1")
+            case ["apis", group]:
+                return (
+                    json_response({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)})
+                    if self._has(group)
+                    else None
+                )
+            case ["apis", group, version]:
+                return self._resources(group, version)
+        return None
+
+    def _has(self, group: str) -> bool:
+        return bool(group) and group in self._kinds.groups()
+
+    def _versions(self) -> Response:
+        addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": self.address}]
+        return json_response({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses})
+
+    def _group(self, group: str) -> JSON:
+        versions = [
+            {"groupVersion": f"{group}/{version}", "version": version} for version in self._kinds.groups()[group]
+        ]
+        return {"name": group, "versions": versions, "preferredVersion": versions[0]}
+
+    def _group_list(self) -> Response:
+        groups = [self._group(group) for group in self._kinds.groups() if group]
+        return json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+
+    def _of(self, group: str, version: str) -> list[Kind]:
+        kinds = [kind for kind in self._kinds if (kind.group, kind.version) == (group, version)]
+        return sorted(kinds, key=lambda kind: kind.plural)
+
+    def _resources(self, group: str, version: str) -> Response | None:
+        kinds = self._of(group, version)
+        if not kinds:
+            return None
+        rows = [row for kind in kinds for row in _legacy_rows(kind)]
+        name = f"{group}/{version}" if group else version
+        head = {"kind": "APIResourceList", **({"apiVersion": "v1"} if group else {}), "groupVersion": name}
+        return json_response({**head, "resources": rows})
+
+    def _group_items(self, *, core: bool) -> list[JSON]:
+        items = []
+        for group, versions in self._kinds.groups().items():
+            if core is not (group == ""):
+                continue
+            metadata: JSON = {"creationTimestamp": None} if core else {"name": group, "creationTimestamp": None}
+            listed = [
+                {
+                    "version": version,
+                    "resources": [_aggregated_row(kind) for kind in self._of(group, version)],
+                    "freshness": "Current",
+                }
+                for version in versions
+            ]
+            items.append({"metadata": metadata, "versions": listed})
+        return items
+
+
+def _aggregated(items: list[JSON]) -> Response:
+    body = {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    }
+    return Response(200, orjson.dumps(body), _AGGREGATED)
+
+
+def _legacy_rows(kind: Kind) -> list[JSON]:
+    row: JSON = {
+        "name": kind.plural,
+        "singularName": kind.singular_name,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": _CUSTOM_VERBS if kind.custom else sorted(kind.verbs),
+    }
+    if kind.short_names:
+        row["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        row["categories"] = list(kind.categories)
+    if "create" in kind.verbs and "list" in kind.verbs:
+        row["storageVersionHash"] = _storage_hash(kind)
+    rows = [row]
+    for sub in kind.subresources:
+        extra = {"group": sub.group, "version": sub.version} if sub.version else {}
+        rows.append(
+            {
+                "name": f"{kind.plural}/{sub.name}",
+                "singularName": "",
+                "namespaced": kind.namespaced,
+                **{key: value for key, value in extra.items() if value},
+                "kind": sub.kind or kind.kind,
+                "verbs": sorted(sub.verbs),
+            }
+        )
+    return rows
+
+
+# The order of apiextensions-apiserver (customresource_discovery_controller.go); built-in kinds have theirs sorted.
+_CUSTOM_VERBS = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+
+
+def _storage_hash(kind: Kind) -> str:
+    """Returns the hash of the storage version, which for CustomResourceDefinitions is v1beta1."""
+    version = kind.version
+    if kind.crd is not None:
+        version = next((v["name"] for v in kind.crd["spec"]["versions"] if v.get("storage")), version)
+    elif kind.kind == "CustomResourceDefinition":
+        version = "v1beta1"
+    text = f"{kind.group}/{version}/{kind.kind}"
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
+
+
+def _aggregated_row(kind: Kind) -> JSON:
+    row: JSON = {
+        "resource": kind.plural,
+        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular_name,
+        "verbs": sorted(kind.verbs),
+    }
+    if kind.short_names:
+        row["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        row["categories"] = list(kind.categories)
+    if kind.subresources:
+        row["subresources"] = [
+            {
+                "subresource": sub.name,
+                "responseKind": {
+                    "group": sub.group if sub.kind else kind.group,
+                    "version": sub.version or kind.version,
+                    "kind": sub.kind or kind.kind,
+                },
+                "verbs": sorted(sub.verbs),
+            }
+            for sub in kind.subresources
+        ]
+    return row

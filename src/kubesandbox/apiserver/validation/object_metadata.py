@@ -1,0 +1,81 @@
+"""Validation of every object's metadata, and of names, whose rules differ by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.schema import Fault, FieldError, object_meta
+from kubesandbox.apiserver.schema.name_rules import dns1035_label, dns1123_label, dns1123_subdomain
+from kubesandbox.apiserver.served_kinds import Kind
+
+JSON = dict[str, Any]
+
+_RBAC = "rbac.authorization.k8s.io"
+# Groups whose names must only be valid path segments of a URL: RBAC, and those that OpenShift serves by an API server
+# of its own (a dump has objects of these with names such as `sha256:...`).
+_PATH_SEGMENTS = frozenset(
+    {_RBAC, *(f"{name}.openshift.io" for name in ("image", "oauth", "quota", "security", "template", "user"))}
+)
+_EXTENSIONS = frozenset({"apiextensions.k8s.io", "apiregistration.k8s.io"})
+# Kinds whose validation of updates includes that of a new object, finalizers among it.
+_CHECKED_AGAIN = frozenset({"ConfigMap", "Secret", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
+
+
+def faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
+    """Returns the faults of the metadata of `obj`."""
+    return _new(kind, meta(obj)) if old is None else _changed(kind, meta(obj), meta(old))
+
+
+def _new(kind: Kind, metadata: JSON) -> list[FieldError]:
+    finalizers = metadata.get("finalizers") or ()
+    field_errors = [*_name(kind, metadata), *object_meta.parts(metadata), *object_meta.finalizers(finalizers)]
+    # Only the validation of k8s.io/kubernetes requires a domain.
+    return field_errors if _served_by_others(kind) else [*field_errors, *object_meta.unqualified(finalizers)]
+
+
+def _served_by_others(kind: Kind) -> bool:
+    return kind.custom or kind.group in _EXTENSIONS or kind.group.endswith(".openshift.io")
+
+
+def _changed(kind: Kind, new: JSON, old: JSON) -> list[FieldError]:
+    field_errors: list[FieldError] = []
+    if old.get("deletionTimestamp"):
+        field_errors += object_meta.no_new_finalizers(new.get("finalizers") or (), old.get("finalizers") or ())
+    field_errors += object_meta.parts(new)
+    # Reported twice, as the registry checks all objects' metadata and then its kind's rules check it again.
+    field_errors += field_errors
+    if not _served_by_others(kind):
+        field_errors += object_meta.unqualified(new.get("finalizers") or ())
+    if not kind.custom and kind.kind in _CHECKED_AGAIN:
+        field_errors += _new(kind, new)
+    return field_errors
+
+
+def _name(kind: Kind, metadata: JSON) -> Iterator[FieldError]:
+    name = metadata.get("name")
+    if not name:
+        yield FieldError(Fault.REQUIRED, "metadata.name", None, "name or generateName is required")
+    elif why := _rule(kind)(name):
+        yield FieldError(Fault.INVALID, "metadata.name", name, why)
+
+
+def _rule(kind: Kind) -> Callable[[str], str]:
+    if kind.group in _PATH_SEGMENTS:
+        return _path_segment
+    if kind.group == "" and kind.kind == "Namespace":
+        return _namespace
+    if kind.group == "" and kind.kind == "Service":
+        return dns1035_label
+    return dns1123_subdomain
+
+
+def _namespace(name: str) -> str:
+    return "must not contain dots" if "." in name else dns1123_label(name)
+
+
+def _path_segment(name: str) -> str:
+    if name in {".", ".."}:
+        return f"may not be '{name}'"
+    return ", ".join(f"may not contain '{character}'" for character in "/%" if character in name)

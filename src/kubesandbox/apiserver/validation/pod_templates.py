@@ -1,0 +1,166 @@
+"""Validation of pods and of pod templates."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from kubesandbox.apiserver.schema import Fault, FieldError, not_supported, object_meta
+from kubesandbox.apiserver.schema.name_rules import dns1123_label, dns1123_subdomain
+from kubesandbox.apiserver.validation.common import Faults
+from kubesandbox.apiserver.validation.containers import containers
+
+JSON = dict[str, Any]
+
+_MUTABLE = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_POLICIES = ("Always", "OnFailure", "Never")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_HOST_PATHS = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_OF_ONE_KIND = "may not specify more than 1 volume type"
+
+
+def pod(obj: JSON, old: JSON | None) -> Faults:
+    """Yields the faults of a new pod's spec, or a fault if an update changes more than the mutable fields."""
+    spec = obj.get("spec") or {}
+    if old is None:
+        yield from pod_spec(spec, "spec")
+        yield from _tokens(spec)
+    elif _fixed(spec) != _fixed(old.get("spec") or {}):
+        yield FieldError(Fault.FORBIDDEN, "spec", None, _MUTABLE)
+
+
+def _tokens(spec: JSON) -> Faults:
+    """Yields a fault for each projected token of a pod without a ServiceAccount."""
+    if spec.get("serviceAccountName"):
+        return
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        for at, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            if source.get("serviceAccountToken") is not None:
+                where = f"spec.volumes[{index}].projected.sources[{at}].serviceAccountToken"
+                why = "must not be specified when serviceAccountName is not set"
+                yield FieldError(Fault.FORBIDDEN, where, None, why)
+
+
+def _fixed(spec: JSON) -> JSON:
+    kept = copy.deepcopy(spec)
+    # A binding sets the pod's node by an update, which is validated here as well.
+    for name in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName"):
+        kept.pop(name, None)
+    for name in ("containers", "initContainers"):
+        for container in kept.get(name) or ():
+            container.pop("image", None)
+            container.pop("imagePullPolicy", None)
+    kept.pop("ephemeralContainers", None)
+    return kept
+
+
+def pod_spec(spec: JSON, path: str) -> Faults:
+    """Yields the faults of the spec of a pod or of a template."""
+    volumes: set[str] = set()
+    yield from _volumes(spec.get("volumes") or (), f"{path}.volumes", volumes)
+    if not spec.get("containers"):
+        yield FieldError(Fault.REQUIRED, f"{path}.containers")
+    yield from containers(spec, path, volumes)
+    policy, dns = spec.get("restartPolicy") or "", spec.get("dnsPolicy") or ""
+    if policy not in _POLICIES:
+        fault = not_supported(f"{path}.restartPolicy", policy, _POLICIES)
+        yield fault if policy else FieldError(Fault.REQUIRED, f"{path}.restartPolicy")
+    if dns and dns not in _DNS_POLICIES:
+        yield not_supported(f"{path}.dnsPolicy", dns, _DNS_POLICIES)
+    yield from object_meta.labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
+    for name in ("serviceAccountName", "nodeName"):
+        if (value := spec.get(name)) and (why := dns1123_subdomain(value)):
+            yield FieldError(Fault.INVALID, f"{path}.{name}", value, why)
+    yield from _numbers(spec, path)
+    for index, toleration in enumerate(spec.get("tolerations") or ()):
+        yield from _toleration(toleration, f"{path}.tolerations[{index}]")
+
+
+def _numbers(spec: JSON, path: str) -> Faults:
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline < 2**31:
+        why = "must be between 1 and 2147483647, inclusive"
+        yield FieldError(Fault.INVALID, f"{path}.activeDeadlineSeconds", deadline, why)
+    for name in ("hostname", "subdomain"):
+        if (value := spec.get(name)) and (why := dns1123_label(value)):
+            yield FieldError(Fault.INVALID, f"{path}.{name}", value, why)
+
+
+def _volumes(volumes: list[JSON] | tuple[()], path: str, names: set[str]) -> Faults:
+    for index, volume in enumerate(volumes):
+        where, name = f"{path}[{index}]", volume.get("name") or ""
+        faults = list(_source(volume, where))
+        if not name:
+            faults.append(FieldError(Fault.REQUIRED, f"{where}.name"))
+        elif why := dns1123_label(name):
+            faults.append(FieldError(Fault.INVALID, f"{where}.name", name, why))
+        if name in names:
+            faults.append(FieldError(Fault.DUPLICATE, f"{where}.name", name))
+        if not faults:
+            names.add(name)
+        yield from faults
+
+
+# In the order in which a real server checks them: it reports the second one that it finds.
+_SOURCES = ("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi",
+            "glusterfs", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "flexVolume", "configMap", "projected",
+            "flocker", "downwardAPI", "fc", "csi", "ephemeral", "image")  # fmt: skip
+
+
+def _source(volume: JSON, where: str) -> Faults:
+    given = [name for name in _SOURCES if volume.get(name) is not None]
+    if not given:
+        yield FieldError(Fault.REQUIRED, where, None, "must specify a volume type")
+    for extra in given[1:]:
+        yield FieldError(Fault.FORBIDDEN, f"{where}.{extra}", None, _OF_ONE_KIND)
+    if given == ["hostPath"]:
+        yield from _host_path(volume["hostPath"], f"{where}.hostPath")
+    if given == ["secret"] and not volume["secret"].get("secretName"):
+        yield FieldError(Fault.REQUIRED, f"{where}.secret.secretName")
+    if given == ["configMap"] and not volume["configMap"].get("name"):
+        yield FieldError(Fault.REQUIRED, f"{where}.configMap.name")
+
+
+def _host_path(source: JSON, where: str) -> Faults:
+    path, kind = source.get("path") or "", source.get("type")
+    if not path:
+        yield FieldError(Fault.REQUIRED, f"{where}.path")
+        return
+    if ".." in path.split("/"):
+        yield FieldError(Fault.INVALID, f"{where}.path", path, "must not contain '..'")
+    if kind is not None and kind not in _HOST_PATHS:
+        yield not_supported(f"{where}.type", kind, _HOST_PATHS)
+
+
+def _toleration(toleration: JSON, where: str) -> Faults:
+    key, operator = toleration.get("key") or "", toleration.get("operator") or ""
+    for why in object_meta.qualified_name(key) if key else ():
+        yield FieldError(Fault.INVALID, f"{where}.key", key, why)
+    if not key and operator != "Exists":
+        why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        yield FieldError(Fault.INVALID, f"{where}.operator", operator, why)
+    effect = toleration.get("effect") or ""
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        yield FieldError(Fault.INVALID, f"{where}.effect", effect, why)
+    if operator == "Exists" and toleration.get("value"):
+        why = "value must be empty when `operator` is 'Exists'"
+        yield FieldError(Fault.INVALID, f"{where}.operator", toleration["value"], why)
+    if operator not in ("", "Equal", "Exists"):
+        yield not_supported(f"{where}.operator", operator, ("Equal", "Exists"))
+    if effect and effect not in _EFFECTS:
+        yield not_supported(f"{where}.effect", effect, _EFFECTS)

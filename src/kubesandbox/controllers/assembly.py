@@ -1,0 +1,186 @@
+"""The assembly of a cluster's controllers: the caches that they watch, and the tasks that run them.
+
+All of them are clients of an API server over HTTP. `start` returns the tasks, which its caller must cancel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubekit.api.meta_v1 import key_of
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholeDeployment, WholeJob, WholeNode, WholePod, WholeReplicaSet
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
+from kubesandbox.apiserver.objects.restoring import IMPORTED
+from kubesandbox.controllers import furnishing, owned_pods
+from kubesandbox.controllers.controller_loop import Loop, follow
+from kubesandbox.controllers.deployments import Deployments, deployment_of
+from kubesandbox.controllers.disruption import BUDGETS, Budgets
+from kubesandbox.controllers.garbage import GarbageCollector
+from kubesandbox.controllers.jobs import Jobs
+from kubesandbox.controllers.namespaces import NamespaceController
+from kubesandbox.controllers.owner_graph import Graph
+from kubesandbox.controllers.replica_sets import ReplicaSets
+from kubesandbox.controllers.scheduler import Scheduler
+from kubesandbox.tasks import first
+
+NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+NOT_IMPORTED = f"!{IMPORTED}"
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+# Interval of discovery for the garbage collector while no CustomResourceDefinition changes, in seconds.
+_DISCOVERY_S = 5.0
+# Back-off of a Job after its first failure, in seconds; shorter than Kubernetes' 10 s, for users who watch a sandbox.
+_JOB_BACKOFF_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The caches of the controllers, which the node agent shares."""
+
+    deployments: Cache[WholeDeployment] = field(default_factory=lambda: Cache(WholeDeployment))
+    sets: Cache[WholeReplicaSet] = field(default_factory=lambda: Cache(WholeReplicaSet))
+    pods: Cache[WholePod] = field(default_factory=lambda: Cache(WholePod))
+    jobs: Cache[WholeJob] = field(default_factory=lambda: Cache(WholeJob))
+    nodes: Cache[WholeNode] = field(default_factory=lambda: Cache(WholeNode))
+    budgets: Cache[PodDisruptionBudget] = field(default_factory=lambda: Cache(PodDisruptionBudget))
+
+    def resources(self) -> tuple[tuple[Cache[Any], Resource, str], ...]:
+        """Returns each cache with its resource and the label selector that leaves out imported objects.
+
+        Pods and nodes are not filtered: imported pods use capacity, and new budgets count them.
+        """
+        return (
+            (self.deployments, owned_pods.DEPLOYMENTS, NOT_IMPORTED),
+            (self.sets, owned_pods.REPLICA_SETS, NOT_IMPORTED),
+            (self.pods, owned_pods.PODS, ""),
+            (self.jobs, owned_pods.JOBS, NOT_IMPORTED),
+            (self.nodes, NODES, ""),
+            (self.budgets, BUDGETS, NOT_IMPORTED),
+        )
+
+
+def start(
+    stack: contextlib.AsyncExitStack,
+    client: Client,
+    watched: Watched,
+    clock: Clock,
+    *,
+    own_nodes: Sequence[WholeNode] = (),
+) -> list[asyncio.Task[None]]:
+    """Starts every controller; `stack` closes their resources, and must be closed after the tasks have ended.
+
+    Pods may also be scheduled to `own_nodes`, which are not in the API.
+    """
+    loops = (
+        _deployments(client, watched, clock),
+        _replica_sets(client, watched, clock),
+        _jobs(client, watched, clock),
+        _scheduler(client, watched, clock, own_nodes),
+        _budgets(client, watched, clock),
+    )
+    graph = Graph(client, clock)
+    stack.push_async_callback(graph.close)
+    collector, namespaces = GarbageCollector(graph, client, clock), NamespaceController(graph, client, clock)
+    every = (*loops, _furnishing(client, graph, clock))
+    runs = (*(loop.run() for loop in every), collector.run(), namespaces.run(), _discover(graph, clock))
+    following = [
+        follow(client, cache, resource, clock, label_selector=labels) for cache, resource, labels in watched.resources()
+    ]
+    return [*following, *(asyncio.create_task(run) for run in runs)]
+
+
+def scheduling(client: Client, watched: Watched, clock: Clock) -> list[asyncio.Task[None]]:
+    """Starts only the scheduler, for a cluster whose other controllers run elsewhere."""
+    loop = _scheduler(client, watched, clock)
+    followed = ((watched.pods, owned_pods.PODS), (watched.nodes, NODES))
+    following = [follow(client, cache, resource, clock) for cache, resource in followed]
+    return [*following, asyncio.create_task(loop.run())]
+
+
+def _deployments(client: Client, watched: Watched, clock: Clock) -> Loop:
+    loop = Loop(Deployments(watched.deployments, watched.sets, watched.pods, clock), client, clock)
+    loop.watch(watched.deployments)
+    loop.watch(watched.sets, owners_of="Deployment")
+
+    def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
+        """Queues the Deployment of a deleted pod: a Recreate waits for old pods to end, which no ReplicaSet shows."""
+        key = deployment_of(old, watched.sets) if old is not None and new is None else None
+        if key is not None:
+            loop.queue.add(key)
+
+    watched.pods.add_listener(on_pod)
+    return loop
+
+
+def _replica_sets(client: Client, watched: Watched, clock: Clock) -> Loop:
+    loop = Loop(ReplicaSets(watched.sets, watched.pods, clock), client, clock)
+    loop.watch(watched.sets)
+    loop.watch(watched.pods, owners_of="ReplicaSet")
+    return loop
+
+
+def _jobs(client: Client, watched: Watched, clock: Clock) -> Loop:
+    loop = Loop(Jobs(watched.jobs, watched.pods, clock, first_backoff_s=_JOB_BACKOFF_S), client, clock)
+    loop.watch(watched.jobs)
+    loop.watch(watched.pods, owners_of="Job")
+    return loop
+
+
+def _scheduler(client: Client, watched: Watched, clock: Clock, own_nodes: Sequence[WholeNode] = ()) -> Loop:
+    loop = Loop(Scheduler(watched.pods, watched.nodes, clock, own_nodes), client, clock)
+    loop.watch(watched.pods)
+
+    def on_node(*_: object) -> None:
+        """Queues the pods without a node, since a new or changed node may fit them."""
+        for pod in watched.pods.all():
+            if not pod.spec.get("nodeName"):
+                loop.queue.add(key_of(pod))
+
+    watched.nodes.add_listener(on_node)
+    return loop
+
+
+def _budgets(client: Client, watched: Watched, clock: Clock) -> Loop:
+    loop = Loop(Budgets(watched.budgets, watched.pods), client, clock)
+    loop.watch(watched.budgets)
+
+    def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
+        """Queues the budgets of a pod's namespace, since any change of a pod may change what they allow."""
+        pod = new or old
+        for budget in watched.budgets.all():
+            if pod is not None and budget.metadata.namespace == pod.metadata.namespace:
+                loop.queue.add(key_of(budget))
+
+    watched.pods.add_listener(on_pod)
+    return loop
+
+
+def _furnishing(client: Client, graph: Graph, clock: Clock) -> Loop:
+    controller = furnishing.Furnishing(graph, client.config.ca_data)
+    loop = Loop(controller, client, clock)
+    furnishing.watch(loop, graph, controller)
+    return loop
+
+
+async def _discover(graph: Graph, clock: Clock) -> None:
+    """Discovers the served kinds, at once when a CustomResourceDefinition changes.
+
+    Otherwise a namespace could be removed while it has objects of a kind that is not known yet.
+    """
+    changed = asyncio.Event()
+    graph.listen(lambda resource, _old, _new: changed.set() if resource == DEFINITIONS else None)
+    while True:
+        changed.clear()
+        with contextlib.suppress(KubeError):
+            await graph.discover()
+        await first(clock.sleep(_DISCOVERY_S), changed.wait())

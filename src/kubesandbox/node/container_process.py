@@ -1,0 +1,154 @@
+"""Starts a container's process, writes its log, samples its memory and reports its exit; the same for all runners."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import signal as signals
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubekit.kube.clock import Clock, within
+from kubesandbox.node.runner_bwrap import descendants
+from kubesandbox.node.runner_interface import Launch, Runner
+
+# Limits of a log used as termination message (kubelet: 80 lines or 2048 bytes, whichever is less).
+MESSAGE_LINES, MESSAGE_BYTES = 80, 2048
+_SAMPLE_S = 0.1
+_PAGE_BYTES = 4096
+_PR_SET_PDEATHSIG = 1
+# Loaded before any fork: a child between fork and exec must not take the loader's locks.
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The exit of a container; `code` is 128 + the signal's number if a signal ended it."""
+
+    code: int
+    out_of_memory: bool = False
+
+    @property
+    def reason(self) -> str:
+        """The reason in the container's status, as the kubelet names it."""
+        if self.out_of_memory:
+            return "OOMKilled"
+        return "Completed" if self.code == 0 else "Error"
+
+
+class RunningContainer:
+    """A container that has been started."""
+
+    def __init__(self, runner: Runner, launch: Launch, process: asyncio.subprocess.Process, clock: Clock) -> None:
+        self._runner = runner
+        self._launch = launch
+        self._process = process
+        self._clock = clock
+        self._over_limit = False
+
+    @property
+    def pid(self) -> int:
+        """The process id on the host: the container's first process, or the runner's program."""
+        return self._process.pid
+
+    async def wait(self) -> Exit:
+        """Waits for its exit, enforcing the memory limit meanwhile if the runner does not."""
+        sampler = None
+        if self._launch.memory_bytes and not self._runner.limits_memory:
+            sampler = asyncio.create_task(self._watch_memory())
+        try:
+            returned = await self._process.wait()
+        finally:
+            if sampler:
+                sampler.cancel()
+        over_limit = self._over_limit or await asyncio.to_thread(self._runner.out_of_memory, self._launch)
+        await asyncio.to_thread(self._runner.clean_up, self._launch)
+        # A negative code is the number of the signal that ended the process (subprocess).
+        return Exit(128 - returned if returned < 0 else returned, over_limit)
+
+    async def stop(self, grace_s: float) -> None:
+        """Sends SIGTERM, then SIGKILL after `grace_s` seconds; returns once the process has ended.
+
+        `wait` must be running in another task.
+        """
+        if grace_s > 0 and self._process.returncode is None:
+            await self._signal(signals.SIGTERM)
+            with suppress(TimeoutError):
+                await within(self._clock, grace_s, self._process.wait())
+        if self._process.returncode is None:
+            await self._signal(signals.SIGKILL)
+            await self._process.wait()
+
+    async def _signal(self, number: signals.Signals) -> None:
+        await asyncio.to_thread(self._runner.signal, self._launch, self.pid, number)
+
+    async def _watch_memory(self) -> None:
+        while memory_of(self.pid) <= self._launch.memory_bytes:
+            await self._clock.sleep(_SAMPLE_S)
+        self._over_limit = True
+        await self._signal(signals.SIGKILL)
+
+
+async def start(runner: Runner, launch: Launch, log: Path, clock: Clock) -> RunningContainer:
+    """Starts `launch`, its output appended to `log`. Raises OSError if it cannot be executed."""
+    launch.work.mkdir(parents=True, exist_ok=True)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = await asyncio.to_thread(runner.command, launch)
+    with log.open("ab") as output:
+        process = await asyncio.create_subprocess_exec(
+            *command.argv,
+            env=dict(command.env),
+            cwd=command.cwd,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=asyncio.subprocess.STDOUT,
+            # The process leads its own group, which SIGKILL ends as a whole.
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+    return RunningContainer(runner, launch, process, clock)
+
+
+def die_with_parent() -> None:
+    """Makes the kernel kill this child when its parent dies, so that no pod outlives its agent (Linux only).
+
+    Called in the child before exec.
+    """
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signals.SIGKILL)
+
+
+def memory_of(pid: int) -> int:
+    """Returns the resident memory of a process and its descendants, in bytes; 0 for one that is gone."""
+    return sum(_resident(each) for each in (pid, *descendants(pid)))
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def termination_message(message_file: Path, log: Path, log_start: int, *, policy: str, exit_code: int) -> str:
+    """Returns the container's termination message, or the end of its log if the policy says so and it failed.
+
+    `log_start` is where this run's part of the log begins, in bytes.
+    """
+    written = _tail(message_file, 0)
+    if written or policy != "FallbackToLogsOnError" or exit_code == 0:
+        return written
+    return _tail(log, log_start)
+
+
+def _tail(path: Path, start: int) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(start, file.tell() - MESSAGE_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    return "".join(text.splitlines(keepends=True)[-MESSAGE_LINES:])

@@ -1,0 +1,226 @@
+"""A pod's volumes on this node: the folders to mount, with the files that the cluster supplies.
+
+The table `_KINDS` has a function for each kind of volume; the messages are the kubelet's.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubekit.api.whole_v1 import WholePod
+from kubesandbox.node import podenv
+from kubesandbox.node.podenv import Lookup
+from kubesandbox.node.podspec import SERVICE_ACCOUNT_MOUNT, BadPod, ContainerSpec, containers, init_containers
+from kubesandbox.node.runner_interface import Bind
+
+JSON = dict[str, Any]
+DEFAULT_MODE = 0o644
+# The check of a hostPath by its type (pkg/volume/hostpath), and the words of the kubelet's message.
+_HOST_TYPES: dict[str, tuple[Callable[[int], bool], str]] = {
+    "Directory": (stat.S_ISDIR, "a directory"),
+    "DirectoryOrCreate": (stat.S_ISDIR, "a directory"),
+    "File": (stat.S_ISREG, "a file"),
+    "FileOrCreate": (stat.S_ISREG, "a file"),
+    "Socket": (stat.S_ISSOCK, "a socket file"),
+    "CharDevice": (stat.S_ISCHR, "a character device"),
+    "BlockDevice": (stat.S_ISBLK, "a block device"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The inputs of volumes: the pod, its folder, its node's root, its credentials and the cluster's data."""
+
+    pod: WholePod
+    folder: Path
+    host: Path
+    account: Path
+    host_ip: str
+    lookup: Lookup
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a volume; `mode` None means the volume's default."""
+
+    data: bytes
+    mode: int | None = None
+
+
+def prepare(volume: JSON, sources: Sources) -> Path:
+    """Prepares a volume and returns its folder (or file) on this host. Raises BadPod, naming the volume."""
+    kind = next((kind for kind in _KINDS if kind in volume), "")
+    try:
+        if not kind:
+            raise BadPod(f"this node agent knows {', '.join(_KINDS)}")
+        return _KINDS[kind](volume, sources)
+    except BadPod as problem:
+        text = f'MountVolume.SetUp failed for volume "{volume["name"]}" : {problem.message}'
+        raise BadPod(text, reason="ContainerCreating") from problem
+
+
+def references(volume: JSON) -> set[tuple[str, str]]:
+    """Returns every (kind, name) of ConfigMap and Secret that the volume needs."""
+    needed = podenv.named(volume, {"configMap": "ConfigMap"}, "name")
+    needed |= podenv.named(volume, {"secret": "Secret"}, "secretName")
+    for source in (volume.get("projected") or {}).get("sources") or ():
+        needed |= podenv.named(source, {"configMap": "ConfigMap", "secret": "Secret"}, "name")
+    return needed
+
+
+def binds(
+    container: ContainerSpec, volumes: Mapping[str, Path], account: Path | None, env: Mapping[str, str]
+) -> tuple[Bind, ...]:
+    """Returns the binds of one container; `account` is the folder of its ServiceAccount's token. Raises BadPod."""
+    result = []
+    for mount in container.mounts:
+        if mount.volume not in volumes:
+            raise BadPod(f'volumeMount "{mount.path}" names volume "{mount.volume}", which the pod does not have')
+        part = podenv.expand(mount.sub_path, env) if mount.expands else mount.sub_path
+        result.append(Bind(_part(volumes[mount.volume], part), mount.path, read_only=mount.read_only))
+    if account is not None and all(mount.path != SERVICE_ACCOUNT_MOUNT for mount in container.mounts):
+        result.append(Bind(account, SERVICE_ACCOUNT_MOUNT, read_only=True))
+    return tuple(result)
+
+
+def write(path: Path, data: bytes, mode: int = DEFAULT_MODE) -> None:
+    """Writes a file atomically, so that a reader never sees a part of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+        os.fchmod(file.fileno(), mode)  # whatever the process's umask says
+        file.write(data)
+    partial.rename(path)
+
+
+def data_of(obj: JSON) -> dict[str, bytes]:
+    """Returns the files for a ConfigMap's or Secret's keys."""
+    if obj.get("kind") == "Secret":
+        return {key: base64.b64decode(value) for key, value in (obj.get("data") or {}).items()}
+    text = {key: value.encode() for key, value in (obj.get("data") or {}).items()}
+    return text | {key: base64.b64decode(value) for key, value in (obj.get("binaryData") or {}).items()}
+
+
+def _part(volume: Path, sub_path: str) -> Path:
+    """Returns the path inside a volume, created as a folder if missing. Raises BadPod if it leaves the volume."""
+    part = volume / sub_path
+    if not part.resolve().is_relative_to(volume.resolve()):
+        raise BadPod(f'failed to prepare subPath "{sub_path}": it leads out of its volume')
+    if not part.exists():
+        part.mkdir(parents=True)
+    return part
+
+
+def _host_path(volume: JSON, sources: Sources) -> Path:
+    source = volume["hostPath"]
+    path = sources.host / str(source["path"]).lstrip("/")
+    kind = source.get("type") or ""
+    if kind in {"DirectoryOrCreate", ""} and not path.exists():
+        path.mkdir(parents=True)
+    elif kind == "FileOrCreate" and not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    if kind:
+        is_kind, described = _HOST_TYPES[kind]
+        if not path.exists() or not is_kind(path.stat().st_mode):
+            raise BadPod(f"hostPath type check failed: {source['path']} is not {described}")
+    return path
+
+
+def _empty_dir(volume: JSON, sources: Sources) -> Path:
+    return _filled(volume, sources, {}, None)
+
+
+def _config_map(volume: JSON, sources: Sources) -> Path:
+    source = volume["configMap"]
+    return _filled(volume, sources, _keys("ConfigMap", source, sources), source.get("defaultMode"))
+
+
+def _secret(volume: JSON, sources: Sources) -> Path:
+    source = volume["secret"]
+    return _filled(volume, sources, _keys("Secret", source, sources), source.get("defaultMode"))
+
+
+def _downward_api(volume: JSON, sources: Sources) -> Path:
+    source = volume["downwardAPI"]
+    return _filled(volume, sources, _fields(source, sources), source.get("defaultMode"))
+
+
+def _projected(volume: JSON, sources: Sources) -> Path:
+    files: dict[str, File] = {}
+    for source in volume["projected"].get("sources") or ():
+        files |= _projection(source, sources)
+    return _filled(volume, sources, files, volume["projected"].get("defaultMode"))
+
+
+_KINDS: dict[str, Callable[[JSON, Sources], Path]] = {
+    "hostPath": _host_path,
+    "emptyDir": _empty_dir,
+    "configMap": _config_map,
+    "secret": _secret,
+    "downwardAPI": _downward_api,
+    "projected": _projected,
+}
+
+
+def _projection(source: JSON, sources: Sources) -> dict[str, File]:
+    if "serviceAccountToken" in source:
+        token = (sources.account / "token").read_bytes()
+        return {source["serviceAccountToken"]["path"]: File(token, 0o600)}
+    if "configMap" in source:
+        return _keys("ConfigMap", source["configMap"], sources)
+    if "secret" in source:
+        return _keys("Secret", source["secret"], sources)
+    if "downwardAPI" in source:
+        return _fields(source["downwardAPI"], sources)
+    raise BadPod(f"projected volume: no source that this node agent knows: {', '.join(source)}")
+
+
+def _keys(kind: str, source: JSON, sources: Sources) -> dict[str, File]:
+    """Returns the files of a ConfigMap or Secret: every key, or the selected ones by their paths. Raises BadPod."""
+    name = source.get("secretName") or source.get("name") or ""
+    data = sources.lookup(kind, name)
+    if data is None and not source.get("optional"):
+        raise BadPod(f'{kind.lower()} "{name}" not found')
+    held = data or {}
+    items: Iterable[JSON] = source.get("items") or [{"key": key, "path": key} for key in held]
+    missing = [item["key"] for item in items if item["key"] not in held]
+    if missing and not source.get("optional"):
+        raise BadPod(f"references non-existent {'config' if kind == 'ConfigMap' else 'secret'} key: {missing[0]}")
+    return {item["path"]: File(held[item["key"]], item.get("mode")) for item in items if item["key"] in held}
+
+
+def _fields(source: JSON, sources: Sources) -> dict[str, File]:
+    return {item["path"]: File(_field(item, sources).encode(), item.get("mode")) for item in source.get("items") or ()}
+
+
+def _field(item: JSON, sources: Sources) -> str:
+    if "fieldRef" in item:
+        return podenv.field_value(sources.pod, item["fieldRef"]["fieldPath"], host_ip=sources.host_ip)
+    reference = item["resourceFieldRef"]
+    named = (*containers(sources.pod), *init_containers(sources.pod))
+    container = next((each for each in named if each.name == reference.get("containerName")), None)
+    if container is None:
+        raise BadPod(f"container {reference.get('containerName')} not found")
+    return podenv.resource_value(container, reference)
+
+
+def _filled(volume: JSON, sources: Sources, files: Mapping[str, File], default_mode: int | None) -> Path:
+    folder = sources.folder / "volumes" / str(volume["name"])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, file in files.items():
+        target = folder / name
+        if not target.resolve().is_relative_to(folder.resolve()):
+            raise BadPod(f"volume file {name} would leave the volume")
+        write(target, file.data, _mode(file, default_mode))
+    return folder
+
+
+def _mode(file: File, default: int | None) -> int:
+    return file.mode if file.mode is not None else default if default is not None else DEFAULT_MODE

@@ -1,0 +1,163 @@
+"""Reads and writes the ConfigMap that records why, by whom and until when each risk is accepted.
+
+`plan` is pure. `accept NAME`, as oc has it, writes no record, except to renew one that has ended or to remove those of
+names that are no longer accepted.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import AlreadyExists, KubeError, NotFound
+from runup.advice.decide import acceptance
+from runup.advice.decide.acceptance import Acceptance
+from runup.cli import clusterversion_client as clusters
+from runup.cli.errors import CommandError, message_of
+from runup.cli.facts import texts
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+
+_SPAN = re.compile(r"([1-9][0-9]{0,5})([dhm])")
+_UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_REVIEWS = Resource("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)
+Data = dict[str, str | None]
+
+
+def parse_until(text: str, now: datetime) -> datetime:
+    """Returns the end of an acceptance. Raises CommandError if `text` is not a time, or the time is past."""
+    try:
+        end = _end(text, now)
+    except (ValueError, OverflowError) as error:
+        example = "such as 30d, 12h, 2026-12-31 or 2026-12-31T12:00:00Z"
+        raise CommandError(f'--until must be a span or a time {example}, not "{text}"') from error
+    if end <= now:
+        raise CommandError(f"--until {text} is over already; it is {acceptance.stamp(now)} now")
+    return end
+
+
+def _end(text: str, now: datetime) -> datetime:
+    if match := _SPAN.fullmatch(text):
+        return now + int(match[1]) * _UNITS[match[2]]
+    if _DATE.fullmatch(text):
+        # A date means the end of that day.
+        return datetime.fromisoformat(text).replace(tzinfo=UTC) + timedelta(days=1)
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("no zone")
+    return moment.astimezone(UTC)
+
+
+def plan(found: Mapping[str, str], add: Iterable[str], new: Acceptance, now: datetime) -> Data:
+    """Returns the changes to the records for the names that are added; `new` has the reason, user and end.
+
+    A name without reason and end gets a record only to replace one that has ended: otherwise accepting it again would
+    change nothing.
+    """
+    records = acceptance.read(found)
+    has_details = bool(new.reason or new.until)
+    due = (name for name in add if has_details or (name in records and records[name].ended(now)))
+    return {acceptance.key_of(name): acceptance.encoded(new._replace(name=name)) for name in due}
+
+
+def going(found: Mapping[str, str], left: Iterable[str]) -> Data:
+    """Returns the removal of the records of those names that are no longer accepted, and of no others.
+
+    A record without its name may belong to somebody who is accepting the risk just now, and writes the name next.
+    """
+    # One by one: an unreadable record is named by its key, and removed under that name.
+    names = {key: next(iter(acceptance.read({key: text}))) for key, text in found.items()}
+    return {key: None for key, name in names.items() if name in set(left)}
+
+
+def forget(client: SyncClient, left: Iterable[str]) -> bool:
+    """Removes the records of names that are no longer accepted; returns whether there were any.
+
+    If that fails, it only warns, because a record without its name accepts nothing.
+    """
+    left = set(left)
+    document = clusters.read_record(client, acceptance.NAME) if left else None
+    change = going(texts(document, "data"), left) if document is not None else {}
+    try:
+        if change:
+            _send(client, change)
+    except KubeError as error:
+        sys.stderr.write(f"warning: the records of what is accepted no more stay: {message_of(error)}\n")
+        return False
+    return bool(change)
+
+
+def keep(client: SyncClient, add: Iterable[str], reason: str, until: str) -> bool:
+    """Writes the due records; returns whether there were any.
+
+    Raises CommandError if --until or --reason is invalid, or a needed record cannot be written.
+    """
+    reason = reason.strip()
+    if len(reason) > acceptance.MAX_REASON:
+        raise CommandError(f"--reason is longer than {acceptance.MAX_REASON} characters; give the gist and a link")
+    document = clusters.read_record(client, acceptance.NAME)
+    now = client.now()
+    end = parse_until(until, now) if until else None
+    if document is None and not reason and end is None:
+        return False
+    # The name is needed only for a record that is written.
+    user = _who(client) if reason or end or document else ""
+    change = plan(texts(document, "data"), tuple(add), Acceptance("", reason, user, now, end), now)
+    return bool(change) and _write(client, change, needed=end is not None or document is not None)
+
+
+def _who(client: SyncClient) -> str:
+    """Returns the user's name as the server knows it, empty for older servers without SelfSubjectReview."""
+    try:
+        answer = client.send(calls.create(_REVIEWS, {"kind": _REVIEWS.kind, "apiVersion": _REVIEWS.api_version}))
+    except KubeError:
+        return ""
+    return str(((answer.get("status") or {}).get("userInfo") or {}).get("username") or "")
+
+
+def _write(client: SyncClient, change: Data, *, needed: bool) -> bool:
+    """Writes the change and returns whether that succeeded.
+
+    Without a namespace for the ConfigMap, a reason that is not `needed` is dropped with a warning. Raises CommandError
+    for other failures.
+    """
+    namespace = clusters.namespace()
+    try:
+        _send(client, change)
+    except KubeError as error:
+        # A cluster without the operator has no namespace for the record; the acceptance itself is oc's and works.
+        if isinstance(error, NotFound) and not needed:
+            sys.stderr.write(f"warning: why could not be recorded: there is no namespace {namespace}\n")
+            return False
+        text = f"ConfigMap {namespace}/{acceptance.NAME}: {message_of(error)}"
+        raise CommandError(f"unable to record why and until when, so nothing was accepted: {text}") from error
+    return True
+
+
+def _send(client: SyncClient, change: Data) -> None:
+    # The operator watches objects with these labels, which a hand-made ConfigMap may lack.
+    body = {"metadata": {"labels": acceptance.LABELS}, "data": change}
+    try:
+        client.send(calls.merge_patch(resource_of(ConfigMap), acceptance.NAME, body, namespace=clusters.namespace()))
+    except NotFound:
+        _create(client, {key: value for key, value in change.items() if value is not None})
+
+
+def _create(client: SyncClient, data: Mapping[str, str]) -> None:
+    metadata = {"name": acceptance.NAME, "namespace": clusters.namespace(), "labels": acceptance.LABELS}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+    try:
+        client.send(calls.create(resource_of(ConfigMap), body))
+    except AlreadyExists:  # another user created the ConfigMap at the same moment
+        patch = calls.merge_patch(
+            resource_of(ConfigMap), acceptance.NAME, {"data": dict(data)}, namespace=clusters.namespace()
+        )
+        client.send(patch)

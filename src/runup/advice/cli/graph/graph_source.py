@@ -1,0 +1,179 @@
+"""Reads the input of the graph commands: a folder of graph data with releases, or a graph that was built before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kubekit.errors import Terminal
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.files import contents
+from runup.advice.decide import build_graph, graph_data
+from runup.advice.decide.build_graph import Hop, KnownRelease, channels_of
+from runup.advice.decide.graph import BadGraph, parse_graph
+from runup.cli.errors import CommandError
+from runup.release.cli import shared
+
+if TYPE_CHECKING:
+    from kubekit.oci.access import Access
+
+JSON = dict[str, Any]
+_ASSUMED = (
+    "no releases were given, so every release is assumed to update the earlier ones of its minor version and of the "
+    "one before, and images are made up; give --releases or --image"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A graph as JSON, the removed updates with the files that remove them, and warnings for the reader."""
+
+    document: JSON
+    removed: Mapping[Hop, tuple[str, ...]]
+    notes: tuple[str, ...] = ()
+
+
+def load(
+    source: str,
+    releases: str | None,
+    images: Sequence[str],
+    architecture: str,
+    access: Callable[[], Access] = shared.access,
+) -> Source:
+    """Returns the graph of `source`; `access` gives access to the registries of `images`. Raises CommandError."""
+    path = Path(source)
+    if path.is_file():
+        if releases or images:
+            raise CommandError("a graph that was built has its releases; --releases and --image are for graph data")
+        return _built(path)
+    if not path.is_dir():
+        raise CommandError(f"there is no {source}; give a folder of graph data, or a graph that was built")
+    known_releases = [*_listed(releases), *_of_images(images, access)] if releases or images else None
+    try:
+        built = build_graph.build(_data(path), known_releases, architecture)
+    except Terminal as error:
+        raise CommandError(f"{source}: {error.message}") from error
+    notes = (*built.notes, _ASSUMED) if built.assumed else built.notes
+    return Source(built.document, built.removed, notes)
+
+
+def write(found: Source, file: str) -> None:
+    """Writes the graph, as a whole or not at all. It includes the removed updates, which clients ignore."""
+    blocked = [{"from": old, "to": new, "files": list(files)} for (old, new), files in found.removed.items()]
+    body = msgspec.json.encode({**found.document, "blockedEdges": blocked, "notes": list(found.notes)})
+    # Written beside the target and renamed, so that a reader never sees half a graph.
+    beside = Path(f"{file}.{os.getpid()}.tmp")
+    try:
+        beside.write_bytes(body)
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def channels(document: JSON) -> list[str]:
+    """Returns every channel of a graph."""
+    return sorted({channel for node in document["nodes"] for channel in channels_of(node)})
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """Returns a hint with the names that were probably meant, or an empty string."""
+    from difflib import get_close_matches
+
+    matches = get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return f"; nearest: {', '.join(matches)}" if matches else ""
+
+
+def _built(path: Path) -> Source:
+    """Returns the graph in a file that `write` made. Raises CommandError if it is not a graph."""
+    body = contents(path)
+    try:
+        parse_graph(body)
+    except BadGraph as error:
+        raise CommandError(f"{path}: {error.message}") from error
+    try:
+        additions = msgspec.json.decode(body, type=_Ours)
+    except msgspec.ValidationError as error:
+        raise CommandError(f"{path}: {error}; build it anew with `runup graph build`") from error
+    removed = {(each.old, each.new): each.files for each in additions.blocked}
+    document = {key: value for key, value in msgspec.json.decode(body).items() if key not in ("blockedEdges", "notes")}
+    whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}
+    for node in whole["nodes"]:
+        node.setdefault("metadata", {})
+    return Source(whole, removed, additions.notes)
+
+
+class _Blocked(msgspec.Struct, frozen=True):
+    old: str = msgspec.field(name="from")
+    new: str = msgspec.field(name="to")
+    files: tuple[str, ...] = ()
+
+
+class _Ours(msgspec.Struct, frozen=True):
+    """The members that `write` adds to a graph."""
+
+    blocked: tuple[_Blocked, ...] = msgspec.field(default=(), name="blockedEdges")
+    notes: tuple[str, ...] = ()
+
+
+def _data(folder: Path) -> graph_data.GraphData:
+    schema = folder / "version"
+    if not schema.is_file():
+        raise CommandError(f"{folder} has no file `version`, so it is no folder of graph data")
+    raw = folder / "raw" / "metadata.json"
+    return graph_data.read(
+        schema.read_text(),
+        _documents(folder / "channels"),
+        _documents(folder / "blocked-edges"),
+        _parsed(raw) if raw.is_file() else {},
+    )
+
+
+def _documents(folder: Path) -> dict[str, Any]:
+    return {f"{folder.name}/{file.name}": _parsed(file) for file in sorted(folder.glob("*.y*ml"))}
+
+
+def _parsed(file: Path) -> Any:
+    try:
+        return kyaml.load(contents(file), name=str(file))
+    except kyaml.YamlError as error:
+        raise CommandError(str(error)) from error
+
+
+def _listed(file: str | None) -> tuple[KnownRelease, ...]:
+    if file is None:
+        return ()
+    try:
+        return build_graph.read_releases(_parsed(Path(file)))
+    except Terminal as error:
+        raise CommandError(f"{file}: {error.message}") from error
+
+
+def _of_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[KnownRelease]:
+    if not images:
+        return
+    from kubekit.oci.errors import OciError
+    from kubekit.oci.reference import Reference
+    from runup.release.cli import read_releases
+    from runup.release.decide.payload import PayloadError
+
+    try:
+        registry_access = access()
+    except OciError as error:
+        raise CommandError(str(error)) from error
+    for image in images:
+        try:
+            where = read_releases.place(image)
+            payload, digest = read_releases.load(image, registry_access, keep_going=True)
+        except (OciError, PayloadError) as error:
+            raise CommandError(f"{image}: {error}") from error
+        if not isinstance(where, Reference):
+            raise CommandError(f"{image}: clusters cannot pull it from there; push it to a registry first")
+        metadata = payload.metadata
+        yield KnownRelease(
+            metadata.version, str(where.at(digest)), metadata.previous, metadata.url, metadata.architecture
+        )

@@ -1,0 +1,40 @@
+"""Counts a graph's releases, edges, edges with risks, and risks by name, in all and for each channel. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runup.advice.cli.graph.graph_source import Source, channels
+from runup.advice.decide.build_graph import of_channel
+from runup.cli.render.text import aligned
+
+JSON = dict[str, Any]
+
+
+def summary(found: Source) -> JSON:
+    """Returns the numbers of the whole graph, and of each channel's part."""
+    parts = {name: _counted(of_channel(found.document, name)) for name in channels(found.document)}
+    return {**_counted(found.document), "blockedEdges": len(found.removed), "channels": parts, "notes": [*found.notes]}
+
+
+def _counted(document: JSON) -> JSON:
+    groups = document["conditionalEdges"]
+    return {
+        "nodes": len(document["nodes"]),
+        "edges": len(document["edges"]),
+        "conditionalEdges": sum(len(group["edges"]) for group in groups),
+        "risks": sorted({risk["name"] for group in groups for risk in group["risks"]}),
+    }
+
+
+def as_text(told: JSON) -> str:
+    """Returns one line per channel, the whole graph last."""
+    rows: list[tuple[str, ...]] = [("CHANNEL", "RELEASES", "UPDATES", "WITH RISKS", "RISKS")]
+    rows += [_row(name, part) for name, part in told["channels"].items()]
+    whole = _row("all", told)
+    return f"{aligned([*rows, whole])}\n{told['blockedEdges']} updates are blocked altogether.\n"
+
+
+def _row(name: str, part: JSON) -> tuple[str, ...]:
+    counts = (part["nodes"], part["edges"], part["conditionalEdges"], len(part["risks"]))
+    return name, *map(str, counts)

@@ -1,0 +1,110 @@
+"""Renders the findings of preflights as lines with source, time and completeness, and as data. Pure.
+
+The findings of an ended preflight may have changed since: they are shown with their time and marked
+(docs/decisions/0072 D24).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.lang.value import Value
+from runup.advice.decide.preflight_reasons import OUTDATED
+from runup.api.config_v1 import ClusterVersion
+from runup.cli.errors import CommandError
+from runup.cli.facts import JSON, texts
+from runup.cli.render.text import Output, aligned, out, shortened, timestamp
+from runup.preflight.cli.render import finding_texts as rendered
+from runup.preflight.decide import findings
+from runup.preflight.decide import stored_reports as histories
+from runup.preflight.decide.findings import Accepted, Findings
+from runup.preflight.decide.stored_reports import History
+
+_LONGEST = 100
+
+
+class Result(Value):
+    """The result for a target.
+
+    `ended`: no preflight checks it any more; `state`: complete, partial, running or the failure.
+    """
+
+    found: Findings
+    state: str
+    ended: bool
+
+
+def of(
+    document: JSON, history: JSON | None, accepted: JSON | None, version: str, now: datetime | None
+) -> tuple[list[Output], list[JSON]]:
+    """Returns the lines about every target's preflight, or only about that of `version`, and their machine form."""
+    try:
+        cluster = codec.convert(ClusterVersion, document)
+        stored = histories.read(codec.convert(ConfigMap, history)) if history else History()
+    except codec.DecodeError as error:
+        raise CommandError(f"what preflights found cannot be read: {error}") from error
+    accepted_names = findings.accepted(cluster, texts(accepted, "data"), now)
+    results = [result for result in _results(cluster, stored, accepted_names) if version in ("", result.found.target)]
+    return list(_lines(results, at_length=bool(version))), [_data(result) for result in results]
+
+
+def _results(cluster: ClusterVersion, past: History, accepted: Accepted) -> Iterator[Result]:
+    requested = findings.current(cluster, past, accepted)
+    if requested is not None:
+        yield Result(requested, _state(requested), ended=False)
+    for earlier in findings.ended_findings(cluster, past, accepted):
+        report = findings.report_of(past, earlier.source, earlier.target, earlier.image)
+        complete = report is not None and report.execution_status == "completed"
+        yield Result(earlier, "complete" if complete else "partial", ended=True)
+
+
+def _state(found: Findings) -> str:
+    if found.failed:
+        return f"could not run ({found.failed.reason})"
+    if found.completed:
+        return "complete"
+    return "running" if found.running and found.running.status == "True" else "not started"
+
+
+def _lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
+    if not results:
+        return
+    rows = [("  TARGET", "SOURCE", "OBSERVED", "STATE", "RISKS"), *map(_row, results)]
+    yield out(f"\nPreflights:\n\n{aligned(rows)}")
+    if any(result.ended for result in results):
+        yield out("\nWhat an ended preflight found may have changed since, and holds no update up.\n")
+    if at_length:
+        for result in results:
+            risks = [risk for risk in result.found.risks if risk.from_preflight and risk.applies != "False"]
+            yield from (out(f"\n  {risk.name}: {shortened(risk.message, _LONGEST)}\n") for risk in risks)
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    findings_of_target = result.found
+    state = f"{result.state}{_told(findings_of_target)}{', ended' if result.ended else ''}"
+    names = [risk.name for risk in findings_of_target.risks if _counts(risk.reason, risk.applies, ended=result.ended)]
+    observed = timestamp(findings_of_target.observed) or "not yet"
+    return (
+        f"  {findings_of_target.target}",
+        findings_of_target.source,
+        observed,
+        state,
+        shortened(", ".join(names) or "none", _LONGEST),
+    )
+
+
+def _counts(reason: str, applies: str, *, ended: bool) -> bool:
+    return reason == OUTDATED if ended else applies != "False"
+
+
+def _told(found: Findings) -> str:
+    total = sum(1 for check in found.checks if check.result != "Skipped")
+    unknown = sum(1 for check in found.checks if check.result == "Unknown")
+    return f" ({total - unknown} of {total} checks told)" if total else ""
+
+
+def _data(result: Result) -> JSON:
+    return {**rendered.as_data(result.found), "state": result.state, "ended": result.ended}

@@ -1,0 +1,101 @@
+"""The risks from firing alerts: each concerns every update while the alert fires (docs/upstream-behaviour.md 7.6).
+
+An answer about alerts counts for a minute. If Prometheus does not answer any more, the alerts that fired last are
+Unknown, because they may be over. Alerts may also have started to fire since, or before the first answer: a risk of its
+own represents those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from kubekit.api.meta_v1 import Condition
+from runup.advice.decide.promql import AlertState
+from runup.advice.decide.risks.risk_source import SourceRisk
+from runup.release.decide import documentation
+from runup.updatestatus.decide.snapshot import Alert
+
+REASON = "Alert:"
+UNKNOWN = "AlertsUnknown"
+FRESH_FOR = timedelta(seconds=60)
+_NO_RUNBOOK = "https://github.com/openshift/runbooks/tree/master/alerts?runbook=notfound"
+_UNNAMED = "<alert does not have a runbook_url annotation>"
+# A risk's name; an alert of another name cannot be one.
+_NAME = re.compile(r"[A-Z][A-Za-z0-9.-]{0,255}")
+_BUDGET = "PodDisruptionBudgetAtLimit"
+# Alerts that oc checks before an update (openshift/oc, pkg/cli/admin/upgrade/recommend).
+_SLOW = (
+    "KubeContainerWaiting",
+    "KubeletHealthState",
+    "KubeNodeNotReady",
+    "KubeNodeReadinessFlapping",
+    "KubeNodeUnreachable",
+    "VirtHandlerDaemonSetRolloutFailing",
+    "VMCannotBeEvicted",
+)
+
+
+def risks(alerting: AlertState, now: datetime) -> Iterable[SourceRisk]:
+    """Yields one risk for each alert name; the instances of an alert are joined."""
+    by_name: dict[str, list[Alert]] = {}
+    for alert in alerting.alerts:
+        name = alert.labels.get("alertname", "")
+        # A pending alert has not lasted long enough to fire.
+        if alert.state != "pending" and _NAME.fullmatch(name) and _impact(name, alert.labels):
+            by_name.setdefault(name, []).append(alert)
+    live = alerting.at is not None and timedelta() <= now - alerting.at < FRESH_FOR
+    if alerting.error and not live:
+        text = "Whether alerts fire that speak against an update is not known."
+        why = f"the alerts could not be read: {alerting.error}"
+        yield SourceRisk(UNKNOWN, text, documentation.page(UNKNOWN), unknown=why, everywhere=True)
+    for name in sorted(by_name):
+        yield _risk(name, by_name[name], "" if live else alerting.error or "Prometheus has not answered since")
+
+
+def _impact(name: str, labels: Mapping[str, str]) -> str:
+    """Returns what the alert means for an update, empty if it means nothing. The first matching row counts."""
+    rows = (
+        (labels.get("severity") == "critical", "suggesting significant cluster issues worth investigating"),
+        (name == _BUDGET, "which might slow node drains"),
+        (name in _SLOW, "which may slow workload redistribution during rolling node updates"),
+        (
+            labels.get("openShiftUpdatePrecheck") == "true",
+            "suggesting issues worth investigating before updating the cluster",
+        ),
+    )
+    return next((text for fits, text in rows if fits), "")
+
+
+def _risk(name: str, alerts: Sequence[Alert], gone: str) -> SourceRisk:
+    first = alerts[0]
+    text = _summary(name, first)
+    url = first.annotations.get("runbook_url") or _NO_RUNBOOK
+    if gone:
+        why = f"the alert {name} was {first.state} when Prometheus answered last, and now: {gone}"
+        return SourceRisk(name, text, url, unknown=why, everywhere=True)
+    messages = "; ".join(dict.fromkeys(_message(name, alert) for alert in alerts))
+    since = min((alert.active_at for alert in alerts if alert.active_at), default=None)
+    applies = Condition("Applies", "True", f"{REASON}{first.state}", messages, since)
+    return SourceRisk(name, text, url, everywhere=True, found=applies)
+
+
+def _summary(name: str, alert: Alert) -> str:
+    text = alert.annotations.get("summary") or name
+    return text if text.endswith(".") else f"{text}."
+
+
+def _message(name: str, alert: Alert) -> str:
+    labels, annotations = alert.labels, alert.annotations
+    details = _summary(name, alert)
+    if name.startswith("PodDisruptionBudget"):
+        budget = f"PodDisruptionBudget={labels.get('poddisruptionbudget', '')}"
+        details = f"Namespace={labels.get('namespace', '')}, {budget}. {details}"
+    descriptions = [part for part in (annotations.get("description"), annotations.get("message")) if part]
+    described = (
+        f" The alert description is: {' | '.join(descriptions)}" if descriptions else " The alert has no description."
+    )
+    runbook = annotations.get("runbook_url") or _UNNAMED
+    head = f"{labels.get('severity', '')} alert {name} {alert.state}, {_impact(name, labels)}."
+    return f"{head} {details}{described} {runbook}"

@@ -1,0 +1,157 @@
+"""Fetches releases by a `version-*` Pod that copies them into a folder of the operator's node, and reads them there.
+
+A fetch that succeeds leaves the complete folder and no Pod. A fetch that fails leaves its Pod, whose status says why,
+until the next fetch. The folder holds one release: the next Pod empties it first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import string
+from pathlib import Path
+
+import structlog
+
+from kubekit.api.scheme import Resource
+from kubekit.errors import Terminal
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import ApiError, KubeError, NotFound, Transient
+from kubekit.oci.errors import OciError
+from kubekit.oci.image_locations import files_in
+from runup.api.config_v1 import Release
+from runup.applying.control.fetching.payload_parsing import payload_of
+from runup.applying.control.payloads import NotLoaded
+from runup.applying.decide import retrieval_pod
+from runup.process.threads import in_thread
+from runup.release.decide import likely_mistakes
+from runup.release.decide.inclusion import DEFAULT_PROFILE
+from runup.release.decide.payload import MANIFESTS, RELEASE_MANIFESTS, Payload
+
+log = structlog.get_logger("payload")
+PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
+JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
+# The limit of a retrieval once the signature is verified (docs/upstream-behaviour.md 1.4); the Pod's own deadline is
+# shorter.
+WITHIN_S = 240.0
+POLL_S = 1.0
+_LETTERS = string.ascii_lowercase + string.digits
+# The Pod copies no checks, because only preflights need them, and those read them out of the image.
+_FOLDERS = (MANIFESTS, RELEASE_MANIFESTS)
+
+
+class FromPod:
+    """A `Payloads` that runs a Pod on `node`; this process sees the node's `retrieval.PAYLOADS` as `folder`."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        namespace: str,
+        node: str,
+        folder: Path = Path(retrieval_pod.PAYLOADS),
+        profile: str = DEFAULT_PROFILE,
+        within_s: float = WITHIN_S,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._namespace = namespace
+        self._node = node
+        self._folder = folder
+        self._profile = profile
+        self._within_s = within_s
+        # One retrieval at a time, because each Pod empties the folder first.
+        self._one = asyncio.Lock()
+
+    async def load(self, release: Release) -> Payload:
+        """Returns the payload of `release.image`, fetched if its folder is not complete; raises NotLoaded."""
+        if not release.image:
+            raise NotLoaded("no payload image has been specified", reason="RetrievePayload")
+        folder = self._folder / retrieval_pod.folder_name(release.image)
+        async with self._one:
+            try:
+                await self._prune()
+                if not await in_thread(lambda: _is_whole(folder), f"look into {folder}"):
+                    await self._fetch(release, folder)
+            except (KubeError, OciError, Terminal) as error:
+                text = f"Unable to download and prepare the update: {error.message}"
+                raise NotLoaded(text, reason="RetrievePayload") from error
+            return await in_thread(lambda: self._read(folder, release), f"load {folder}")
+
+    def _read(self, folder: Path, release: Release) -> Payload:
+        try:
+            return payload_of(files_in(folder, _FOLDERS), release, self._profile)
+        except OciError as error:
+            raise NotLoaded(error.message, reason="LoadPayload") from error
+
+    async def _prune(self) -> None:
+        """Deletes the Pods and Jobs of earlier retrievals, finished or not; raises KubeError."""
+        # Operators of earlier versions used Jobs, which have no label: only the name's prefix identifies them.
+        for resource, selector in ((PODS, retrieval_pod.SELECTOR), (JOBS, "")):
+            page = await self._client.send(calls.list_raw(resource, self._namespace, label_selector=selector))
+            for leftover in page.items:
+                name = leftover["metadata"]["name"]
+                if selector or name.startswith(retrieval_pod.PREFIX):
+                    await self._delete(resource, name)
+
+    async def _delete(self, resource: Resource, name: str) -> None:
+        try:
+            await self._client.send(calls.delete(resource, name, self._namespace))
+        except NotFound:
+            return
+
+    async def _fetch(self, release: Release, folder: Path) -> None:
+        """Runs a Pod that fills `folder`, and deletes it if it succeeded; raises KubeError, Terminal."""
+        suffix = "".join(secrets.choice(_LETTERS) for _ in range(5))
+        pod = retrieval_pod.pod(
+            release.image, release.version, namespace=self._namespace, node=self._node, suffix=suffix
+        )
+        name = pod["metadata"]["name"]
+        try:
+            await self._client.send(calls.create(PODS, pod, field_manager="cluster-version-operator"))
+            log.info("release: a pod fetches it", image=release.image, pod=name)
+            await self._until_ended(name)
+            if not await in_thread(lambda: _is_whole(folder), f"look into {folder}"):
+                raise Terminal(await in_thread(lambda: _lacking(folder), "look"), reason="RetrievePayload")
+        except asyncio.CancelledError:
+            # The release is no longer wanted, so its Pod goes, too. If the process ends first, the next one prunes it.
+            await asyncio.shield(self._delete(PODS, name))
+            raise
+        await self._delete(PODS, name)
+
+    async def _until_ended(self, name: str) -> None:
+        deadline = self._clock.monotonic() + self._within_s
+        last_seen = "it was not seen"
+        while self._clock.monotonic() < deadline:
+            try:
+                pod = await self._client.send(calls.get_raw(PODS, name, self._namespace))
+            except NotFound as error:
+                raise Terminal(f"pod {name} was deleted by somebody else", reason="RetrievePayload") from error
+            except (Transient, ApiError) as error:
+                # The Pod continues without the API server, so only the deadline ends the wait.
+                last_seen = error.message
+                await self._clock.sleep(POLL_S)
+                continue
+            end = retrieval_pod.ended(pod)
+            if end is not None:
+                if end.error:
+                    raise Terminal(end.error, reason="RetrievePayload")
+                return
+            last_seen = retrieval_pod.waiting(pod)
+            await self._clock.sleep(POLL_S)
+        raise Terminal(f"pod {name} did not end within {self._within_s:g} s: {last_seen}", reason="RetrievePayload")
+
+
+def _is_whole(folder: Path) -> bool:
+    return not _lacking(folder)
+
+
+def _lacking(folder: Path) -> str:
+    """Returns which parts of a release `folder` lacks, in words; "" if it is complete."""
+    if not folder.is_dir():
+        return f"the pod ended and {folder} is not there; does this operator see the node's {retrieval_pod.PAYLOADS}?"
+    paths = (path.relative_to(folder).as_posix() for name in _FOLDERS for path in (folder / name).rglob("*"))
+    return "; ".join(likely_mistakes.missing(paths))

@@ -1,0 +1,209 @@
+"""Applies one release and then keeps it applied. The worker starts a run, and cancels it for another release.
+
+Every node of the task graph is an asyncio task, and each object is applied once: a task that waits (for a
+CustomResourceDefinition, a namespace, a workload, an operator) waits on the watch and continues from there. A task that
+fails is retried in its place with back-off, while the others continue. Once all are done, the same watches report
+drift, and drifted objects are applied again (docs/decisions/0046-one-run-that-waits-in-place.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import structlog
+
+from kubekit.kube.clock import Clock
+from runup.applying.control.drift_repair import DriftRepairer
+from runup.applying.control.free_memory import trim
+from runup.applying.control.health_checker import HealthChecker
+from runup.applying.control.object_applier import ObjectApplier
+from runup.applying.control.retry import FAILURES, TaskRetrier
+from runup.applying.control.run_progress import RunProgress
+from runup.applying.control.task_errors import words_of
+from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import State
+from runup.applying.decide.task import Task
+from runup.applying.decide.task_graph import Node, after_definitions
+from runup.applying.decide.workload_health import DEFINITION
+from runup.release.decide.manifest import Identity
+
+log = structlog.get_logger("payload")
+# Once the operator's own Deployment has the new image, the run pauses this long for the new operator to take over.
+HANDOVER_S = 120.0
+
+
+class Run:
+    """The application of one release.
+
+    `told` is called whenever `done`, `problems` or `state` change, with True if the change is urgent. `served` is
+    called with each group and kind that a CustomResourceDefinition of the release has established, `failed` after every
+    failed attempt.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        state: State,
+        *,
+        putting: ObjectApplier,
+        clock: Clock,
+        since: dict[str, datetime],
+        told: Callable[[bool], None],
+        served: Callable[[str, str], None],
+        failed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._course = course = RunProgress(tasks, state, putting=putting, clock=clock, told=told)
+        self._insisting = TaskRetrier(course, failed)
+        self._judging = HealthChecker(course, self._insisting, since)
+        self._keeping = DriftRepairer(course, self._insisting, self._judging)
+        self._putting = putting
+        self._served = served
+        self._ended = [asyncio.Event() for _ in course.graph]
+        self._group: asyncio.TaskGroup | None = None
+        # Not set while this operator waits for its successor to take over.
+        self._ours = asyncio.Event()
+        self._ours.set()
+
+    @property
+    def state(self) -> State:
+        """The reason to apply the release: `Reconciling` once all tasks were done."""
+        return self._course.state
+
+    @property
+    def completed(self) -> bool:
+        """Returns whether all tasks were done at least once."""
+        return self._course.completed
+
+    @property
+    def done(self) -> int:
+        """The number of tasks that are done."""
+        return len(self._course.done)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The current problems of tasks, in the order of the tasks."""
+        return tuple(problem for _, problem in sorted(self._course.problems.items(), key=lambda each: each[0]))
+
+    async def go(self) -> None:
+        """Applies all tasks, then keeps them applied; ends only by being cancelled."""
+        course = self._course
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for number, node in enumerate(course.graph):
+                group.create_task(self._node(number, node))
+            await course.finished(*course.tasks.values())
+            log.info("applied", objects=self.done, requests=self._putting.writes)
+            trim()
+            course.completed, course.state = True, State.RECONCILING
+            for task in course.tasks.values():
+                self._keeping.look_after(task)
+            course.told(True)
+            await self._keeping.over_and_over()
+
+    def changed(self, identity: Identity) -> None:
+        """Handles that the object was added, changed or deleted."""
+        self._judging.changed(identity)
+        task = self._course.tasks.get(identity)
+        if task is None or task.index not in self._course.done:
+            return
+        self._keeping.look_after(task)
+        if self._group is not None and self._keeping.must_repair(task):
+            self._group.create_task(self._repair(task))
+
+    def operators_listed(self) -> None:
+        """Handles that the ClusterOperators were listed, or could not be listed."""
+        for task in self._course.tasks.values():
+            if task.kind == CLUSTER_OPERATOR:
+                self.changed(task.identity)
+
+    def surroundings_changed(self) -> None:
+        """Handles that the cluster's values changed: objects that render differently now are applied again."""
+        for identity in list(self._course.tasks):
+            self.changed(identity)
+
+    async def _node(self, number: int, node: Node) -> None:
+        for before in node.after:
+            await self._ended[before].wait()
+        await self._precreate(node)
+        async with asyncio.TaskGroup() as group:
+            defining: set[asyncio.Task[None]] = set()
+            for task in node.tasks:
+                if defining and after_definitions(task):
+                    await asyncio.wait(defining)
+                if not await self._put(task):
+                    continue
+                if task.kind == DEFINITION and not task.deletes:
+                    defining.add(group.create_task(self._see_well(task)))
+                else:
+                    await self._see_well(task)
+        self._ended[number].set()
+
+    async def _precreate(self, node: Node) -> None:
+        """Creates the ClusterOperators of `node` ahead, so that their operators' conditions and must-gather find them.
+
+        A failure is only logged: the object is applied again in its turn.
+        """
+        assert self._group is not None
+        for task in node.tasks:
+            if task.kind == CLUSTER_OPERATOR and not task.deletes:
+                self._group.create_task(self._try(task))
+
+    async def _try(self, task: Task) -> None:
+        try:
+            await self._ours.wait()
+            await self._insisting.awaited(task)
+            await self._putting.put(task)
+        except FAILURES as error:
+            log.debug("not created ahead", task=str(task), error=words_of(error))
+
+    async def _put(self, task: Task) -> bool:
+        """Applies `task` and returns True; returns False if it was postponed."""
+        await self._ours.wait()
+        await self._insisting.awaited(task)
+        hands_over = self.state is State.UPDATING and self._putting.hands_over(task)
+        if not await self._insisting.put(task):
+            self._postpone(task)
+            return False
+        if hands_over:
+            await self._hand_over(task)
+        return True
+
+    async def _see_well(self, task: Task) -> None:
+        await self._judging.well(task)
+        self._course.finish(task)
+        for group, kind in self._putting.defined_by(task):
+            self._served(group, kind)
+        # `changed` ignores events of unfinished tasks, so a change that came just before must be looked up here.
+        if self._putting.drifted(task):
+            self.changed(task.identity)
+        self._course.told(False)
+
+    def _postpone(self, task: Task) -> None:
+        """Applies `task` after the later tasks that it depends on: in its own place it would wait for ever."""
+        assert self._group is not None
+        needed = [*self._course.later(task)]
+        text = f"waiting on {', '.join(map(str, needed))}, which comes after {task}"
+        log.info("postponed", task=str(task), until=[str(other) for other in needed])
+        self._course.tell(task, Problem("WaitingForObject", text, Effect.NONE))
+        self._group.create_task(self._after(task, needed))
+
+    async def _after(self, task: Task, needed: Sequence[Task]) -> None:
+        await self._course.finished(*needed)
+        if await self._put(task):
+            await self._see_well(task)
+
+    async def _hand_over(self, task: Task) -> None:
+        """Pauses the run, so that this operator and the one that replaces it do not both write."""
+        log.info("the new operator goes on from here", task=str(task))
+        self._ours.clear()
+        self._course.told(True)
+        await self._course.clock.sleep(HANDOVER_S)
+        log.warning("no new operator came, so this one goes on", waited_s=HANDOVER_S)
+        self._ours.set()
+
+    async def _repair(self, task: Task) -> None:
+        await self._keeping.repair(task)
+        self.changed(task.identity)

@@ -1,0 +1,292 @@
+"""Reads a ClusterVersion from files, for commands that use no server: `--mock-clusterversion FILE` and `--dump DIR`.
+
+The first is one file, as in oc's own test cases. The second is a must-gather, a tree of `oc adm inspect`, an Insights
+archive, or a folder of YAML. Of a dump only the files that these commands need are read: a must-gather may have
+gigabytes, too much to read for a list of versions.
+"""
+
+# pathlib takes longer to import than these commands take to read.
+# ruff: noqa: PTH110, PTH112, PTH113, PTH118, PTH123, PTH208
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kubekit.lang.files import contents
+from kubekit.lang.value import Value
+from runup.cli.errors import CommandError
+from runup.cli.facts import JSON, mapping, mappings, text
+
+MARK = "-cv.yaml"
+_NO_FILE = "no such file or directory"
+_SUFFIXES = (".yaml", ".yml", ".json")
+_TREE = "cluster-scoped-resources"
+# Levels searched for a tree: a must-gather has a folder for its own name and one for each image above it.
+_DEPTH = 4
+_VERSION = os.path.join("config.openshift.io", "clusterversions")
+_INSIGHTS = ("config/version.json", "config/clusterversion.json", "config/clusterversion/version.json")
+_ALERTS = ("monitoring/prometheus/alerts.json", "monitoring/prometheus/rules.json", "alerts.json")
+_MAX_CANDIDATES = 100_000
+
+
+class Read(Value):
+    """The content of the files. `alerts` is Prometheus' parsed answer, None without one; `problem`: why it is missing.
+
+    `config_maps` are the operator's own, as far as the dump has them.
+    """
+
+    cluster: JSON
+    alerts: Any = None
+    problem: str = ""
+    alerts_path: str = ""
+    config_maps: tuple[JSON, ...] = ()
+
+
+def mock(path: str) -> Read:
+    """Reads the case whose ClusterVersion is in `path`; its alerts are in the file beside it. Raises CommandError."""
+    cluster = _first(_document(path), path)
+    beside = path.replace(MARK, "-alerts.json", 1)
+    return _with_alerts(Read(cluster), beside)
+
+
+def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
+    """Reads the dump at `path`, packed or not; alerts and ConfigMaps only if requested. Raises CommandError."""
+    # oc's test cases are named without their endings.
+    if not os.path.exists(path) and os.path.isfile(path + MARK):
+        return mock(path + MARK)
+    with _opened(path) as folder:
+        if not os.path.isdir(folder):
+            return _of_file(folder)
+        roots = list(_roots(folder))
+        read = _of_cases(folder) if not roots else None
+        if read is None:
+            read = Read(_newest(_in_trees(roots) or _in_archive(folder) or _in_folder(folder), path))
+            for root in (*roots, folder):
+                if alerts and read.alerts is None and not read.problem:
+                    read = _with_first_alerts(read, root)
+        if not config_maps:
+            return read
+        return read.replaced(config_maps=tuple(_config_maps(roots, folder)))
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[str]:
+    if not os.path.exists(path):
+        raise CommandError(f"there is no {path}; give the folder of a must-gather, or of another dump")
+    if os.path.isdir(path) or path.endswith(_SUFFIXES):
+        yield path
+        return
+    from pathlib import Path
+
+    from runup.dump import archive
+    from runup.dump.dump_files import BadDump
+
+    try:
+        with archive.opened(Path(path)) as folder:
+            yield str(folder)
+    except BadDump as error:
+        raise CommandError(error.message) from error
+
+
+def _roots(folder: str, depth: int = 0) -> Iterator[str]:
+    """Yields the folders that hold a tree of `oc adm inspect`, sorted by name."""
+    try:
+        below = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+    except OSError:
+        return
+    if _TREE in below or "namespaces" in below:
+        yield folder
+    elif depth < _DEPTH:
+        for name in below:
+            yield from _roots(os.path.join(folder, name), depth + 1)
+
+
+def _in_trees(roots: list[str]) -> list[JSON]:
+    versions = []
+    for root in roots:
+        place = os.path.join(root, _TREE, _VERSION)
+        for file in (*_files(place), f"{place}.yaml", f"{place}.json"):
+            versions += _versions_in(file)
+    return versions
+
+
+def _in_archive(folder: str) -> list[JSON]:
+    """Returns the ClusterVersion of an Insights archive, whose files omit the kind and name that their path states."""
+    for below in ("", *sorted(os.listdir(folder))):
+        for name in _INSIGHTS:
+            file = os.path.join(folder, below, name)
+            # Archives of different releases have the file at different paths; the first is taken.
+            if os.path.isfile(file) and isinstance(document := _document(file), dict):
+                return [document]
+    return []
+
+
+def _in_folder(folder: str) -> list[JSON]:
+    return [version for file in _mentioning(folder, b"ClusterVersion") for version in _versions_in(file)]
+
+
+def _mentioning(folder: str, word: bytes) -> Iterator[str]:
+    """Yields the files of objects below `folder` that contain `word`."""
+    for number, file in enumerate(_walk(folder), 1):
+        if number > _MAX_CANDIDATES:
+            raise CommandError(f"{folder} has more than {_MAX_CANDIDATES} files; give the folder of one dump")
+        with open(file, "rb") as opened:
+            if word in opened.read():
+                yield file
+
+
+def _walk(folder: str) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith(_SUFFIXES):
+                yield os.path.join(place, name)
+
+
+def _files(folder: str) -> list[str]:
+    if not os.path.isdir(folder):
+        return []
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(_SUFFIXES)]
+
+
+def _versions_in(file: str) -> list[JSON]:
+    """Returns the ClusterVersions `version` in `file`; none if it is unreadable, as in every other reader of dumps."""
+    return [obj for obj in _objects(file) if text(obj, "kind") == "ClusterVersion" and _name(obj) in ("", "version")]
+
+
+def _objects(file: str) -> Iterator[JSON]:
+    if not os.path.isfile(file):
+        return
+    from kubekit.lang import yaml as kyaml
+
+    with open(file, "rb") as opened:
+        content = opened.read()
+    try:
+        documents = kyaml.load_all(content, name=file)
+    except kyaml.YamlError:
+        return
+    for document in documents:
+        for item in _items(document):
+            # The items of a list do not repeat the list's kind: `ConfigMapList` has items without `kind`.
+            if isinstance(document, dict) and text(document, "kind").endswith("List"):
+                item.setdefault("kind", text(document, "kind").removesuffix("List"))
+            yield item
+
+
+def _items(document: Any) -> list[JSON]:
+    if not isinstance(document, dict):
+        return []
+    return mappings(document, "items") if isinstance(document.get("items"), list) else [document]
+
+
+def _newest(found: list[JSON], path: str) -> JSON:
+    if not found:
+        raise CommandError(f"the dump {path} has no ClusterVersion, so nothing is known of its updates")
+    # A dump may hold one object twice, as gathered at different times.
+    return max(found, key=_resource_version)
+
+
+def _resource_version(obj: JSON) -> int:
+    version = text(mapping(obj, "metadata"), "resourceVersion")
+    return int(version) if version.isdecimal() else 0
+
+
+def _name(obj: JSON) -> str:
+    return text(mapping(obj, "metadata"), "name")
+
+
+def _of_file(path: str) -> Read:
+    versions = _versions_in(path)
+    return mock(path) if MARK in path else Read(_newest(versions, path))
+
+
+def _of_cases(folder: str) -> Read | None:
+    """Returns the one case of a folder of oc's test cases; None if it is not such a folder."""
+    cases = [file for file in _files(folder) if file.endswith(MARK)]
+    if len(cases) > 1:
+        listed = "\n".join(f"  {case.removesuffix(MARK)}" for case in cases)
+        raise CommandError(f"{folder} holds {len(cases)} clusters; give one of them:\n{listed}")
+    return mock(cases[0]) if cases else None
+
+
+def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
+    """Yields the ConfigMaps of the operator's namespace."""
+    from runup.cli.operator_namespace import operator_namespace
+
+    namespace = operator_namespace()
+    files = []
+    for root in roots:
+        core = os.path.join(root, "namespaces", namespace, "core")
+        files += [*_files(os.path.join(core, "configmaps")), os.path.join(core, "configmaps.yaml")]
+    for file in files or (() if roots else _mentioning(folder, b"ConfigMap")):
+        for obj in _objects(file):
+            # A cluster has ConfigMaps of the same names in other namespaces.
+            if text(obj, "kind") == "ConfigMap" and text(mapping(obj, "metadata"), "namespace") == namespace:
+                yield obj
+
+
+def _with_first_alerts(read: Read, root: str) -> Read:
+    for name in _ALERTS:
+        path = os.path.join(root, name)
+        if os.path.isfile(path):
+            return _with_alerts(read, path)
+    return read
+
+
+def _with_alerts(read: Read, path: str) -> Read:
+    try:
+        with open(path, "rb") as opened:
+            content = opened.read()
+    except FileNotFoundError:
+        content = b""
+    if not content:
+        return read.replaced(alerts_path=path)
+    import json
+
+    try:
+        return read.replaced(alerts=json.loads(content), alerts_path=path)
+    except (ValueError, RecursionError) as error:
+        return read.replaced(problem=f"parsing alerts: {_go_words(error)}", alerts_path=path)
+
+
+# Python's messages for invalid JSON, and Go's, which oc prints.
+_GO_WORDS = {
+    "Expecting value": "looking for beginning of value",
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Expecting ':' delimiter": "after object key",
+    "Expecting ',' delimiter": "after object key:value pair",
+    "Extra data": "after top-level value",
+}
+
+
+def _go_words(error: Exception) -> str:
+    where, message = getattr(error, "pos", -1), getattr(error, "msg", "")
+    document = getattr(error, "doc", "")
+    if message.startswith("Unterminated string") or (message and not document[where:].strip()):
+        return "unexpected end of JSON input"
+    if message in _GO_WORDS:
+        return f"invalid character '{document[where:].strip()[0]}' {_GO_WORDS[message]}"
+    return str(error)
+
+
+def _document(path: str) -> Any:
+    from kubekit.lang import yaml as kyaml
+
+    try:
+        return kyaml.load(contents(path), name=path)
+    except FileNotFoundError as error:
+        raise CommandError(f"open {path}: {_NO_FILE}") from error
+    except kyaml.YamlError as error:
+        raise CommandError(str(error)) from error
+
+
+def _first(document: Any, path: str) -> JSON:
+    items = _items(document)
+    if not items:
+        raise CommandError(f"{path} holds no ClusterVersion")
+    if (kind := text(items[0], "kind")) not in ("", "ClusterVersion"):
+        raise CommandError(f"{path} holds no ClusterVersion but a {kind}")
+    return items[0]

@@ -1,0 +1,118 @@
+"""Finds the files of a folder that make up a dump.
+
+Four layouts are distinguished by their files: the `NAME-cv.yaml` families of `oc`'s own test cases, trees of
+must-gather and `oc adm inspect`, archives of the Insights operator, and any other folder, or one file, of YAML and
+JSON. Lists that were collected later lie beside the folders of a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubekit.errors import Terminal
+from runup.dump.documents import SUFFIXES
+
+CASE_PARTS = ("cv", "co", "mcp", "mc", "node", "mco-deployment")
+_CASE_MARK = "-cv.yaml"
+# The folders in which must-gather and `oc adm inspect` keep objects; the rest of such a tree is logs.
+_INSPECT = frozenset({"cluster-scoped-resources", "namespaces"})
+_NOT_OBJECTS = frozenset({"pods", "host_service_logs", "audit_logs", "static-pods", "monitoring", "network_logs"})
+
+
+class BadDump(Terminal):
+    """The folder is not a dump that can be imported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The recognised kind of dump, a name for it, and its files in a fixed order."""
+
+    style: str
+    name: str
+    files: tuple[Path, ...]
+    root: Path = Path()
+
+
+def find(path: Path) -> Layout:
+    """Recognises the dump at `path`: a folder, a file, or a folder and the prefix of one case in it. Raises BadDump."""
+    if path.is_dir():
+        return _folder(path)
+    if path.is_file() and path.suffix in SUFFIXES:
+        return Layout("folder", path.stem, (path,), path.parent)
+    if path.parent.is_dir():
+        case = _case(path.parent, path.name)
+        if case.files:
+            return case
+        raise BadDump(_no_such_case(path), reason="DumpNotFound")
+    raise BadDump(f"there is no folder {path} to import; give the folder of a dump", reason="DumpNotFound")
+
+
+def _folder(path: Path) -> Layout:
+    cases = _cases(path)
+    if len(cases) == 1:
+        return _case(path, cases[0])
+    if cases:
+        listed = "\n".join(f"  {path / case}" for case in cases)
+        raise BadDump(f"{path} holds {len(cases)} dumps; import one of them:\n{listed}", reason="SeveralDumps")
+    tree = tuple(_inspect_files(path))
+    if tree:
+        return Layout("inspect", name_of(path), (*tree, *_beside(path)), path)
+    gathered = _insights_root(path)
+    if gathered is not None:
+        return Layout("insights", name_of(path), tuple(sorted((gathered / "config").rglob("*.json"))), gathered)
+    files = tuple(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
+    if not files:
+        raise BadDump(f"{path} holds no YAML or JSON file; give the folder of a dump", reason="EmptyDump")
+    return Layout("folder", name_of(path), files, path)
+
+
+def name_of(path: Path) -> str:
+    """Returns the name of the dump at `path`, also if it was typed as `.`."""
+    return path.name if path.name.strip(".") else path.resolve().name
+
+
+def _beside(root: Path) -> Iterator[Path]:
+    """Yields the files that `oc get` added at the top of a tree, one for each kind."""
+    yield from sorted(file for file in root.iterdir() if file.suffix in SUFFIXES and file.is_file())
+
+
+def _cases(folder: Path) -> list[str]:
+    return sorted(file.name.removesuffix(_CASE_MARK) for file in folder.glob(f"*{_CASE_MARK}"))
+
+
+def _case(folder: Path, prefix: str) -> Layout:
+    files = tuple(file for part in CASE_PARTS if (file := folder / f"{prefix}-{part}.yaml").is_file())
+    return Layout("case", prefix, files, folder)
+
+
+def _insights_root(path: Path) -> Path | None:
+    """Returns the folder with `config/version.json` in it: the archive's root, or one folder below that."""
+    for root in (path, *sorted(folder for folder in path.iterdir() if folder.is_dir())):
+        config = root / "config"
+        if (config / "clusteroperator").is_dir() or any((config / f"{n}.json").is_file() for n in _CLUSTER_VERSION):
+            return root
+    return None
+
+
+_CLUSTER_VERSION = ("version", "clusterversion")
+
+
+def _no_such_case(path: Path) -> str:
+    cases = _cases(path.parent)
+    hint = f"; it holds {', '.join(cases)}" if cases else ""
+    return f"there is no folder {path}, and no {path.name}{_CASE_MARK} in {path.parent}{hint}"
+
+
+def _inspect_files(path: Path) -> Iterator[Path]:
+    """Yields files below `cluster-scoped-resources` and `namespaces`, at any depth of image folders above them."""
+    for root in sorted(folder for folder in path.rglob("*") if folder.is_dir() and folder.name in _INSPECT):
+        if any(parent.name in _INSPECT for parent in root.relative_to(path).parents):
+            continue
+        for file in sorted(root.rglob("*")):
+            below = file.relative_to(root).parts
+            # namespaces/NS/pods/POD/POD.yaml repeats what namespaces/NS/core/pods.yaml lists.
+            inside_pods = root.name == "namespaces" and len(below) > 2 and below[1] in _NOT_OBJECTS
+            if file.suffix in SUFFIXES and file.is_file() and not inside_pods:
+                yield file

@@ -1,0 +1,168 @@
+"""The image stage: verifies that a Module's image exists and has the kernel modules where modprobe looks for them.
+
+In: an `ImageQuestion`. Out: an `ImageVerdict` in the words of Kernel Module Management, followed by what was requested
+and the answer. Layers are streamed from the topmost down until all modules are found; nothing is stored. Nothing of an
+image is run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from kubekit.api.codec import DecodeError
+from kubekit.lang.truncate import cut
+from kubekit.oci.access import Access
+from kubekit.oci.errors import BeyondLimits, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.file_search import FileQuery, SearchResult
+from kubekit.oci.reference import Reference, parse
+from kubekit.oci.registry import RegistryClient
+from runup.kernelmodules.control.registries import Registries
+from runup.kernelmodules.decide.external_queries import ImageQuestion
+from runup.kernelmodules.decide.module_files import module_of, spelled
+from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
+from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome
+from runup.process.threads import in_thread
+
+T = TypeVar("T")
+
+WITHIN_S = 600.0
+"""Time for one image, in seconds: two gigabytes at some four megabytes a second."""
+
+LONGEST_REASON = 2048
+"""The most bytes of a verdict's message; a status holds one for each Module."""
+
+_NAMED = 3
+
+
+async def verify_image(question: ImageQuestion, registries: Registries, *, within_s: float = WITHIN_S) -> ImageVerdict:
+    """Returns the verdict on an image for all architectures of the question; raises no error of a registry."""
+    fetched = 0
+    verdict = ImageVerdict(Outcome.UNKNOWN, "")
+    for architecture in question.architectures or ("",):
+        verdict = await _verify(question, architecture, registries, within_s)
+        fetched += verdict.fetched_bytes
+        if not verdict.verified:
+            break
+    return replace(verdict, message=cut(verdict.message, LONGEST_REASON), fetched_bytes=fetched)
+
+
+async def _verify(question: ImageQuestion, architecture: str, registries: Registries, within_s: float) -> ImageVerdict:
+    notes: list[str] = []
+    # Files count at any depth below this folder, as for modprobe: docs/decisions/0060-how-far-an-image-is-read.md.
+    sought = FileQuery(
+        posixpath.join(question.dir_name.strip("/"), "lib/modules", question.kernel),
+        frozenset(spelled(name) for name in question.module_names),
+        module_of,
+    )
+    try:
+        reference = parse(question.image)
+        access = await registries.access(question.namespace, question.secret, notes)
+        searched = await asked(
+            reference,
+            with_options(access, reference, question),
+            lambda client: client.search(reference, sought, architecture=architecture),
+            within_s=within_s,
+            plain_too=question.tls.insecure,
+        )
+    except TimeoutError:
+        text = f"{_inaccessible(question)}: it was not read within {within_s:g} s"
+        return ImageVerdict(Outcome.UNKNOWN, text)
+    except DecodeError as error:
+        return ImageVerdict(Outcome.UNKNOWN, f"{_inaccessible(question)}: the cluster's answer is not clear: {error}")
+    except OciError as error:
+        return _refused(question, error, notes)
+    return _judged(question, sought, searched)
+
+
+def with_options(access: Access, reference: Reference, question: ImageQuestion) -> Access:
+    """Returns `access` with the Module's TLS options for its registry."""
+    if not question.tls.insecure_skip_tls_verify:
+        return access
+    return replace(access, unchecked=access.unchecked | {reference.host})
+
+
+async def asked(
+    reference: Reference,
+    access: Access,
+    what: Callable[[RegistryClient], T],
+    *,
+    within_s: float,
+    plain_too: bool = False,
+) -> T:
+    """Returns the result of `what`, called with a registry client in a thread; raises OciError and TimeoutError.
+
+    The thread is stopped when the call ends or is cancelled. With `plain_too`, TLS is tried before plain HTTP, so that
+    credentials are not sent in the clear without need.
+    """
+    stop = threading.Event()
+
+    async def once(chosen: Access) -> T:
+        client = RegistryClient(replace(chosen, wait=stop.wait))
+        return await in_thread(lambda: what(client), f"read {reference}")
+
+    try:
+        async with asyncio.timeout(within_s):
+            if not plain_too or access.is_plain(reference.host):
+                return await once(access)
+            try:
+                # One attempt, because a registry without TLS rejects every one.
+                return await once(replace(access, attempts=1))
+            except Unreachable:
+                return await once(replace(access, plain_http=access.plain_http | {reference.host}))
+    finally:
+        stop.set()
+
+
+def _judged(question: ImageQuestion, sought: FileQuery, searched: SearchResult) -> ImageVerdict:
+    paths = tuple(f"/{searched.found[name]}" for name in sorted(searched.found))
+    missing = [name for name in question.module_names if spelled(name) not in searched.found]
+    if missing:
+        return ImageVerdict(Outcome.FAILED, _missing(question, sought, searched, missing), paths, searched.fetched)
+    # Kernel Module Management looks for exactly one path, so the verdict mentions any other.
+    unexpected = [path for path in paths if path not in _expected(question, sought)]
+    note = f"; found {_some(unexpected)}" if unexpected else ""
+    return ImageVerdict(Outcome.VERIFIED, f"{IMAGE_VERIFIED}{note}", paths, searched.fetched)
+
+
+def _expected(question: ImageQuestion, sought: FileQuery) -> list[str]:
+    return [f"/{sought.folder}/{name}.ko" for name in question.module_names]
+
+
+def _missing(question: ImageQuestion, sought: FileQuery, searched: SearchResult, missing: Sequence[str]) -> str:
+    looked = _some([f"/{sought.folder}/{name}.ko" for name in missing])
+    there = _some([f"/{path}" for path in searched.elsewhere])
+    return (
+        f"image {question.image} does not contain kernel module for kernel {question.kernel} on any layer: "
+        f"looked for {looked}, compressed or not, and in folders below" + (f"; it has {there}" if there else "")
+    )
+
+
+def _refused(question: ImageQuestion, error: OciError, notes: Sequence[str]) -> ImageVerdict:
+    what = f"image {question.image}, layer {error.layer} is inaccessible" if error.layer else _inaccessible(question)
+    noted = f" ({'; '.join(notes)})" if notes else ""
+    return ImageVerdict(_outcome(error, notes), f"{what}: {error.message}{noted}")
+
+
+def _outcome(error: OciError, notes: Sequence[str]) -> Outcome:
+    """Returns UNKNOWN if the registry could not be reached, or rejected us while credentials could not be read.
+
+    Such an answer says nothing about the image. Any other error is FAILED.
+    """
+    if isinstance(error, (Unreachable, BeyondLimits)):
+        return Outcome.UNKNOWN
+    unread = any("could not be read" in note for note in notes)
+    return Outcome.UNKNOWN if unread and isinstance(error, (Unauthorized, ImageNotFound)) else Outcome.FAILED
+
+
+def _inaccessible(question: ImageQuestion) -> str:
+    return f"image {question.image} inaccessible or does not exists"
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(paths[:_NAMED]) + more

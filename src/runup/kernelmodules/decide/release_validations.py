@@ -1,0 +1,246 @@
+"""Decides on a PreflightValidationOCP: a PreflightValidation for each kernel of its release, and their merged status.
+
+The first PreflightValidation has the same name, as in Kernel Module Management; a release for nodes of several
+architectures has more, with the architecture in their names. An edit of the spec is passed on to their specs. Pure;
+called by `reconcile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Condition, NamespacedName, key_of
+from kubekit.api.scheme import resource_of
+from runup.api.kmm_v1beta1 import ValidatedKernel
+from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
+from runup.kernelmodules.decide import entries, stages, validation_summary
+from runup.kernelmodules.decide.admission import validation_fault
+from runup.kernelmodules.decide.external_queries import ReleaseQuestion
+from runup.kernelmodules.decide.flavours import Flavour, flavour_of, is_real_time
+from runup.kernelmodules.decide.module_state import freshness
+from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.validations import ASK
+from runup.process.plan import Action, Apply, Delete, Plan
+
+VALIDATION = resource_of(PreflightValidation)
+OWNER_VERSION = resource_of(PreflightValidationOCP).api_version
+
+
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """The kernels of a release, or the problem why they are not known; neither while there is no answer yet."""
+
+    kernels: tuple[ValidatedKernel, ...] = ()
+    problem: str = ""
+    plan: Plan = field(default_factory=Plan)
+
+
+def decide(observed: Observed, *, now: datetime) -> Plan:
+    """Returns the plan for the PreflightValidationOCP of that name; empty if there is none."""
+    ocp = observed.ocp
+    if ocp is None or ocp.metadata.deletion_timestamp is not None:
+        return Plan()  # the garbage collector deletes its PreflightValidations
+    release = _release(observed, ocp, now)
+    if not release.kernels:
+        return _unknown(observed, ocp, release, now)
+    children = {_child_name(ocp, at, kernel): kernel for at, kernel in enumerate(release.kernels)}
+    # The status of somebody else's object is not copied, because it may be about another kernel.
+    taken = [name for name in children if _is_others(observed.validations.get(name), ocp)]
+    if taken:
+        problem = f"there is a PreflightValidation {taken[0]} that is not of this object: delete it, or rename this one"
+        return _unknown(observed, ocp, _Release((), problem, release.plan), now)
+    module_statuses = _together(observed, list(children.items()))
+    condition = _condition(observed, children, module_statuses)
+    status = validation_summary.status(ocp, module_statuses, condition, release.kernels, now=now)
+    actions = [
+        *_remove(observed, ocp, children),
+        *(action for name, kernel in children.items() for action in _child(observed, ocp, name, kernel)),
+        *validation_summary.patch(ocp, status),
+    ]
+    return Plan((*actions, *release.plan.actions), release.plan.requeue_after_s, release.plan.work)
+
+
+def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> _Release:
+    spec = ocp.spec
+    if fault := validation_fault(spec):
+        return _Release((), fault)
+    # A kernel in the spec makes the release image superfluous, so no registry is asked.
+    if spec.kernel_version:
+        kernel = ValidatedKernel(stages.architecture_of(spec.kernel_version), spec.kernel_version, spec.dtk_image)
+        return _Release((kernel,))
+    question = ReleaseQuestion(spec.release_image, _flavours(observed.nodes, ocp))
+    known = ocp.status.kernels if ocp.status.observed_generation == ocp.metadata.generation else ()
+    answer = observed.answers.of_release(question)
+    if answer is None:
+        return _Release(known, "", Plan(work=((ASK, question),)))
+    kernel_answer, at = answer
+    if kernel_answer.kernels:
+        return _Release(kernel_answer.kernels)
+    fresh = freshness(question, at, now)
+    plan = Plan((), fresh.wait_s, tuple((ASK, each) for each in fresh.again))
+    # The kernels of an earlier answer stay valid while the registry cannot be reached.
+    return _Release(known, "" if known else kernel_answer.problem, plan)
+
+
+def _unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Release, now: datetime) -> Plan:
+    """Returns the plan while the kernels are not known. The status of every Module repeats the problem.
+
+    It does so for clients that read only the Modules' statuses.
+    """
+    before = entries.keyed(ocp.status.modules)
+    if not release.problem:
+        module_statuses: list[ModuleStatus] = []
+        condition = validation_summary.cannot_tell("ReadingRelease", f"{ocp.spec.release_image} is being read.")
+    else:
+        text = (
+            f"release image {ocp.spec.release_image}: {release.problem}" if ocp.spec.release_image else release.problem
+        )
+        modules = entries.live(observed.modules or ())
+        module_statuses = [entries.failed(key_of(each), text, before.get(key_of(each)), now=now) for each in modules]
+        condition = Condition(type=validation_summary.VALIDATED, status="False", reason="ReleaseUnusable", message=text)
+    status = validation_summary.status(ocp, module_statuses, condition, (), now=now)
+    events = validation_summary.events(ocp, before, module_statuses) if release.problem else []
+    return Plan(
+        (*validation_summary.patch(ocp, status), *events, *release.plan.actions),
+        release.plan.requeue_after_s,
+        release.plan.work,
+    )
+
+
+def _flavours(nodes: Sequence[Node] | None, ocp: PreflightValidationOCP) -> tuple[Flavour, ...]:
+    """Returns the flavours of the cluster's nodes, all real-time if the spec says so, in the order of the last status.
+
+    The order is kept because the PreflightValidation of the first one has the object's own name, which must not pass to
+    another flavour when a node is added.
+    """
+    node_flavours = [flavour_of(node) for node in nodes or () if node.status.node_info.architecture]
+    flavours = {Flavour(each.architecture, each.real_time or ocp.spec.use_rt_kernel) for each in node_flavours}
+    if not flavours and ocp.spec.use_rt_kernel:
+        flavours = {Flavour("amd64", real_time=True)}
+    before = [_kind(each) for each in ocp.status.kernels]
+    return tuple(sorted(flavours, key=lambda each: (before.index(each) if each in before else len(before), each)))
+
+
+def _kind(kernel: ValidatedKernel) -> Flavour:
+    return Flavour(kernel.architecture, is_real_time(kernel.kernel_version))
+
+
+def _child_name(ocp: PreflightValidationOCP, at: int, kernel: ValidatedKernel) -> str:
+    if at == 0:
+        return ocp.metadata.name
+    ending = "-rt" if is_real_time(kernel.kernel_version) else ""
+    return f"{ocp.metadata.name}-{kernel.architecture or at}{ending}"
+
+
+def is_child(validation: PreflightValidation, ocp: PreflightValidationOCP) -> bool:
+    """Returns whether `validation` was created by `ocp`."""
+    return any(each.controller and each.uid == ocp.metadata.uid for each in validation.metadata.owner_references)
+
+
+def _is_others(validation: PreflightValidation | None, ocp: PreflightValidationOCP) -> bool:
+    return validation is not None and not is_child(validation, ocp)
+
+
+def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: ValidatedKernel) -> Iterable[Action]:
+    spec = {"kernelVersion": kernel.kernel_version, "pushBuiltImage": ocp.spec.push_built_image}
+    spec |= {"dtkImage": kernel.dtk_image} if kernel.dtk_image else {}
+    child = observed.validations.get(name)
+    # A child that is being deleted is created again in a later pass, once it is gone.
+    if child is not None and (child.metadata.deletion_timestamp is not None or _has(child, kernel, ocp)):
+        return
+    owner = {
+        "apiVersion": OWNER_VERSION,
+        "kind": "PreflightValidationOCP",
+        "name": ocp.metadata.name,
+        "uid": ocp.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    yield Apply(VALIDATION, {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})
+
+
+def _has(found: PreflightValidation, kernel: ValidatedKernel, ocp: PreflightValidationOCP) -> bool:
+    """Returns whether a child's spec is up to date; a missing `dtkImage` is accepted, as a definition may drop it."""
+    spec = found.spec
+    toolkit = spec.dtk_image in ("", kernel.dtk_image)
+    return toolkit and (spec.kernel_version, spec.push_built_image) == (
+        kernel.kernel_version,
+        ocp.spec.push_built_image,
+    )
+
+
+def _remove(
+    observed: Observed, ocp: PreflightValidationOCP, children: Mapping[str, ValidatedKernel]
+) -> Iterable[Action]:
+    for name, validation in sorted(observed.validations.items()):
+        if name not in children and is_child(validation, ocp) and validation.metadata.deletion_timestamp is None:
+            yield Delete(VALIDATION, NamespacedName("", name), validation.metadata.uid)
+
+
+def _current(found: PreflightValidation | None, kernel: ValidatedKernel) -> tuple[ModuleStatus, ...]:
+    """Returns a child's entries for this kernel; empty if its status is still about another one."""
+    if found is None or found.spec.kernel_version != kernel.kernel_version:
+        return ()
+    said_for = found.status.observed_generation
+    return found.status.modules if said_for in (0, found.metadata.generation) else ()
+
+
+def _together(observed: Observed, children: Sequence[tuple[str, ValidatedKernel]]) -> list[ModuleStatus]:
+    """Returns one entry for each Module: verified if it is so for every kernel that its nodes will run."""
+    by_kernel = [(kernel, entries.keyed(_current(observed.validations.get(name), kernel))) for name, kernel in children]
+    if len(by_kernel) == 1:
+        return list(by_kernel[0][1].values())
+    keys = sorted({key for _, statuses in by_kernel for key in statuses})
+    kernels = [kernel for kernel, _ in by_kernel]
+    needed = _needed(observed)
+    together = []
+    for key in keys:
+        parts = [(kernel, statuses[key]) for kernel, statuses in by_kernel if key in statuses]
+        wanted = [part for part in parts if _is_needed(part[0], kernels, needed.get(key, set()))] or parts
+        together.append(_worst(wanted))
+    return together
+
+
+def _needed(observed: Observed) -> dict[NamespacedName, set[Flavour]]:
+    """Returns, for each Module, the kernel flavours of the nodes that it selects."""
+    nodes = observed.nodes or ()
+    return {
+        key_of(module): {flavour_of(node) for node in stages.selected(module.spec.selector, nodes)}
+        for module in observed.modules or ()
+    }
+
+
+def _is_needed(kernel: ValidatedKernel, kernels: Sequence[ValidatedKernel], run: Iterable[Flavour]) -> bool:
+    """Returns whether nodes that run these flavours will have `kernel`.
+
+    If it is the only kernel of an architecture, all nodes of that architecture will have it.
+    """
+    alone = sum(each.architecture == kernel.architecture for each in kernels) == 1
+    kind = _kind(kernel)
+    return any(each.architecture == kind.architecture and (alone or each.real_time == kind.real_time) for each in run)
+
+
+def _worst(parts: Sequence[tuple[ValidatedKernel, ModuleStatus]]) -> ModuleStatus:
+    bad = [part for part in parts if part[1].verification_status != entries.VERIFIED]
+    if not bad:
+        return parts[0][1]
+    reasons = [f"{_kind(kernel)}: {each.status_reason}" for kernel, each in bad if each.status_reason]
+    return replace(bad[0][1], status_reason="; ".join(reasons))
+
+
+def _condition(observed: Observed, children: Mapping[str, ValidatedKernel], said: Sequence[ModuleStatus]) -> Condition:
+    for name, kernel in children.items():
+        child = observed.validations.get(name)
+        verdict = find(child.status.conditions, validation_summary.VALIDATED) if child else None
+        current = child is not None and child.spec.kernel_version == kernel.kernel_version
+        if not current or verdict is None or child is None or verdict.observed_generation != child.metadata.generation:
+            return validation_summary.cannot_tell("InProgress", f"PreflightValidation {name} has not looked yet.")
+        if verdict.status == "Unknown" and verdict.reason != "InProgress":
+            return replace(verdict, last_transition_time=None)
+    return validation_summary.condition(said, [each.kernel_version for each in children.values()])

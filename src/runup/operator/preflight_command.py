@@ -1,0 +1,198 @@
+"""`cluster-version-operator preflight`, which a managing operator runs from the target's image.
+
+Flags and environment in, a report out. Anything heavy is imported after the flags are validated, so that an unknown
+format is refused at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runup import __version__
+from runup.cli.errors import CommandError
+from runup.cli.operator_namespace import operator_namespace
+from runup.cli.options import with_options
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from kubekit.kube.config import ClusterConfig
+    from runup.preflight.control.report_sinks import Sink
+    from runup.preflight.control.target_process import Request
+
+FORMAT = "preflight-v1-json"
+# The user agent distinguishes a target in the server's audit log from the managing operator, whose account it may use.
+AGENT = f"runup-preflight/{__version__}"
+
+
+OPTIONS = (
+    click.option("--format", "format_", default=FORMAT, show_default=True, help="The report's format."),
+    click.option("--once", is_flag=True, help="Write one report, then exit."),
+    click.option("--reads", is_flag=True, help="Print what the checks of this image's Python read, then exit."),
+    click.option(
+        "--report",
+        envvar="PREFLIGHT_REPORT",
+        default="-",
+        show_default=True,
+        metavar="FILE",
+        help="File, or - for stdout.",
+    ),
+    click.option(
+        "--release-dir",
+        envvar="PAYLOAD_OVERRIDE",
+        default="/",
+        show_default=True,
+        type=click.Path(path_type=Path),
+        help="Where the release image's folders are.",
+    ),
+    click.option(
+        "--to", envvar="PREFLIGHT_TARGET_VERSION", default="", help="Target version instead of the release's own."
+    ),
+    click.option(
+        "--from", "from_", envvar="PREFLIGHT_SOURCE_VERSION", default="", help="Source version, if not the cluster's."
+    ),
+    click.option("--kubeconfig", default=None, help="Cluster to check, by default the one this runs in."),
+    click.option("--context", default=None, help="Context of the kubeconfig."),
+    click.option(
+        "--prometheus-url",
+        envvar="PREFLIGHT_PROMETHEUS_URL",
+        default="",
+        metavar="URL",
+        help="A Prometheus or Thanos for checks that are queries; '' asks nobody.",
+    ),
+    click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it."),
+    click.option(
+        "--catalogs",
+        envvar="PREFLIGHT_CATALOGS",
+        type=click.Choice(["read", "skip"]),
+        default="read",
+        show_default=True,
+        help="Whether the catalogs of operators that the target brings are read out of their registries.",
+    ),
+    click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take."),
+)
+
+
+@click.command("preflight")
+@with_options(OPTIONS)
+def preflight(format_: str, reads: bool, **flags: Any) -> int:
+    """Check a cluster for an update to this release, changing nothing."""
+    if reads:
+        sys.stdout.buffer.write(_reads())
+        return 0
+    # A managing operator of a later release may ask for a format that this one does not know.
+    if format_ != FORMAT:
+        raise CommandError(f'unknown format "{format_}"; this release writes {FORMAT}')
+    _check_folder(flags["release_dir"])
+    import asyncio
+
+    return asyncio.run(_run(flags))
+
+
+def _check_folder(given: Path) -> None:
+    """Raises CommandError for a typed folder that is not a release's: a typo would silently leave its checks out."""
+    source = click.get_current_context().get_parameter_source("release_dir")
+    typed = source is click.core.ParameterSource.COMMANDLINE
+    if typed and not any((given / name).is_dir() for name in ("preflight-checks", "release-manifests")):
+        raise CommandError(f"--release-dir {given} holds neither a folder preflight-checks nor release-manifests")
+
+
+def _reads() -> bytes:
+    """Returns the content that an image's builder stores as `preflight-checks/reads`."""
+    from runup.checks.catalogue.own_rights import own_rights
+    from runup.checks.decide import rights
+    from runup.preflight.control.release import python_checks
+
+    return rights.to_file(own_rights(), rights.of_checks(python_checks()))
+
+
+async def _run(flags: Mapping[str, Any]) -> int:
+    import asyncio
+
+    from kubekit.kube.clock import SystemClock
+    from kubekit.kube.config import load
+    from runup.preflight.control.read_only_client import ReadOnlyClient
+    from runup.preflight.control.release import load_release, python_checks
+    from runup.preflight.control.target_process import PreflightTarget, Timing
+    from runup.process.shutdown import run_until_told
+
+    release = load_release(flags["release_dir"])
+    request = _request(flags, release.version)
+    config = load(flags["kubeconfig"], flags["context"])
+    async with ReadOnlyClient(config, namespace=request.namespace, user_agent=AGENT) as client:
+        target = PreflightTarget(
+            client,
+            request,
+            release,
+            _sink(flags["report"], config, request),
+            SystemClock(),
+            _logger(),
+            extra=python_checks(),
+            timing=Timing(check_limit_s=flags["check_timeout"]),
+        )
+        running = asyncio.ensure_future(target.run(once=flags["once"]))
+        # A check that hangs in a thread must not hold up the end of its pod.
+        await run_until_told(_until_cancelled(running), running.cancel)
+    return 0
+
+
+async def _until_cancelled(running: asyncio.Future[None]) -> None:
+    import asyncio
+
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+def _request(flags: Mapping[str, Any], version: str) -> Request:
+    from runup.preflight.control.target_process import Request
+
+    return Request(
+        target_version=flags["to"] or version,
+        source_version=flags["from_"],
+        preflight_id=os.environ.get("PREFLIGHT_ID", ""),
+        target_image=os.environ.get("PREFLIGHT_TARGET_IMAGE", ""),
+        namespace=operator_namespace(),
+        profile=os.environ.get("CLUSTER_PROFILE") or "self-managed-high-availability",
+        engine_version=__version__,
+        prometheus_url=flags["prometheus_url"],
+        prometheus_ca=flags["prometheus_ca"] or _authorities(),
+        prometheus_hosted=os.environ.get("PREFLIGHT_PROMETHEUS_HOSTED") == "true",
+        reads_catalogs=flags["catalogs"] == "read",
+    )
+
+
+def _authorities() -> str:
+    """Returns a file with the authorities that the operator passes as PEM: the HTTP client reads them from a file."""
+    if not (pem := os.environ.get("PREFLIGHT_PROMETHEUS_CA", "")):
+        return ""
+    import tempfile
+
+    with tempfile.NamedTemporaryFile("w", prefix="prometheus-ca-", suffix=".pem", delete=False) as file:
+        file.write(pem)
+    return file.name
+
+
+def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:
+    from runup.preflight.control.report_sinks import ConfigMapSink, FileSink, StreamSink
+
+    if os.environ.get("PREFLIGHT_REPORT_SINK") == "configmap":
+        # For clusters that forbid hostPath volumes (docs/operator.md).
+        return ConfigMapSink(config, request.namespace, request.preflight_id)
+    return StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))
+
+
+def _logger() -> Any:
+    """Returns a logger to stderr; stdout is the report's."""
+    import structlog
+
+    from runup.operator.log import configure
+
+    configure()
+    return structlog.get_logger("preflight")

@@ -1,0 +1,161 @@
+"""Renders stored reports as the tables of `preflight history` and `preflight compare`, and as data. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kubekit.api import codec
+from runup.cli.errors import CommandError
+from runup.cli.render.screen import PIPE, Drawn, Screen, joined
+from runup.cli.render.table import Column, Row, Table, drawn, wrapped
+from runup.cli.render.text import age, timestamp
+from runup.preflight.cli.render.finding_texts import risk_table
+from runup.preflight.decide.findings import Risk, weight
+from runup.preflight.decide.report import Report, ReportedRisk
+from runup.preflight.decide.stored_reports import History
+
+_NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait"
+
+
+def history(found: History, accepted: Collection[str] = (), screen: Screen = PIPE, *, wide: bool = False) -> Drawn:
+    """Returns a table with one line per report, the newest first; `accepted` are the names of accepted risks."""
+    if not found.reports:
+        return joined(wrapped(_NONE, screen))
+    columns = tuple(map(Column, ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")))
+    columns += (Column("PREFLIGHT"), *((Column("IMAGE"),) if wide else ()))
+    return drawn(Table(columns, [_row(report, accepted, wide=wide) for report in found.reports]), screen)
+
+
+def _row(report: Report, accepted: Collection[str], *, wide: bool) -> Row:
+    still_open = [risk for risk in report.risks if risk.name not in accepted]
+    applying = sum(1 for risk in still_open if risk.applies == "True")
+    return Row(
+        (
+            report.target_version,
+            report.source_version,
+            report.execution_status,
+            str(applying),
+            str(len(still_open) - applying),
+            str(len(report.risks) - len(still_open)),
+            str(len(report.checks)),
+            timestamp(report.observed_time),
+            report.preflight_id,
+            *((report.target_image,) if wide else ()),
+        )
+    )
+
+
+def history_data(found: History) -> list[dict[str, Any]]:
+    """Returns the reports as they are stored."""
+    return [codec.to_dict(report) for report in found.reports]
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """The comparison of two reports; `both` pairs the two entries of a risk that is in each."""
+
+    before: Report
+    after: Report
+    new: tuple[ReportedRisk, ...]
+    gone: tuple[ReportedRisk, ...]
+    both: tuple[tuple[ReportedRisk, ReportedRisk], ...]
+
+
+def pick(found: History, name: str, source: str) -> Report:
+    """Returns the report of a version (preferably from the running release) or of a preflight ID.
+
+    Raises CommandError if there is none.
+    """
+    fitting = [report for report in found.reports if name in (report.target_version, report.preflight_id)]
+    # False sorts first: a report from the running release is preferred.
+    fitting.sort(key=lambda report: report.source_version != source)
+    if fitting:
+        return fitting[0]
+    if not found.reports:
+        raise CommandError(f"no report of {name}: no preflight has reported on this cluster")
+    targets = ", ".join(report.target_version for report in found.reports)
+    raise CommandError(f"no report of {name}; there are reports of {targets}")
+
+
+def compare(before: Report, after: Report) -> Comparison:
+    """Returns the differences between two reports, by the names of their risks."""
+    before_risks = {risk.name: risk for risk in before.risks}
+    after_risks = {risk.name: risk for risk in after.risks}
+    return Comparison(
+        before,
+        after,
+        new=tuple(after_risks[name] for name in sorted(after_risks.keys() - before_risks.keys())),
+        gone=tuple(before_risks[name] for name in sorted(before_risks.keys() - after_risks.keys())),
+        both=tuple(
+            (before_risks[name], after_risks[name]) for name in sorted(before_risks.keys() & after_risks.keys())
+        ),
+    )
+
+
+def comparison(
+    compared: Comparison, screen: Screen = PIPE, *, now: datetime | None = None, wide: bool = False
+) -> Drawn:
+    """Returns the comparison as text: counts, new, gone and common risks, and each report's age if `now` is given."""
+    before, after = compared.before, compared.after
+    counts = f"{len(compared.new)} new, {len(compared.gone)} gone, {len(compared.both)} in both"
+    head = f"From {before.target_version} to {after.target_version}, as checked on {after.source_version}: {counts}"
+    aside = [
+        f"warning: the report of {report.target_version} is {report.execution_status}: it may lack risks"
+        for report in (before, after)
+        if report.execution_status != "completed"
+    ]
+    return joined(
+        *(wrapped(line, screen) for line in (head, *(_ages(compared, now) if now else ()), *aside)),
+        _part(f"Only for {after.target_version}", [(risk, "") for risk in compared.new], screen, wide=wide),
+        _part(f"Only for {before.target_version}", [(risk, "") for risk in compared.gone], screen, wide=wide),
+        _part("For both", [(new, _changed(old, new)) for old, new in compared.both], screen, wide=wide),
+    )
+
+
+def _ages(compared: Comparison, now: datetime) -> list[str]:
+    reports = (compared.before, compared.after)
+    return [f"{r.target_version} was checked {age(r.observed_time, now)}" for r in reports]
+
+
+def _changed(left: ReportedRisk, right: ReportedRisk) -> str:
+    return f"was {left.applies}; " if left.applies != right.applies else ""
+
+
+def _part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
+    if not risks:
+        return joined(f"\n{title}: none\n")
+    rows = sorted((replace(_risk(risk), message=note + risk.message) for risk, note in risks), key=weight)
+    return joined(f"\n{title}:\n", drawn(risk_table(rows, wide=wide, remedies=False, indent=2), screen))
+
+
+def _risk(risk: ReportedRisk) -> Risk:
+    """Returns a report's risk as the tables expect it, not accepted: today's acceptance does not apply to that time."""
+    return Risk(
+        name=risk.name,
+        applies=risk.applies,
+        accepted=False,
+        message=risk.message,
+        url=risk.url,
+        reason=risk.reason,
+        fix=risk.remediation,
+        severity=risk.severity,
+        resources=risk.resources,
+    )
+
+
+def comparison_data(compared: Comparison) -> dict[str, Any]:
+    """Returns the comparison for programs."""
+    return {
+        "source": compared.after.source_version,
+        "before": compared.before.target_version,
+        "after": compared.after.target_version,
+        "new": codec.to_dict(compared.new),
+        "gone": codec.to_dict(compared.gone),
+        "both": [
+            {"name": old.name, "before": codec.to_dict(old), "after": codec.to_dict(new)} for old, new in compared.both
+        ],
+    }

@@ -1,0 +1,150 @@
+"""The command `runup preflight run`: a preflight without an operator, of a cluster that is only read, or of dumps.
+
+Takes the flags, evaluates each cluster (`evaluate`), makes one `Findings` per cluster, and prints them in one form. The
+exit code is that of `--wait`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from kubekit.api.meta_v1 import Condition
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.files import contents
+from runup.cli.errors import CommandError
+from runup.cli.output import screen_of, write
+from runup.cli.render.text import err, machine, out
+from runup.preflight.cli import evaluate
+from runup.preflight.cli import suppressions as suppress
+from runup.preflight.cli.catalog_options import images_of
+from runup.preflight.cli.render import output_formats as forms
+from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, of_report, ordered
+from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
+from runup.preflight.decide.report import Report
+
+if TYPE_CHECKING:
+    from kubekit.oci.access import Access
+    from runup.cli.connection import Connection
+    from runup.cli.render.text import Output
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The options as typed."""
+
+    to: str
+    from_: str
+    to_image: str
+    release_dir: str
+    dumps: tuple[str, ...]
+    output: str | None
+    fail_on: str
+    suppressions: str
+    check_timeout_s: float
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
+    catalogs: tuple[str, ...] = ()
+    reads_catalogs: bool = False
+
+
+def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
+    """Evaluates and prints the findings, and returns the exit code of the worst cluster."""
+    if flags.to_image and flags.release_dir:
+        raise CommandError("--to-image and --release-dir both name the release; give one of them")
+    if flags.dumps and flags.prometheus_url:
+        raise CommandError(
+            "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
+        )
+    rules = _suppressions(flags.suppressions)
+    registry_access = access()
+    release = evaluate.release_of(flags.release_dir, flags.to_image, registry_access)
+    wanted = evaluate.RequestedUpdate(
+        release,
+        flags.to,
+        flags.from_,
+        flags.to_image,
+        flags.check_timeout_s,
+        flags.prometheus_url,
+        flags.prometheus_ca,
+        images_of(flags.catalogs),
+        flags.reads_catalogs,
+        registry_access,
+    )
+    now = SystemClock().now()
+    if flags.dumps:
+        paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))]
+        judged = [evaluate.of_dump(path, wanted, now) for path in paths]
+    else:
+        judged = [evaluate.of_cluster(connection.config(), wanted)]
+    clusters, notes = _findings(judged, rules, now.date())
+    write([*(err(f"warning: {note}\n") for note in notes), *_printed(clusters, flags.output, many=len(judged) > 1)])
+    return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in clusters])
+
+
+def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
+    if not path:
+        return ()
+    try:
+        return suppress.parse(contents(path).decode("utf-8"), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"--suppressions {path}: cannot be read: {error}") from error
+
+
+def _findings(
+    judged: Sequence[evaluate.EvaluatedCluster], rules: Sequence[suppress.Suppression], today: date
+) -> tuple[list[forms.ClusterResult], list[str]]:
+    clusters: list[forms.ClusterResult] = []
+    notes: list[str] = []
+    for one in judged:
+        notes += [f"{one.where}: {note}" for note in one.notes]
+        whole = findings_of(one)
+        risks, over = suppress.applied(whole.risks, rules, one.where, today)
+        notes += over
+        clusters.append(forms.ClusterResult(one.where, replace(whole, risks=ordered(risks)), one.lacking, one.collect))
+    notes += suppress.unused(rules, [(one.where, one.found.risks) for one in clusters])
+    return clusters, list(dict.fromkeys(notes))
+
+
+def findings_of(judged: evaluate.EvaluatedCluster) -> Findings:
+    """Returns a report as findings; for a cluster that could not be evaluated, the reason is in the conditions."""
+    report = judged.report
+    if report is None:
+        why = Condition(type=FAILED, status="True", reason="NotJudged", message=judged.problem)
+        return Findings(source="", target="", conditions=(why,))
+    return Findings(
+        source=report.source_version,
+        target=report.target_version,
+        image=report.target_image,
+        conditions=_conditions(report),
+        risks=ordered(of_report(risk, report, judged.accepted.get(risk.name)) for risk in report.risks),
+        checks=report.checks,
+        observed=report.observed_time,
+        of_dump=judged.of_dump,
+    )
+
+
+def _conditions(report: Report) -> tuple[Condition, ...]:
+    if report.execution_status == "completed":
+        return (Condition(type=COMPLETED, status="True", reason="ChecksCompleted"),)
+    return (Condition(type=FAILED, status="True", reason="NotJudged", message=report.message),)
+
+
+def _printed(found: Sequence[forms.ClusterResult], output: str | None, *, many: bool) -> list[Output]:
+    if output in ("json", "yaml"):
+        data: Any = [forms.data(one) for one in found] if many else forms.data(found[0])
+        return [out(machine(data, output))]
+    if output is not None:
+        return [out(forms.FORMS[output](found))]
+    if many:
+        return [out(text) for text in forms.table_of(found, screen_of(sys.stdout))]
+    # A single target that could not be judged is an error of the command, as with --wait.
+    if found[0].found.exit_code == COULD_NOT_RUN and found[0].found.failed:
+        raise CommandError(found[0].found.failed.message)
+    return [out(forms.text(found[0], screen_of(sys.stdout)))]

@@ -1,0 +1,167 @@
+"""The Pods of container checks: each runs a component's image once, under an account that only reads.
+
+The target's report says which checks need a container (`ReportedContainer`). The managing operator creates the Pods,
+because whoever may create a Pod in its namespace may use its account. An image is named by its tag in the
+image-references of the verified release, so nothing else can be run. The preflight's Deployment owns the Pods: deleting
+it deletes them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kubekit.api.core_v1 import Pod
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment
+from runup.preflight.decide import preflight_deployment, report
+from runup.preflight.decide.attempt import Attempt, digest_of
+from runup.preflight.decide.preflight_deployment import ID_ANNOTATION, Workplace
+from runup.preflight.decide.report import MAX_CONTAINERS, ReportedContainer
+from runup.process.plan import Action, Apply, Delete
+
+NAME = f"{preflight_deployment.NAME}-check"
+ACCOUNT = NAME
+CONTAINER = "check"
+SELECTOR = f"{preflight_deployment.APP_LABEL}={NAME}"
+RUN_ANNOTATION = "preflight.runup.dev/run"
+POD = resource_of(Pod)
+# The user `nobody`; the image needs no user of its own, because only /tmp is written.
+_NOBODY = 65534
+# For the log and /tmp together; a report has at most 1 MiB.
+_STORAGE = "64Mi"
+
+JSON = dict[str, Any]
+
+
+def pod_name(number: int) -> str:
+    """Returns the name of the Pod of the container check with that number, counted from 0."""
+    return f"{NAME}-{number}"
+
+
+def pod_names() -> tuple[str, ...]:
+    """Returns every name that a container check's Pod may have."""
+    return tuple(pod_name(number) for number in range(MAX_CONTAINERS))
+
+
+def run_of(preflight_id: str, wanted: ReportedContainer) -> str:
+    """Returns the identity of one run of a check's container, which differs from that of every other run."""
+    return f"{preflight_id}/{wanted.check}/{wanted.image}/{wanted.run}"
+
+
+def usable(image: str) -> bool:
+    """Returns whether a pull spec from image-references is pinned by digest."""
+    return bool(digest_of(image))
+
+
+def actions(
+    attempt: Attempt,
+    place: Workplace,
+    owner: Deployment,
+    wanted: Iterable[ReportedContainer],
+    found: Iterable[Pod],
+    images: Mapping[str, str] | None,
+) -> Iterator[Action]:
+    """Yields the creations and deletions that bring the Pods to the wanted state.
+
+    Creates no Pod if `images` (tag -> pull spec) is missing.
+    """
+    wanted_by_name = {pod_name(number): each for number, each in enumerate(wanted)}
+    pods_by_name = {pod.metadata.name: pod for pod in found}
+    for name, pod in sorted(pods_by_name.items()):
+        each = wanted_by_name.get(name)
+        current = each is not None and _is_run(pod, run_of(attempt.id, each), owner)
+        if not current and pod.metadata.deletion_timestamp is None:
+            # With the uid as precondition, so that a newer Pod of the same name is not deleted.
+            yield Delete(POD, NamespacedName(pod.metadata.namespace, name), uid=pod.metadata.uid)
+    for name, each in wanted_by_name.items():
+        image = (images or {}).get(each.image, "")
+        if name not in pods_by_name and usable(image):
+            # Optional: a quota or policy that rejects the Pod makes this check Unknown and stops nothing else.
+            yield Apply(POD, _pod(name, attempt, place, owner, each, image), optional=True)
+
+
+def _is_run(pod: Pod, run: str, owner: Deployment) -> bool:
+    # A Pod of an earlier Deployment has another owner, and is deleted with that.
+    owners = [reference.uid for reference in pod.metadata.owner_references]
+    return pod.metadata.annotations.get(RUN_ANNOTATION) == run and owner.metadata.uid in owners
+
+
+def _pod(
+    name: str, attempt: Attempt, place: Workplace, owner: Deployment, wanted: ReportedContainer, image: str
+) -> JSON:
+    annotations = {
+        ID_ANNOTATION: attempt.id,
+        RUN_ANNOTATION: run_of(attempt.id, wanted),
+        "openshift.io/required-scc": "nonroot-v2",
+    }
+    owned = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": preflight_deployment.NAME,
+        "uid": owner.metadata.uid,
+    }
+    spec: JSON = {
+        # One Pod is one run: a restart would repeat the check without the report's asking for it.
+        "restartPolicy": "Never",
+        # The kubelet ends the Pod after this time, even if the operator does not run.
+        "activeDeadlineSeconds": wanted.timeout_seconds,
+        "serviceAccountName": ACCOUNT,
+        "automountServiceAccountToken": True,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 5,
+        "tolerations": list(place.tolerations),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _NOBODY,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(attempt, place, image)],
+        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": _STORAGE}}],
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": place.namespace,
+            "labels": {preflight_deployment.APP_LABEL: NAME},
+            "annotations": annotations,
+            "ownerReferences": [owned],
+        },
+        "spec": spec | ({"priorityClassName": place.priority_class} if place.priority_class else {}),
+    }
+
+
+def _container(attempt: Attempt, place: Workplace, image: str) -> JSON:
+    quantities = place.quantities
+    env = {
+        "PREFLIGHT_ID": attempt.id,
+        "PREFLIGHT_SOURCE_VERSION": attempt.source_version,
+        "PREFLIGHT_TARGET_VERSION": attempt.target_version,
+        "PREFLIGHT_TARGET_IMAGE": attempt.target_image,
+    }
+    return {
+        "name": CONTAINER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": [preflight_deployment.COMMAND, f"--format={report.FORMAT}"],
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "resources": {
+            "requests": {"cpu": quantities.cpu_request, "memory": quantities.memory_request},
+            "limits": {
+                "cpu": quantities.cpu_limit,
+                "memory": quantities.memory_limit,
+                "ephemeral-storage": _STORAGE,
+            },
+        },
+        "securityContext": {
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        # If the container fails without a termination message, the kubelet copies the end of its log into its status.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 -- the pod's own
+    }

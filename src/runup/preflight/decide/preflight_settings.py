@@ -1,0 +1,282 @@
+"""The administrator's settings for preflights: ConfigMap `cluster-version-operator-preflight-config`.
+
+Source: docs/decisions/0072 D25.
+
+In: the ConfigMap, if there is one, and the defaults from the operator's flags. Out: the workplace, and one sentence for
+each key that cannot be used, for which the default is kept. Only values that the API server accepts are taken, so that
+no setting keeps the Deployment from being written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import Condition, Wire
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.quantity import QuantityError, parse_quantity
+from runup.preflight.decide.preflight_deployment import SETTINGS_MAP, Workplace
+from runup.release.decide import documentation
+
+CONDITION = "PreflightSettingsInvalid"
+REASON = "InvalidSettings"
+# Below 30 s not even an image is pulled; above a day nobody remembers the request.
+MIN_TIMEOUT_S, MAX_TIMEOUT_S = 30, 24 * 3600
+_MIN_MEMORY = Decimal(1024 * 1024)
+_SHOWN = 60
+_MAX_INT64 = 2**63 - 1
+_DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s?)?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_LABEL_KEY = re.compile(rf"((?=[^/]{{1,253}}/){_SUBDOMAIN.pattern}/)?{_LABEL_NAME}")
+_LABEL_VALUE = re.compile(rf"({_LABEL_NAME})?")
+
+
+class Unusable(ValueError):
+    """A value that cannot be used; the text says what a valid one looks like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings in effect. `unusable` has one sentence for each key that was not taken."""
+
+    place: Workplace
+    unusable: tuple[str, ...] = ()
+
+
+def read(config_map: ConfigMap | None, defaults: Workplace) -> Settings:
+    """Returns the settings in effect."""
+    if config_map is None:
+        return Settings(defaults)
+    place, unusable = defaults, []
+    for key, text in sorted(config_map.data.items()):
+        setting = KEYS.get(key)
+        if setting is None:
+            unusable.append(f"{_quoted(key)} is no setting (there are {', '.join(KEYS)})")
+            continue
+        try:
+            place = setting(place, text.strip())
+        except Unusable as error:
+            unusable.append(f"{key} {_quoted(text.strip())} {error}; the default is used")
+    unusable += [f"{_quoted(key)} is binary data, which no setting is" for key in sorted(config_map.binary_data)]
+    place, too_small = _fitting(place, defaults)
+    return Settings(place, (*unusable, *too_small))
+
+
+def condition(unusable: tuple[str, ...], namespace: str) -> Condition | None:
+    """Returns PreflightSettingsInvalid=True, which names every unusable key, or None if there are none."""
+    if not unusable:
+        return None
+    text = f"ConfigMap {namespace}/{SETTINGS_MAP}: {'; '.join(unusable)}."
+    return Condition(type=CONDITION, status="True", reason=REASON, message=text)
+
+
+def _quantity(field: str) -> Callable[[Workplace, str], Workplace]:
+    """Returns a reader for a quantity such as `500m` or `512Mi`: positive, and for memory at least 1 MiB."""
+
+    def taken(place: Workplace, text: str) -> Workplace:
+        try:
+            value = parse_quantity(text)
+        except QuantityError as error:
+            raise Unusable("is no quantity such as 500m or 512Mi") from error
+        if value <= 0:
+            raise Unusable("is not more than nothing")
+        if field.startswith("memory") and value < _MIN_MEMORY:
+            raise Unusable("is less than 1Mi")
+        return replace(place, quantities=replace(place.quantities, **{field: text}))
+
+    return taken
+
+
+def _timeout(place: Workplace, text: str) -> Workplace:
+    match = _DURATION.fullmatch(text)
+    if not text or match is None:
+        raise Unusable("is no duration such as 10m, 1h30m or 600 (seconds)")
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    total = hours * 3600 + minutes * 60 + seconds
+    if not MIN_TIMEOUT_S <= total <= MAX_TIMEOUT_S:
+        raise Unusable(f"is not between {MIN_TIMEOUT_S}s and {MAX_TIMEOUT_S // 3600}h")
+    return replace(place, timeout_s=float(total))
+
+
+class _Strict(Wire, frozen=True, forbid_unknown_fields=True):
+    """A Pod's field type that rejects unknown fields, so that a typo is reported and not ignored."""
+
+
+class _Toleration(_Strict, frozen=True):
+    key: str = ""
+    operator: Literal["", "Exists", "Equal"] = ""
+    value: str = ""
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
+    toleration_seconds: Annotated[int, msgspec.Meta(ge=-_MAX_INT64 - 1, le=_MAX_INT64)] | None = None
+
+
+class _Requirement(_Strict, frozen=True):
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    values: tuple[str, ...] = ()
+
+
+class _Term(_Strict, frozen=True):
+    match_expressions: tuple[_Requirement, ...]
+
+
+class _Required(_Strict, frozen=True):
+    node_selector_terms: tuple[_Term, ...]
+
+
+class _Preferred(_Strict, frozen=True):
+    weight: int
+    preference: _Term
+
+
+class _NodeAffinity(_Strict, frozen=True):
+    required: _Required | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[_Preferred, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class _Affinity(_Strict, frozen=True):
+    node_affinity: _NodeAffinity
+
+
+def _tolerations(place: Workplace, text: str) -> Workplace:
+    tolerations = _yaml(text, tuple[_Toleration, ...], "a list of tolerations, as a pod has them")
+    for each in tolerations:
+        if each.key and not _LABEL_KEY.fullmatch(each.key):
+            raise Unusable(f"has the key {_quoted(each.key)}, which no taint can have")
+        if not each.key and each.operator != "Exists":
+            raise Unusable("has a toleration without key whose operator is not Exists")
+        if each.operator == "Exists" and each.value:
+            raise Unusable(f"has a value beside operator Exists, for {each.key or 'all keys'}")
+        if not _LABEL_VALUE.fullmatch(each.value):
+            raise Unusable(f"has the value {_quoted(each.value)}, which no taint can have")
+        # The API server's own rule for tolerations (k8s.io/kubernetes/pkg/apis/core/validation).
+        if each.toleration_seconds is not None and each.effect != "NoExecute":
+            raise Unusable("has tolerationSeconds beside another effect than NoExecute")
+    return replace(place, tolerations=tuple(codec.to_dict(each) for each in tolerations))
+
+
+def _affinity(place: Workplace, text: str) -> Workplace:
+    affinity = _yaml(text, _Affinity, "an affinity with nodeAffinity, as a pod has it").node_affinity
+    terms = [
+        *(affinity.required.node_selector_terms if affinity.required else ()),
+        *(p.preference for p in affinity.preferred),
+    ]
+    if (affinity.required and not affinity.required.node_selector_terms) or not all(t.match_expressions for t in terms):
+        raise Unusable("has a term without matchExpressions, which no node fits")
+    for requirement in (each for term in terms for each in term.match_expressions):
+        _check_requirement(requirement)
+    # The API server's own limits for preferred scheduling terms.
+    if any(not 1 <= each.weight <= 100 for each in affinity.preferred):
+        raise Unusable("has a weight that is not between 1 and 100")
+    return replace(place, node_affinity=codec.to_dict(affinity))
+
+
+def _check_requirement(found: _Requirement) -> None:
+    if not _LABEL_KEY.fullmatch(found.key):
+        raise Unusable(f"has the key {_quoted(found.key)}, which no label can have")
+    wrong = next((value for value in found.values if not _LABEL_VALUE.fullmatch(value)), None)
+    if wrong is not None:
+        raise Unusable(f"has the value {_quoted(wrong)}, which no label can have")
+    if found.operator in ("In", "NotIn") and not found.values:
+        raise Unusable(f"has operator {found.operator} without values, for {found.key}")
+    if found.operator in ("Exists", "DoesNotExist") and found.values:
+        raise Unusable(f"has values beside operator {found.operator}, for {found.key}")
+    number = len(found.values) == 1 and re.fullmatch(r"\d{1,18}", found.values[0])
+    if found.operator in ("Gt", "Lt") and not number:
+        raise Unusable(f"has operator {found.operator} without one whole number, for {found.key}")
+
+
+def _yaml(text: str, kind: Any, what: str) -> Any:
+    """Returns the YAML text as a `kind`. Raises Unusable, which says that it is not `what`."""
+    try:
+        return msgspec.convert(kyaml.load(text.encode(), name="value"), kind)
+    except (kyaml.YamlError, msgspec.ValidationError) as error:
+        why = next(iter(str(error).splitlines()), "")
+        raise Unusable(f"is not {what} ({why})") from error
+
+
+def _priority_class(place: Workplace, text: str) -> Workplace:
+    if text and (not _SUBDOMAIN.fullmatch(text) or len(text) > 253):
+        raise Unusable("is no name of a PriorityClass")
+    return replace(place, priority_class=text)
+
+
+def _service_account(place: Workplace, text: str) -> Workplace:
+    return replace(place, service_account=cast("Any", _one_of(text, ("operator", "dedicated"))))
+
+
+def _report_sink(place: Workplace, text: str) -> Workplace:
+    return replace(place, report_sink=cast("Any", _one_of(text, ("volume", "configmap"))))
+
+
+def _catalogs(place: Workplace, text: str) -> Workplace:
+    return replace(place, catalogs=cast("Any", _one_of(text, ("read", "skip"))))
+
+
+def _one_of(text: str, allowed: tuple[str, ...]) -> str:
+    if text not in allowed:
+        raise Unusable(f"is neither {' nor '.join(allowed)}")
+    return text
+
+
+def _documentation_base(place: Workplace, text: str) -> Workplace:
+    try:
+        return replace(place, documentation_base=documentation.read_base(text))
+    except documentation.BadBase as error:
+        raise Unusable(str(error)) from error
+
+
+KEYS: Mapping[str, Callable[[Workplace, str], Workplace]] = {
+    "cpuRequest": _quantity("cpu_request"),
+    "memoryRequest": _quantity("memory_request"),
+    "cpuLimit": _quantity("cpu_limit"),
+    "memoryLimit": _quantity("memory_limit"),
+    "timeout": _timeout,
+    "tolerations": _tolerations,
+    "affinity": _affinity,
+    "priorityClassName": _priority_class,
+    "serviceAccount": _service_account,
+    "reportSink": _report_sink,
+    "documentationBase": _documentation_base,
+    "catalogs": _catalogs,
+}
+
+
+def _fitting(place: Workplace, defaults: Workplace) -> tuple[Workplace, tuple[str, ...]]:
+    """Returns the workplace with the default quantities wherever a request exceeds its limit, and a sentence for each.
+
+    The API server rejects a request above its limit.
+    """
+    problems = []
+    quantities = place.quantities
+    for name in ("cpu", "memory"):
+        request, limit = getattr(quantities, f"{name}_request"), getattr(quantities, f"{name}_limit")
+        if _number(request) > _number(limit):
+            problems.append(f"{name}Request {request} is more than {name}Limit {limit}; the defaults are used")
+            own = defaults.quantities
+            fields = {field: getattr(own, field) for field in (f"{name}_request", f"{name}_limit")}
+            quantities = replace(quantities, **fields)
+    return replace(place, quantities=quantities), tuple(problems)
+
+
+def _number(text: str) -> Decimal:
+    """Returns the quantity as a number, or 0 if it is invalid: the API server reports an invalid flag."""
+    try:
+        return parse_quantity(text)
+    except QuantityError:
+        return Decimal(0)
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

@@ -1,0 +1,170 @@
+"""Implements `runup release new`: builds in a temporary layout, checks that it loads, signs it, then puts it in its
+place.
+
+Every mistake in the input is found before anything is written; if writing fails, nothing incomplete remains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from kubekit.lang.version import Version, VersionError
+from kubekit.oci.access import Access
+from kubekit.oci.errors import BadImage
+from kubekit.oci.image_locations import LayoutPlace, copy_of, destination_of, files_in, place_of, put
+from kubekit.oci.layers import Image, open_image, read_folders
+from kubekit.oci.layout import Layout
+from kubekit.oci.signatures import SigningKey
+from kubekit.oci.stores import add_signature
+from runup.checks.catalogue.own_rights import own_rights
+from runup.checks.decide import reads_file, rights
+from runup.cli.errors import CommandError
+from runup.cli.named_files import read_file
+from runup.release.cli import component_images as components
+from runup.release.control.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
+from runup.release.decide import documentation
+from runup.release.decide.likely_mistakes import oddities
+from runup.release.decide.payload import CHECKS, FOLDERS, load_payload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The flags of the command."""
+
+    folders: Sequence[str]
+    version: str
+    destination: str
+    previous: Sequence[str] = ()
+    following: Sequence[str] = ()
+    metadata: dict[str, str] = field(default_factory=dict)
+    image_references: dict[str, str] = field(default_factory=dict)
+    components: dict[str, str] = field(default_factory=dict)
+    entrypoint: str | None = None
+    base: str = ""
+    overwrite: bool = False
+    sign_key: str | None = None
+    signature_store: str | None = None
+
+
+def make(wanted: Wanted, access: Access) -> tuple[str, str]:
+    """Builds the image and returns its digest and name.
+
+    Raises CommandError, OciError, and PayloadError if the result is not a release.
+    """
+    _check_versions(wanted)
+    _check_documentation(wanted)
+    place = destination_of(wanted.destination, wanted.version)
+    key = _signing_key(wanted.sign_key) if wanted.sign_key else None
+    with tempfile.TemporaryDirectory() as scratch:
+        built = _build(Path(scratch), wanted, access)
+        layout = Layout.open(built.layout)
+        notes = _check_loads(layout, built, wanted)
+        name = str(place) if isinstance(place, LayoutPlace) else str(place.at(built.digest))
+        signature = key.sign(built.digest, name) if key is not None else b""
+        with _signed(wanted.signature_store, built.digest, signature):
+            put(layout, built.digest, place, access, overwrite=wanted.overwrite)
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+    return built.digest, name
+
+
+def _signing_key(path: str) -> SigningKey:
+    key = SigningKey(read_file("--sign-key", path))
+    try:
+        key.public  # noqa: B018 -- reading it is the check
+    except BadImage as error:
+        raise CommandError(f"--sign-key: {path}: {error}") from error
+    return key
+
+
+@contextlib.contextmanager
+def _signed(store: str | None, digest: str, signature: bytes) -> Iterator[None]:
+    """Adds the signature to its store before the image is published, and removes it if publishing fails."""
+    path = add_signature(Path(store), digest, signature) if store else None
+    try:
+        yield
+    except BaseException:
+        if path is not None:
+            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
+        raise
+
+
+def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
+    folder_files: dict[str, bytes] = {}
+    for folder in wanted.folders:
+        folder_files |= files_in(Path(folder), FOLDERS)
+    _check_flags_count(wanted, folder_files)
+    gathered = components.gather(wanted.components, wanted.image_references, wanted.version, access)
+    files = gathered.files | folder_files
+    base = copy_of(place_of(wanted.base), scratch / "base", access) if wanted.base else None
+    files = _with_reads(files, base)
+    return build_release(
+        scratch / "layout",
+        version=wanted.version,
+        files=files,
+        previous=wanted.previous,
+        following=wanted.following,
+        metadata=wanted.metadata,
+        image_references=gathered.images,
+        operator=read_file("--entrypoint", wanted.entrypoint) if wanted.entrypoint else THIN_OPERATOR,
+        base=base,
+    )
+
+
+def _with_reads(files: dict[str, bytes], base: Image | None) -> dict[str, bytes]:
+    """Returns `files` plus the list of what the release's checks read; a base image has the list of its own Python."""
+    below = read_folders(base, (CHECKS,)).get(rights.FILE) if base is not None else None
+    try:
+        return reads_file.with_reads(files, own_rights(), below)
+    except rights.BadReads as error:
+        raise CommandError(f"--base: {error}") from error
+
+
+def _check_flags_count(wanted: Wanted, files: Collection[str]) -> None:
+    """Raises CommandError for flags that would have no effect, because a file of the folders replaces them."""
+    metadata = {"--previous": wanted.previous, "--next": wanted.following, "--metadata": wanted.metadata}
+    images = {"--image-reference": wanted.image_references, "--component": wanted.components}
+    for file, flags in ((METADATA, metadata), (IMAGE_REFERENCES, images)):
+        conflicting = [flag for flag, value in flags.items() if value]
+        if file in files and conflicting:
+            raise CommandError(
+                f"{', '.join(conflicting)}: the folders bring {file}; say it there, or leave the file out"
+            )
+
+
+def _check_loads(layout: Layout, built: BuiltImage, wanted: Wanted) -> tuple[str, ...]:
+    """Returns warnings about the image; raises PayloadError if an operator could not load it.
+
+    Raises CommandError if it is of another version.
+    """
+    files = read_folders(open_image(layout, built.digest), FOLDERS)
+    payload = load_payload(files, source=f"{METADATA}, {IMAGE_REFERENCES} and the folders given")
+    if payload.version != wanted.version:
+        raise CommandError(f"--version: {METADATA} of the folders says {payload.version}, not {wanted.version}")
+    return (*payload.warnings, *oddities(payload))
+
+
+def _check_documentation(wanted: Wanted) -> None:
+    """Raises CommandError for an invalid documentation base, because every risk of the release links to it."""
+    try:
+        documentation.read_base(wanted.metadata.get(documentation.KEY) or documentation.BUILT_IN)
+    except documentation.BadBase as error:
+        raise CommandError(f"--metadata: {documentation.KEY} {wanted.metadata[documentation.KEY]!r} {error}") from error
+
+
+def _check_versions(wanted: Wanted) -> None:
+    named = {"--version": [wanted.version], "--previous": wanted.previous, "--next": wanted.following}
+    for flag, versions in named.items():
+        for version in versions:
+            try:
+                Version(version)
+            except VersionError as error:
+                raise CommandError(f"{flag}: {error}") from error

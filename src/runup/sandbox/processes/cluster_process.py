@@ -1,0 +1,209 @@
+"""Runs everything of a cluster but its API server: `python -m runup.sandbox.processes.cluster_process --data DIR`.
+
+Registry, update service, controllers and node agent run in one process, all of them clients of the API server over
+HTTP. It sets the scenario up at the first start and writes `ready.json` when everything is in place.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO, cast
+
+import structlog
+import uvloop
+
+from kubekit.errors import Terminal
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.config import load as load_kubeconfig
+from kubekit.kube.errors import KubeError
+from kubekit.lang.best_effort_stream import Lossy
+from kubesandbox.cluster import end, until_over
+from kubesandbox.controllers import assembly
+from kubesandbox.errors import SandboxError
+from kubesandbox.node.agent import NodeAgent
+from kubesandbox.node.backoff import Limits
+from kubesandbox.node.place import Place
+from kubesandbox.node.runner_interface import choose
+from kubesandbox.node.runners import runners
+from kubesandbox.node.unpacked_images import ImageStore
+from runup.dump import load
+from runup.sandbox.processes.registry_process import Registry, keep_writer, kept_writer
+from runup.sandbox.processes.update_service_process import UpdateService
+from runup.sandbox.scenario import folder as scenario
+from runup.sandbox.scenario import from_dump
+from runup.sandbox.scenario import scenario_releases as releases
+from runup.sandbox.scenario.folder import Scenario
+from runup.sandbox.setup import imports, settings
+from runup.sandbox.setup import scenario_objects as setup
+from runup.sandbox.setup.settings import Ready, Settings
+
+# A kubelet's delays are ten times as long, which is too long for a sandbox.
+_BACK_OFF = Limits(1.0, 30.0)
+# Enough for an operator to give its lease back, so that the next start need not wait for the lease to run out.
+_SHUTDOWN_S = 2.0
+# The credential file of the user who may push to the sandbox's registry, as registry clients read it.
+REGISTRY_AUTH = "registry-auth.json"
+log = structlog.get_logger("cluster")
+
+
+def read_scenario(chosen: Settings) -> Scenario:
+    """Returns the scenario that the settings name: a bundled one, a folder, or a dump; raises SandboxError."""
+    if chosen.source:
+        dump = load.read(Path(chosen.source))
+        return from_dump.scenario_of(dump, base=scenario.BUNDLED / "common")
+    return scenario.load(scenario.find(chosen.scenario or scenario.DEFAULT))
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services outside of the cluster: the registry (`host:port`), its releases, the update service's URL."""
+
+    registry: str
+    releases: tuple[releases.Release, ...]
+    updates: str
+
+
+class Cluster:
+    """The parts of a cluster, as asyncio tasks."""
+
+    def __init__(self, data: Path, chosen: Settings, clock: Clock) -> None:
+        self._data = data
+        self._settings = chosen
+        self._clock = clock
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serves until `stop` is set. Raises SandboxError, and whatever error ended a controller."""
+        wanted = await asyncio.to_thread(read_scenario, self._settings)
+        async with contextlib.AsyncExitStack() as stack:
+            services = await self._services(stack, wanted)
+            client = await stack.enter_async_context(await self._client())
+            place = await asyncio.to_thread(self._place, client, wanted, services.registry)
+            tasks = self._start(stack, client, place, imported=wanted.cluster.imported)
+            left_out = await self._set_up(client, wanted, services)
+            self._say_ready(wanted, place, services, left_out)
+            await until_over(stop, tasks)
+
+    async def _services(self, stack: contextlib.AsyncExitStack, wanted: Scenario) -> Services:
+        secret, port = self._data / REGISTRY_AUTH, self._settings.registry_port
+        writers = kept_writer(secret)
+        registry = await stack.enter_async_context(
+            Registry(self._data / "registry", port=port, signatures=self._data / "signatures", writers=writers)
+        )
+        keep_writer(secret, registry.host, writers)
+        graph = releases.graph(wanted, ())
+        updates = await stack.enter_async_context(UpdateService(lambda: graph, port=self._settings.update_port))
+        built = await asyncio.to_thread(
+            releases.build, wanted, self._data, registry=registry.host, update_service=updates.url
+        )
+        graph = releases.graph(wanted, built)
+        return Services(registry.host, built, updates.url)
+
+    async def _client(self) -> Client:
+        """Returns a client of the API server, once it answers."""
+        while True:
+            with contextlib.suppress(KubeError):
+                return await self._answered()
+            await self._clock.sleep(0.05)
+
+    async def _answered(self) -> Client:
+        """Returns a client of the API server; raises KubeError if it does not answer or has no kubeconfig yet."""
+        # The controllers have their own user on the sandbox's API server; another server has only the administrator.
+        own, admin = self._data / "controllers.kubeconfig", self._data / "admin.kubeconfig"
+        client = Client(load_kubeconfig(str(own if own.is_file() else admin)), clock=self._clock)
+        try:
+            await client.send(calls.get_path("/readyz"))
+        except KubeError:
+            await client.close()
+            raise
+        return client
+
+    def _start(
+        self, stack: contextlib.AsyncExitStack, client: Client, place: Place, *, imported: bool
+    ) -> list[asyncio.Task[None]]:
+        """Starts controllers and node agent; `stack` ends them, the controllers first."""
+        watched = assembly.Watched()
+        stack.push_async_callback(NodeAgent(client, watched.pods, place, self._clock).close)
+        own_nodes = (imports.own_node(),) if imported else ()
+        tasks = assembly.start(stack, client, watched, self._clock, own_nodes=own_nodes)
+        stack.push_async_callback(end, tasks)
+        return tasks
+
+    def _place(self, client: Client, wanted: Scenario, registry: str) -> Place:
+        state = self._data / "runc"
+        runner, passed_over = choose(runners(state), self._settings.runner)
+        runner.sweep()
+        for why in passed_over:
+            log.info("runner passed over", why=why)
+        return Place(
+            data=self._data,
+            runner=runner,
+            images=ImageStore(self._data / "images", registry),
+            server=client.config.server,
+            ca=self._data / "pki" / "ca.crt",
+            declare_others=wanted.workloads.other_images == "ready",
+            backoff=_BACK_OFF,
+            shutdown_s=_SHUTDOWN_S,
+        )
+
+    async def _set_up(self, client: Client, wanted: Scenario, services: Services) -> tuple[str, ...]:
+        """Creates the scenario's objects, at the first start only; returns what was left out, and why."""
+        before = settings.ready(self._data)
+        if before is not None:
+            return before.left_out  # later changes belong to the user
+        auth = (self._data / REGISTRY_AUTH).read_bytes()
+        return await setup.set_up(client, wanted, services.releases, self._clock, registry_auth=auth)
+
+    def _say_ready(self, wanted: Scenario, place: Place, services: Services, left_out: tuple[str, ...]) -> None:
+        settings.save_ready(
+            self._data,
+            Ready(
+                title=wanted.title,
+                version=wanted.cluster.version,
+                releases=tuple(release.version for release in wanted.releases),
+                runner=place.runner.name,
+                not_isolated=place.runner.not_isolated,
+                left_out=left_out,
+                notes=wanted.notes,
+                update_service=services.updates,
+                registry=services.registry,
+            ),
+        )
+        log.info("ready", scenario=wanted.name, runner=place.runner.name)
+
+
+async def serve(data: Path) -> None:
+    """Runs the cluster until SIGTERM or SIGINT; raises SandboxError."""
+    chosen = settings.load(data)
+    if chosen is None:
+        raise SandboxError(f"{data} holds no sandbox; `runup sandbox start --data {data}` makes one")
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await Cluster(data, chosen, SystemClock()).run(stop)
+
+
+def main() -> None:
+    """Runs the process; exits 1 with one line if it cannot run."""
+    parser = argparse.ArgumentParser(
+        prog="runup.sandbox.processes.cluster_process", description="A cluster around an API server."
+    )
+    parser.add_argument("--data", type=Path, required=True, help="the sandbox's folder")
+    arguments = parser.parse_args()
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(cast("TextIO", Lossy(sys.stdout))))
+    try:
+        uvloop.run(serve(arguments.data.resolve()))
+    except (Terminal, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

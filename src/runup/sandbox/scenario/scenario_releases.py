@@ -1,0 +1,228 @@
+"""Builds a scenario's releases as signed images in a layout, and the graph that the update service serves.
+
+Files that every release has (the operator's manifests, the CustomResourceDefinitions, the key that verifies others)
+come from here; a release's own files are in the scenario's folder. The same input gives the same digest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import runup
+from kubekit.api import codec
+from kubekit.lang.version import Version
+from kubekit.oci import images
+from kubekit.oci.images import Execution
+from kubekit.oci.signatures import SigningKey, generate_key
+from kubesandbox.errors import SandboxError
+from kubesandbox.node.pod_volumes import write
+from runup.checks.catalogue.own_rights import own_rights
+from runup.checks.decide import reads_file
+from runup.release.control.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
+from runup.release.decide import documentation
+from runup.sandbox import crds
+from runup.sandbox.scenario import kernelmodules, local_manifests, scenario_components
+from runup.sandbox.scenario.folder import Graph, ReleaseSpec, Scenario
+
+JSON = dict[str, Any]
+REPOSITORY = "runup/release"
+GATE = "ClusterUpdatePreflight"
+FOLDERS = ("manifests", "release-manifests", "preflight-checks")
+VERIFIER = "manifests/0000_90_cluster-version-operator_03_release-verification.configmap.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release that was built: `image` is its pull spec by digest."""
+
+    spec: ReleaseSpec
+    image: str
+    built: BuiltImage
+
+    @property
+    def version(self) -> str:
+        """The release's version."""
+        return self.spec.version
+
+
+def build(scenario: Scenario, data: Path, *, registry: str, update_service: str = "") -> tuple[Release, ...]:
+    """Builds and signs the scenario's releases into `data/registry`; `registry` is host:port. Raises SandboxError.
+
+    The registry also serves the documentation of their risks, so that no link of a sandbox is dead. `update_service` is
+    the URL that the operator of each release gets.
+    """
+    key = signing_key(data)
+    kernelmodules.build(data / "registry", scenario)
+    releases = []
+    for spec in scenario.releases:
+        files = payload(scenario, spec) | {VERIFIER: _verifier(key, registry)}
+        references = {name: _image(scenario, spec, name, data / "registry", registry) for name in sorted(spec.images)}
+        references |= kernelmodules.references(data / "registry", spec, registry)
+        if scenario.components:
+            image = scenario_components.build(data / "registry", spec.version).pullspec(
+                f"{registry}/{scenario_components.REPOSITORY}"
+            )
+            files |= scenario_components.manifests(spec, image)
+            references |= scenario_components.references(image)
+        built = build_release(
+            data / "registry",
+            version=spec.version,
+            files=local_manifests.fitted(files, scenario.cluster, update_service),
+            image_references=references,
+            previous=[source for source, target in _edges(scenario.graph) if target == spec.version],
+            metadata=_metadata(spec) | {documentation.KEY: f"http://{registry}/docs"},
+            operator=_operator(scenario, spec),
+        )
+        release = Release(spec, built.pullspec(f"{registry}/{REPOSITORY}"), built)
+        if spec.signed:
+            _sign(release, key, data / "signatures")
+        releases.append(release)
+    return tuple(releases)
+
+
+def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
+    """Returns the files of a release by path in the image; the scenario's files replace those of all releases."""
+    files = {f"manifests/{file.name}": file.read_bytes() for file in (*operator_manifests(), *operand_manifests())}
+    definitions = crds.of_release(generally_available=preflight_is_available(scenario, spec))
+    files |= {f"manifests/{file.name}": file.read_bytes() for file in definitions}
+    for layer in scenario.folders:
+        names = ["release", *(f"releases/{v}" for v in (spec.like, spec.version) if v), spec.folder]
+        for folder in (layer / name for name in names if name):
+            files |= _below(folder)
+    return reads_file.with_reads(files, own_rights())
+
+
+def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:
+    """Reports whether the preflight is in the release's default feature set: from 5.0 on, or if a scenario opens the
+    gate.
+
+    An imported cluster of 4.y is such a scenario: it is to be preflighted, whatever its own release knew.
+    """
+    cluster = scenario.cluster
+    opened = GATE in cluster.operator_gates or (GATE in cluster.gates and not cluster.feature_set)
+    return Version(spec.version).major > 4 or opened
+
+
+def operator_manifests() -> list[Path]:
+    """Returns the managing operator's own manifests: packaged with runup, or in the source tree's deploy/manifests."""
+    return _deployed("manifests")
+
+
+def operand_manifests() -> list[Path]:
+    """Returns the update status controller's manifests, which a cluster gets with the capability UpdateStatus."""
+    return _deployed("update-status")
+
+
+def _deployed(name: str) -> list[Path]:
+    package = Path(runup.__file__).parent
+    for folder in (package / "deploy" / name, package.parent.parent / "deploy" / name):
+        manifest_files = sorted(folder.glob("*.yaml"))
+        if manifest_files:
+            return manifest_files
+    raise SandboxError(f"the manifests of deploy/{name} are missing from this installation", reason="ManifestsMissing")
+
+
+def graph(scenario: Scenario, releases: Sequence[Release]) -> JSON:
+    """Returns the update graph of `releases`, as Cincinnati serves it (docs/upstream-behaviour.md 7.3)."""
+    index = {release.version: number for number, release in enumerate(releases)}
+    conditional: dict[str, JSON] = {}
+    for edge in scenario.graph.conditional_edges if releases else ():
+        risks = [codec.to_dict(risk) for risk in edge.risks]
+        key = json.dumps(risks, sort_keys=True)
+        group = conditional.setdefault(key, {"edges": [], "risks": risks})
+        group["edges"].append({"from": edge.from_, "to": edge.to})
+    return {
+        "version": 1,
+        "nodes": [_node(release) for release in releases],
+        "edges": [[index[source], index[target]] for source, target in scenario.graph.edges if releases],
+        "conditionalEdges": list(conditional.values()),
+    }
+
+
+def signing_key(data: Path) -> SigningKey:
+    """Returns the key that signs this sandbox's releases; creates it at the first start."""
+    file = data / "signing.key"
+    if file.is_file():
+        return SigningKey(file.read_bytes())
+    key = generate_key("runup sandbox releases <releases@sandbox.invalid>")
+    write(file, key.secret, mode=0o600)
+    return key
+
+
+def _edges(known: Graph) -> list[tuple[str, str]]:
+    return [*known.edges, *((edge.from_, edge.to) for edge in known.conditional_edges)]
+
+
+def _below(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for name in FOLDERS
+        for file in sorted((folder / name).rglob("*"))
+        if file.is_file()
+    }
+
+
+def _operator(scenario: Scenario, spec: ReleaseSpec) -> bytes:
+    return _entry(scenario, spec, spec.entry) if spec.entry else THIN_OPERATOR
+
+
+def _entry(scenario: Scenario, spec: ReleaseSpec, name: str) -> bytes:
+    for layer in reversed(scenario.folders):
+        if (layer / "entries" / name).is_file():
+            return (layer / "entries" / name).read_bytes()
+    raise SandboxError(f"release {spec.version}: there is no entries/{name}", reason="BadScenario")
+
+
+def _image(scenario: Scenario, spec: ReleaseSpec, name: str, layout: Path, registry: str) -> str:
+    """Returns the pull spec of one of the release's own images: thin, so that the node's Python runs its script."""
+    program = f"usr/bin/{name}"
+    layer = layer_of({program: _entry(scenario, spec, spec.images[name])}, frozenset({program}))
+    config = Execution(entrypoint=(f"/{program}",), labels={images.THIN_LABEL: "thin"})
+    built = build_image(layout, [layer], tag=f"{name}-{spec.version}", config=config)
+    return built.pullspec(f"{registry}/runup/{name}")
+
+
+def _metadata(spec: ReleaseSpec) -> JSON:
+    metadata: JSON = {"url": spec.url or f"https://docs.runup.example/releases/{spec.version}"}
+    if spec.channels:
+        metadata["io.openshift.upgrades.graph.release.channels"] = ",".join(spec.channels)
+    if spec.kubernetes:
+        metadata["io.openshift.build.versions"] = f"kubernetes={spec.kubernetes}"
+    return metadata
+
+
+def _node(release: Release) -> JSON:
+    metadata = {key: value for key, value in _metadata(release.spec).items() if key != "io.openshift.build.versions"}
+    return {"version": release.version, "payload": release.image, "metadata": metadata}
+
+
+def _verifier(key: SigningKey, registry: str) -> bytes:
+    """Returns the verification ConfigMap: the trusted keys, and the stores that have signatures."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "release-verification",
+            "namespace": "openshift-config-managed",
+            "annotations": {
+                "release.openshift.io/verification-config-map": "",
+                "include.release.openshift.io/self-managed-high-availability": "true",
+                "include.release.openshift.io/single-node-developer": "true",
+            },
+        },
+        "data": {
+            "verifier-public-key-sandbox": key.public.decode(),
+            "store-sandbox": f"http://{registry}/signatures",
+        },
+    }
+    return json.dumps(document, indent=2).encode()
+
+
+def _sign(release: Release, key: SigningKey, store: Path) -> None:
+    file = store / release.built.digest.replace(":", "=") / "signature-1"
+    if not file.is_file():
+        write(file, key.sign(release.built.digest, release.image))

@@ -1,0 +1,323 @@
+"""Creates the objects of a scenario's cluster once, in an order that a real server accepts.
+
+First the CustomResourceDefinitions, from the current release's payload by the same inclusion rules that the operator
+uses; then the scenario's objects with their status; the operator last.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from kubekit.api import codec
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import AlreadyExists, ApiError, NotFound
+from kubekit.lang.version import Version
+from kubekit.oci.layers import open_image, read_folders
+from kubekit.oci.layout import Layout
+from kubesandbox.controllers.owner_graph import discovered
+from runup.api.config_v1 import CapabilitiesSpec
+from runup.dump.documents import JSON, identity
+from runup.dump.plurals import guess_plural
+from runup.release.decide import capabilities
+from runup.release.decide.inclusion import Filters
+from runup.release.decide.payload import FOLDERS, MANIFESTS, included, load_payload
+from runup.sandbox.scenario import kernelmodules
+from runup.sandbox.scenario.folder import ClusterSpec, Scenario
+from runup.sandbox.scenario.scenario_releases import Release, operator_manifests
+from runup.sandbox.setup import imports
+
+CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+MANAGER = "runup-sandbox"
+# Kinds that the operator itself creates in a cluster that it installs.
+_OF_THE_RELEASE = frozenset({"ClusterOperator", "Deployment"})
+# The order of creation: a real server refuses objects whose definition or namespace is missing.
+_FIRST = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 1, "ServiceAccount": 2}
+_SERVED_S = 15.0
+_LOOK_S = 0.05
+log = structlog.get_logger("setup")
+
+
+async def set_up(
+    client: Client, scenario: Scenario, releases: Iterable[Release], clock: Clock, *, registry_auth: bytes = b""
+) -> tuple[str, ...]:
+    """Creates everything; returns the scenario's objects that could not be created, with the reason. Raises
+    SandboxError.
+
+    `registry_auth` is the credential file of the user who may push to the sandbox's registry.
+    """
+    running = next(release for release in releases if release.version == scenario.cluster.version)
+    of_modules = kernelmodules.objects(scenario, clock.now())
+    if of_modules:
+        known_values = kernelmodules.values(running.image, registry_auth)
+        module_objects = (obj for obj in of_modules if obj["kind"] != kernelmodules.DEFINITION)
+        filled = (kernelmodules.filled(obj, known_values) for obj in (*scenario.objects, *module_objects))
+        scenario = replace(scenario, objects=tuple(filled))
+    from_payload = release_objects(scenario, running)
+    definitions = [obj for obj in from_payload if obj["kind"] == "CustomResourceDefinition"]
+    definitions += [obj for obj in of_modules if obj["kind"] == kernelmodules.DEFINITION]
+    scenario = own_first(scenario, from_payload)
+    definitions += missing_definitions(scenario.objects, definitions)
+    for obj in definitions:
+        await _create(client, CRDS, obj)
+    # A scenario without components of its own has replacements for some of their workloads.
+    deployments_of_release = {identity(obj) for obj in from_payload if obj["kind"] == "Deployment"}
+    objects = [obj for obj in with_defaults(scenario, running) if identity(obj) not in deployments_of_release]
+    served_resources = await _served(client, clock, _kinds_of(definitions) & {identity(obj)[:2] for obj in objects})
+    for namespace in sorted(_namespaces([*objects, *from_payload])):
+        await _create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    refused = [await _create_known(client, served_resources, obj) for obj in objects]
+    if scenario.cluster.imported:
+        for obj in imports.what_is_known(scenario, served_resources.values(), objects, refused, from_payload):
+            await _create(client, CONFIG_MAPS, obj)
+    # The operator comes last, so that it finds a complete cluster.
+    for obj in sorted(from_payload, key=lambda obj: _FIRST.get(obj["kind"], 3)):
+        if obj["kind"] != "CustomResourceDefinition":
+            await _create_known(client, served_resources, obj)
+    return tuple(filter(None, refused))
+
+
+def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
+    """Returns the current release's objects: its CRDs and, unless the scenario has none, its operator and the rest.
+
+    The update status controller is among them if the cluster has that capability. A cluster that is to be installed
+    gets only what an installer creates: the CRDs and the operator.
+    """
+    cluster = scenario.cluster
+    loaded = load_payload(
+        _files_of(running), source=running.image, release_image=running.image, profile=cluster.profile
+    )
+    filters = Filters(
+        feature_set=cluster.feature_set,
+        gates=frozenset((*cluster.gates, *cluster.operator_gates)),
+        major=Version(cluster.version).major,
+        profile=cluster.profile,
+        capabilities=capabilities.enabled(_capabilities_of(scenario), cluster.gates),
+    )
+    own = {f"{MANIFESTS}/{file.name}" for file in operator_manifests()}
+    objects = [
+        copy.deepcopy(manifest.object)
+        for manifest in included(loaded.manifests, filters)
+        if cluster.installed or manifest.file in own or manifest.object["kind"] == "CustomResourceDefinition"
+    ]
+    if cluster.operator == "none":
+        return [obj for obj in objects if obj["kind"] == "CustomResourceDefinition"]
+    return objects
+
+
+def own_first(scenario: Scenario, from_payload: Iterable[JSON]) -> Scenario:
+    """Returns the scenario without a dump's objects in our own workloads' namespaces, where they would conflict."""
+    own = imports.own_namespaces(from_payload)
+    ours = {identity(obj) for obj in from_payload}
+    if not scenario.cluster.imported:
+        return scenario
+    kept = tuple(obj for obj in scenario.objects if identity(obj)[2] not in own and identity(obj) not in ours)
+    return replace(scenario, objects=kept)
+
+
+def _capabilities_of(scenario: Scenario) -> CapabilitiesSpec | None:
+    """Returns the capabilities that the scenario's ClusterVersion requests; None means all."""
+    cluster_version_object = next((obj for obj in scenario.objects if identity(obj)[1] == "ClusterVersion"), {})
+    capabilities_object = (cluster_version_object.get("spec") or {}).get("capabilities")
+    return codec.convert(CapabilitiesSpec, capabilities_object) if capabilities_object else None
+
+
+def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
+    """Returns the scenario's objects, plus the ClusterVersion and the FeatureGate that every cluster has."""
+    cluster = scenario.cluster
+    objects = [_with_image(obj, cluster.image, running.image) for obj in scenario.objects]
+    if not cluster.installed:
+        objects = [obj for obj in objects if obj["kind"] not in _OF_THE_RELEASE]
+    if cluster.imported:
+        objects = [imports.marked(obj) for obj in objects]
+    kinds = {identity(obj)[:2] for obj in objects}
+    # A dump without a FeatureGate does not say which feature set the cluster had, so none is invented.
+    if ("config.openshift.io", "FeatureGate") not in kinds and not cluster.imported:
+        objects.append(feature_gate(cluster, [release.version for release in scenario.releases]))
+    if ("config.openshift.io", "ClusterVersion") not in kinds:
+        objects.append(cluster_version(cluster, running))
+    return sorted(objects, key=lambda obj: _FIRST.get(obj["kind"], 3))
+
+
+def _with_image(obj: Any, before: str, after: str) -> Any:
+    """Replaces the running release's image in a ClusterVersion by the sandbox's pull spec, wherever it occurs.
+
+    With the dump's image the operator would see a requested update, and write that into the history.
+    """
+    if not before or (isinstance(obj, dict) and obj.get("kind", "ClusterVersion") != "ClusterVersion"):
+        return obj
+    if isinstance(obj, dict):
+        return {key: _with_image(value, before, after) for key, value in obj.items()}
+    if isinstance(obj, list):
+        return [_with_image(value, before, after) for value in obj]
+    return after if obj == before else obj
+
+
+def feature_gate(cluster: ClusterSpec, versions: Iterable[str]) -> JSON:
+    """Returns the FeatureGate `cluster` of the scenario's cluster section, with an entry for each release.
+
+    In a real cluster the config operator adds a version when it is updated; without its entry every gate is closed.
+    """
+    gates = {
+        "enabled": [{"name": name} for name in cluster.gates],
+        "disabled": [{"name": name} for name in cluster.disabled_gates],
+    }
+    return {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "FeatureGate",
+        "metadata": {"name": "cluster"},
+        "spec": {"featureSet": cluster.feature_set} if cluster.feature_set else {},
+        "status": {"featureGates": [{"version": version, **gates} for version in versions]},
+    }
+
+
+def cluster_version(cluster: ClusterSpec, running: Release) -> JSON:
+    """Returns a ClusterVersion that completed its update, or one without status if the cluster is not installed."""
+    since, done = "2026-10-05T08:00:00Z", "2026-10-05T08:42:00Z"
+    release = {
+        "version": running.version,
+        "image": running.image,
+        "url": running.spec.url or f"https://docs.runup.example/releases/{running.version}",
+        "channels": list(running.spec.channels),
+    }
+    entry = {"state": "Completed", "startedTime": since, "completionTime": done, "verified": False}
+    conditions = [
+        {"type": "Available", "status": "True", "message": f"Done applying {running.version}"},
+        {"type": "Failing", "status": "False"},
+        {"type": "Progressing", "status": "False", "message": f"Cluster version is {running.version}"},
+    ]
+    empty = {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterVersion",
+        "metadata": {"name": "version"},
+        "spec": {"clusterID": "0f9f81c4-74a3-4fd2-9d2b-bd84a4f2a2ad", "channel": cluster.channel},
+    }
+    if not cluster.installed:
+        return empty
+    return {
+        **empty,
+        "status": {
+            "desired": {key: value for key, value in release.items() if value},
+            "history": [{**entry, "version": running.version, "image": running.image}],
+            "observedGeneration": 1,
+            "versionHash": "",
+            "availableUpdates": None,
+            "conditions": [{**condition, "lastTransitionTime": done} for condition in conditions],
+        },
+    }
+
+
+def missing_definitions(objects: Iterable[JSON], definitions: list[JSON]) -> list[JSON]:
+    """Returns a CRD that preserves unknown fields, for each custom kind of the objects that no release defines."""
+    defined = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions}
+    crds: dict[tuple[str, str], JSON] = {}
+    for obj in objects:
+        group, kind, namespace, _ = identity(obj)
+        if (group, kind) in defined or (group, kind) in crds or "." not in group or group.endswith(".k8s.io"):
+            continue
+        crds[group, kind] = _keeping(group, obj["apiVersion"].rpartition("/")[2], kind, namespaced=bool(namespace))
+    return list(crds.values())
+
+
+def _keeping(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
+    plural = guess_plural(kind)
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
+    return {
+        "apiVersion": CRDS.api_version,
+        "kind": CRDS.kind,
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "names": names,
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+def _files_of(running: Release) -> dict[str, bytes]:
+    image = open_image(Layout.open(running.built.layout), running.built.digest)
+    return read_folders(image, FOLDERS)
+
+
+def _kinds_of(definitions: Iterable[JSON]) -> set[tuple[str, str]]:
+    return {(each["spec"]["group"], each["spec"]["names"]["kind"]) for each in definitions}
+
+
+async def _served(client: Client, clock: Clock, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Resource]:
+    """Returns the served resources once they include the wanted kinds, at most after `_SERVED_S` seconds.
+
+    A real server takes a moment to serve a new definition.
+    """
+    deadline = clock.monotonic() + _SERVED_S
+    while True:
+        resources = {(r.group, r.kind): r for r in await discovered(client)}
+        if wanted <= resources.keys() and await _answer(client, [resources[kind] for kind in wanted]):
+            return resources
+        if clock.monotonic() > deadline:
+            return resources  # what is missing is reported object by object
+        await clock.sleep(_LOOK_S)
+
+
+async def _answer(client: Client, resources: Iterable[Resource]) -> bool:
+    try:
+        for resource in resources:
+            await client.send(calls.list_raw(resource, limit=1))
+    except NotFound:
+        return False
+    return True
+
+
+def _namespaces(objects: Iterable[JSON]) -> set[str]:
+    declared = {identity(obj)[3] for obj in objects if obj["kind"] == "Namespace"}
+    return {identity(obj)[2] for obj in objects} - declared - {""}
+
+
+async def _create_known(client: Client, known: dict[tuple[str, str], Resource], obj: JSON) -> str:
+    """Creates an object; returns why it could not be created in full, or an empty string.
+
+    If the server refuses an imported object, the parts that it cannot read are left out first: the object's check then
+    reports Unknown, instead of missing the object.
+    """
+    group, kind, namespace, name = identity(obj)
+    resource = known.get((group, kind))
+    named = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+    if resource is None:
+        log.warning("left out", kind=kind, name=name, why=f"nobody serves {kind} of group {group!r}")
+        return f"{named}: nobody serves this kind"
+    why = ""
+    for attempt in (obj, *imports.reduced(obj)):
+        try:
+            await _create(client, resource, {**attempt, "apiVersion": resource.api_version})
+        except ApiError as error:
+            why = why or f"{named}: {error}"
+            continue
+        break
+    if why:
+        log.warning("left out, in part or whole", kind=kind, name=name, why=why)
+    return why
+
+
+async def _create(client: Client, resource: Resource, obj: JSON) -> None:
+    """Creates an object and its status; an object that exists stays as it is."""
+    status = obj.get("status")
+    try:
+        created = await client.send(calls.create(resource, obj, field_manager=MANAGER))
+    except AlreadyExists:
+        return
+    if status is None or created.get("status") == status:
+        return
+    # Replaced, not patched: a merge patch cannot set null, which some fields need.
+    await client.send(
+        calls.replace(resource, {**created, "status": status}, subresource="status", field_manager=MANAGER)
+    )

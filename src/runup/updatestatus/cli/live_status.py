@@ -1,0 +1,132 @@
+"""Reads the status of a live cluster: the controller's UpdateStatus if there is one, else one that is computed here.
+
+Computing it takes more requests, and start times that nobody recorded stay unknown; both are printed through the same
+object. A kind that may not be read is an `Unreadable` in the snapshot, and so a line of the report; so is a kind that
+the server fails to return, if the command reads only once. Only without ClusterVersion and operators is there no report
+at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition, Wire
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import ApiError, Forbidden, NotFound, ServerError
+from kubekit.lang.gotext import nanoseconds
+from runup.api.update_v1alpha1 import NAME, UpdateStatus
+from runup.cli import clusterversion_client as clusters
+from runup.updatestatus.cli.status_reading import EPOCH, StatusReading, alerts_note
+from runup.updatestatus.decide.read_status import report as read_report
+from runup.updatestatus.decide.unreadable import Unreadable
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+    from runup.updatestatus.decide.report_rows import Report
+
+JSON = dict[str, Any]
+Refusals = tuple[type[ApiError], ...]
+
+# Errors that become a line of the report instead of ending the command.
+_REFUSED = (Forbidden, NotFound)
+
+
+def read(
+    client: SyncClient, clock: Callable[[], datetime], *, whole: bool = False, following: bool = False
+) -> StatusReading:
+    """Returns the status now; `whole` asks for every node, which a large cluster's object does not hold.
+
+    With `following`, a server error for one kind is raised, because the next read follows soon: otherwise a kind that
+    is briefly missing would look like a problem that is over. The time is taken after the server has answered, since it
+    may be the server's.
+    """
+    tolerated = _REFUSED if following else (*_REFUSED, ServerError)
+    written = written_status(client, tolerated)
+    now = clock()
+    now_ns = nanoseconds(now - EPOCH)
+    notes: tuple[str, ...] = ()
+    report = read_report(written) if written is not None else None
+    if report is not None and is_outdated(client, report, now):
+        written, notes = None, (_OUTDATED,)
+    if written is not None and not (whole and _is_incomplete(written)):
+        return StatusReading(written, now_ns, alerts_problem=_alerts_problem(written), read=report)
+    # Importing the modules that compute a report takes half as long as starting Python, and most clusters have one.
+    from runup.updatestatus.cli.compute_status import assessed
+    from runup.updatestatus.cli.read_cluster import observe
+
+    snapshot = observe(client, now, tolerated)
+    alerts = snapshot.alerts
+    problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
+    return StatusReading(assessed(snapshot, now_ns), now_ns, notes, problem)
+
+
+_OUTDATED = (
+    "warning: the update status controller's report is older than ClusterVersion, so the cluster itself was read; "
+    "see whether the controller runs in openshift-update-status-controller\n"
+)
+# A controller that was restarted, or that handles many changes, lags a few seconds behind: that is not outdated.
+_BEHIND = timedelta(seconds=60)
+
+
+# Only the fields of ClusterVersion that are compared: building the whole type takes a seventh of Python's start.
+class _Entry(Wire, frozen=True):
+    started_time: datetime
+
+
+class _Status(Wire, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+    history: tuple[_Entry, ...] = ()
+
+
+class _ClusterVersion(Wire, frozen=True):
+    status: _Status = _Status()
+
+
+def is_outdated(client: SyncClient, report: Report, now: datetime) -> bool:
+    """Reports whether ClusterVersion has differed from the report for a minute, so that no controller maintains it."""
+    try:
+        document = client.send(calls.get_raw(clusters.CLUSTER_VERSION, clusters.NAME))
+    except (NotFound, Forbidden):
+        return False
+    try:
+        cluster = codec.convert(_ClusterVersion, document)
+    except codec.DecodeError as error:
+        raise codec.DecodeError(f"ClusterVersion {clusters.NAME} cannot be read: {error}") from error
+    progressing = find(cluster.status.conditions, "Progressing")
+    since = progressing.last_transition_time if progressing else None
+    if progressing is None or since is None or now - since < _BEHIND:
+        return False
+    insight = report.cluster_version
+    if report.updating is None or insight is None:
+        return False
+    started = cluster.status.history[0].started_time if cluster.status.history else insight.started_at
+    return report.updating.status != progressing.status or insight.started_at != started
+
+
+def written_status(client: SyncClient, told: Refusals = _REFUSED) -> JSON | None:
+    """Returns the controller's object, or None: no such API, no right to read it, or nothing written yet."""
+    try:
+        status_object = client.send(calls.get_raw(resource_of(UpdateStatus), NAME))
+    except told:
+        return None
+    return status_object if status_object.get("status") else None
+
+
+def _condition(obj: JSON, type_: str) -> JSON:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if isinstance(each, dict) and each.get("type") == type_), {})
+
+
+def _is_incomplete(obj: JSON) -> bool:
+    return _condition(obj, "Complete").get("status") == "False"
+
+
+def _alerts_problem(obj: JSON) -> str:
+    reachable = _condition(obj, "AlertsReachable")
+    known = reachable.get("status", "True") == "True"
+    return "" if known else alerts_note(str(reachable.get("message", "")))

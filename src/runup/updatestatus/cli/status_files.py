@@ -1,0 +1,308 @@
+"""Builds an UpdateStatus from files: `--mock-clusterversion FILE` and `--dump DIR`.
+
+The first flag reads the families of files that `oc` has for its own tests (`NAME-cv.yaml`, `NAME-co.yaml`, ...), by
+oc's rules alone and at oc's time: 368975 ns after the newest transition of ClusterVersion and operators. The second
+flag reads those files too, and must-gathers, trees of `oc adm inspect` and folders of YAML.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.gotext import nanoseconds
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, InfrastructureStatus
+from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.api.update_v1alpha1 import UpdateStatus
+from runup.cli.errors import CommandError
+from runup.cli.render.cluster_name import cluster_name
+from runup.updatestatus.cli.compute_status import assessed
+from runup.updatestatus.cli.status_reading import EPOCH, StatusReading, alerts_note
+from runup.updatestatus.decide.alerts import read_alerts
+from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
+from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
+from runup.updatestatus.decide.snapshot import (
+    LISTED,
+    Alert,
+    Snapshot,
+    Unreadable,
+    in_report_order,
+    is_drain_wanted,
+    readable,
+)
+
+if TYPE_CHECKING:
+    from runup.dump.load import Dump
+
+K = TypeVar("K", bound=Object)
+
+MARK = "-cv.yaml"
+# The fraction of a second (ns) that oc adds to the time of its own examples.
+MOCK_FRACTION_NS = 368975
+NO_FILE = "no such file or directory"
+
+# Plural names of the kinds that a report reads from a dump; must-gather names its files and folders by them.
+_KINDS = tuple(
+    resource_of(kind).plural
+    for kind in (
+        ClusterVersion,
+        ClusterOperator,
+        MachineConfigPool,
+        MachineConfig,
+        Node,
+        Deployment,
+        Pod,
+        PodDisruptionBudget,
+        UpdateStatus,
+        Infrastructure,
+    )
+)
+_STATUSES = ("True", "False", "Unknown")
+
+
+def mock(path: str, real_now: datetime) -> StatusReading:
+    """Returns the status of the case whose ClusterVersion is the file `path`; raises CommandError.
+
+    `real_now` is the time by which the ages of nodes are computed, as in oc.
+    """
+    if MARK not in path:
+        raise CommandError(f"--mock-clusterversion must name a file NAME{MARK}, not {path}: its siblings are read too")
+
+    def part(suffix: str) -> str:
+        return path.replace(MARK, suffix, 1)
+
+    clusters = _listed(path, ClusterVersion)
+    if not clusters:
+        raise CommandError(f"{path} holds no ClusterVersion")
+    operators = _listed(part("-co.yaml"), ClusterOperator)
+    pools = _listed(part("-mcp.yaml"), MachineConfigPool)
+    configs = _listed(part("-mc.yaml"), MachineConfig)
+    nodes = _listed(part("-node.yaml"), Node)
+    deployment = part("-mco-deployment.yaml")
+    deployments = _listed(deployment, Deployment) if os.path.exists(deployment) else ()  # noqa: PTH110
+    alerts, problem = _alerts(part("-alerts.json"))
+    snapshot = Snapshot(
+        cluster_version=clusters[0],
+        cluster_operators=operators,
+        machine_config_pools=pools,
+        nodes=nodes,
+        machine_configs=configs,
+        machine_config_operator=deployments[0] if deployments else None,
+        alerts=alerts,
+    )
+    now = newest_transition((clusters[0], *operators)) + MOCK_FRACTION_NS
+    names = [pool.metadata.name for pool in pools]
+    before = names.index(CONTROL_PLANE_POOL) if CONTROL_PLANE_POOL in names else 0
+    status_object = assessed(snapshot, now, node_now=real_now)
+    name = cluster_name(InfrastructureStatus(), clusters[0])
+    return StatusReading(status_object, now, alerts_problem=problem, pools_before_master=before, cluster=name)
+
+
+def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> int:
+    """Returns the newest lastTransitionTime of any condition, in ns since the epoch; 0 if there is none."""
+    times = (
+        condition.last_transition_time
+        for obj in objects
+        for condition in obj.status.conditions
+        if condition.last_transition_time
+    )
+    return nanoseconds(max(times, default=EPOCH) - EPOCH)
+
+
+def _listed(path: str, kind: type[K]) -> tuple[K, ...]:
+    """Returns the items of the List, or the one object, in the file `path`."""
+    return tuple(_converted(item, kind, path) for item in _items(_document(path)))
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes as long to import as a file to be read)
+        return file.read()
+
+
+def _document(path: str) -> Any:
+    try:
+        return kyaml.load(_read(path), name=path)
+    except FileNotFoundError as error:
+        raise CommandError(f"open {path}: {NO_FILE}") from error
+    except kyaml.YamlError as error:
+        raise CommandError(str(error)) from error
+
+
+def _items(document: Any) -> list[Any]:
+    if isinstance(document, dict) and isinstance(document.get("items"), list):
+        return list(document["items"])
+    return [] if document is None else [document]
+
+
+def _converted(item: Any, kind: type[K], path: str) -> K:
+    try:
+        try:
+            return codec.convert(kind, item)
+        except codec.DecodeError:
+            return codec.convert(kind, _with_statuses(item))
+    except codec.DecodeError as error:
+        raise CommandError(f"{path}: not a {resource_of(kind).kind}: {error}") from error
+
+
+def _with_statuses(item: Any) -> Any:
+    """Returns `item` with status Unknown, neither True nor False, in each condition whose status is not valid."""
+    status = item.get("status") if isinstance(item, dict) else None
+    rows = status.get("conditions") if isinstance(status, dict) else None
+    if not isinstance(status, dict) or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return item
+    conditions = [{**row, "status": row["status"] if row.get("status") in _STATUSES else "Unknown"} for row in rows]
+    return {**item, "status": {**status, "conditions": conditions}}
+
+
+def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
+    """Returns the alerts and an empty note, or the reason why there are none and the note that oc prints for it."""
+    try:
+        body = _read(path)
+    except FileNotFoundError:
+        # The object may be sent on as a page: whose folder it lay in is for the terminal alone.
+        return Unreadable(f"open {path.rpartition(os.sep)[2]}: {NO_FILE}"), alerts_note(f"open {path}: {NO_FILE}")
+    try:
+        return read_alerts(body), ""
+    except codec.DecodeError as error:
+        # The verb is oc's own slip, and scripts may look for the line.
+        return Unreadable(str(error)), f"Ignoring alerts in 'Update Health'. Error unmarshaling alerts: %w {error}\n"
+
+
+def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
+    """Returns the status of a dump, packed or not, or of the one case in a folder; raises CommandError.
+
+    Prefers the report of the cluster's update status controller, if the dump has one, else computes it from the
+    objects. Its time is the end of the must-gather where that is recorded, else the newest transition. The dump is read
+    as the sandbox's import reads it.
+    """
+    from pathlib import Path
+
+    from runup.dump import archive, dump_files, load
+
+    try:
+        with archive.opened(Path(path)) as folder:
+            location = dump_files.find(folder)
+            if location.style == "case":
+                return mock(str(next(file for file in location.files if file.name.endswith(MARK))), real_now)
+            dump_content = load.load(location, only=_KINDS)
+    except dump_files.BadDump as error:
+        raise CommandError(error.message) from error
+    return _told(dump_content, now_ns)
+
+
+def _told(read: Dump, now_ns: int | None) -> StatusReading:
+    from runup.dump.load import moment_of
+
+    notes = [f"warning: {problem}\n" for problem in read.problems]
+    objects = _Objects(read, notes)
+    cluster = next(each for each in objects.of(ClusterVersion) if each.metadata.name == "version")
+    moment = moment_of(read)
+    now = now_ns or (nanoseconds(moment - EPOCH) if moment else 0)
+    written = next((obj for obj in read.objects if obj["kind"] == "UpdateStatus" and obj.get("status")), None)
+    infrastructure = next((each.status for each in objects.of(Infrastructure)), InfrastructureStatus())
+    name = cluster_name(infrastructure, cluster)
+    if written is not None:
+        return StatusReading(written, now, tuple(notes), cluster=name)
+    snapshot = _snapshot(cluster, objects)
+    return StatusReading(assessed(snapshot, now), now, tuple(notes), cluster=name)
+
+
+class _Objects:
+    """A dump's objects by type. An object that cannot be decoded as its kind is noted as a warning and left out."""
+
+    def __init__(self, read: Dump, notes: list[str]) -> None:
+        self._dump, self._notes = read, notes
+
+    def of(self, kind: type[K]) -> tuple[K, ...]:
+        """Returns the objects of `kind` in the dump."""
+        resource, objects = resource_of(kind), []
+        for obj in self._dump.objects:
+            if obj["kind"] != resource.kind or obj["apiVersion"].rpartition("/")[0] != resource.group:
+                continue
+            try:
+                objects.append(_converted(obj, kind, obj["metadata"]["name"]))
+            except CommandError as error:
+                self._notes.append(f"warning: left out: {error}\n")
+        return tuple(objects)
+
+    def known(self, kind: type[K]) -> tuple[K, ...] | Unreadable:
+        """Returns the objects of `kind`, or Unreadable if the dump has none and may not have collected them."""
+        objects = self.of(kind)
+        resource = resource_of(kind)
+        is_complete = (resource.group, resource.plural) in self._dump.collected.whole
+        return objects if objects or is_complete else Unreadable(_ABSENT)
+
+    def incomplete(self) -> dict[str, str]:
+        """Returns the snapshot fields of which the dump holds only a part, each with the reason."""
+        collected, reasons = self._dump.collected, {}
+        for field, (group, kind) in _FIELDS.items():
+            resource = (group, self._dump.plurals.get((group, kind), ""))
+            if resource in collected.partly:
+                reasons[field] = collected.why_partly(resource)
+        return reasons
+
+
+_ABSENT = "the dump holds none"
+_KIND_OF = {
+    kind.__name__: (resource_of(kind).group, kind.__name__)
+    for kind in (ClusterOperator, MachineConfigPool, Node, MachineConfig, Pod, PodDisruptionBudget)
+}
+_FIELDS = {field: _KIND_OF[kind] for field, kind in LISTED.items()}
+
+
+def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
+    operators, nodes, pools = objects.known(ClusterOperator), objects.known(Node), objects.known(MachineConfigPool)
+    deployments, pods, budgets = objects.known(Deployment), objects.known(Pod), objects.known(PodDisruptionBudget)
+    draining = {node.metadata.name for node in readable(nodes) if is_drain_wanted(node)}
+    updating = _is_updating(cluster, pools)
+    return Snapshot(
+        cluster_version=cluster,
+        cluster_operators=_by_name(operators),
+        machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
+        nodes=_by_name(nodes),
+        machine_configs=objects.known(MachineConfig),
+        machine_config_operator=_operator_of_machines(operators, deployments, matters=updating),
+        pending_pods=_those(pods, lambda pod: pod.status.phase == "Pending", matters=updating),
+        draining_pods=_those(pods, lambda pod: pod.spec.node_name in draining, matters=bool(draining)),
+        pod_disruption_budgets=_those(budgets, lambda _: True, matters=bool(draining)),
+        incomplete=objects.incomplete(),
+    )
+
+
+def _is_updating(cluster: ClusterVersion, pools: tuple[MachineConfigPool, ...] | Unreadable) -> bool:
+    moving = (pool.status.updated_machine_count < pool.status.machine_count for pool in readable(pools))
+    return is_progressing(cluster) or any(moving)
+
+
+def _those(found: tuple[K, ...] | Unreadable, wanted: Callable[[K], bool], *, matters: bool) -> Any:
+    """Returns the objects that `wanted` selects. An Unreadable is kept only where the report depends on the kind."""
+    if isinstance(found, Unreadable):
+        return found if matters else ()
+    return tuple(each for each in found if wanted(each))
+
+
+def _operator_of_machines(
+    operators: tuple[ClusterOperator, ...] | Unreadable,
+    deployments: tuple[Deployment, ...] | Unreadable,
+    *,
+    matters: bool,
+) -> Deployment | Unreadable | None:
+    """Returns the Deployment of the machine-config operator, whose image tells whether it is updated.
+
+    Returns None for a cluster that has neither the Deployment nor its ClusterOperator.
+    """
+    named = (each for each in readable(deployments) if each.metadata.name == MACHINE_CONFIG_OPERATOR)
+    expected = matters and any(each.metadata.name == MACHINE_CONFIG for each in readable(operators))
+    return next(named, Unreadable(_ABSENT) if expected else None)
+
+
+def _by_name(found: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:
+    return tuple(sorted(found, key=lambda each: each.metadata.name)) if isinstance(found, tuple) else found

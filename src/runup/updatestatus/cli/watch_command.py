@@ -1,0 +1,224 @@
+"""Implements `runup upgrade status --watch`: redraws the report on a terminal, prints a line a change elsewhere.
+
+The API server of a cluster goes away several times while its control plane is updated: two minutes without an answer
+are tolerated, then the command fails. Watching ends when an update that was seen is over; without an update it waits.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, TextIO
+
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.errors import Transient
+from kubekit.lang.printable import printable
+from runup.cli.errors import CommandError, message_of
+from runup.cli.output import bare, screen_of
+from runup.clusterversion.cli.wait import SERVER_AWAY_LIMIT_S
+from runup.updatestatus.cli import live_status as status_live
+from runup.updatestatus.cli.render import status_text as rendered
+from runup.updatestatus.cli.render.changes import changes, summary
+from runup.updatestatus.cli.status_reading import StatusReading
+from runup.updatestatus.decide import read_status
+from runup.updatestatus.decide.report_rows import Report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kubekit.kube.client_sync import SyncClient
+
+PERIOD_S = 2.0
+# A log gets a line this often (seconds) while nothing happens: silence could be a process that hangs.
+IDLE_LINE_PERIOD_S = 300.0
+_IDLE = "Waiting for an update to begin. Ctrl-C ends the waiting."
+_STILL = "Still not updating; waiting for an update to begin."
+_AWAY = (
+    "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; an update goes on all the "
+    "same."
+)
+_BACK = "The API server answers again."
+_LEFT = "Follow it again with `runup upgrade status --watch`."
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """A read of the cluster: the status, or the error; `at` is seconds of the watcher's own clock."""
+
+    at: float
+    found: StatusReading | None = None
+    trouble: str = ""
+
+
+Show = Callable[[Report | None, Poll], None]
+
+
+def follow(client: SyncClient, details: str, clock: Clock | None = None, stream: TextIO | None = None) -> None:
+    """Shows every change until the update is over.
+
+    Raises KubeError as reading does, and CommandError after two minutes without an answer. Ages are computed by the
+    server's time, or by `clock` if one is given.
+    """
+    now = clock.now if clock else client.now
+    clock = clock or SystemClock()
+    stream = stream or sys.stdout
+    view = _terminal if screen_of(stream).live else _lines
+    try:
+        with view(stream, details) as show:
+            _follow(looks(client, clock, now), show)
+    except Transient as error:
+        text = f"the API server has not answered for {SERVER_AWAY_LIMIT_S:.0f} s: {message_of(error).strip()}"
+        raise CommandError(f"{text}\n{_LEFT}") from error
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nNo longer watching; an update goes on without it. {_LEFT}\n")
+        raise
+
+
+def _follow(seen: Iterator[Poll], show: Show) -> None:
+    updating = False
+    for look in seen:
+        report = read_status.report(look.found.obj) if look.found else None
+        show(report, look)
+        if report is not None:
+            if updating and not report.is_updating:
+                return
+            updating = updating or report.is_updating
+
+
+def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iterator[Poll]:
+    """Yields the status every two seconds, until the caller stops."""
+    answered_at = clock.monotonic()
+    while True:
+        try:
+            reading = status_live.read(client, now, following=True)
+        except Transient as error:
+            if clock.monotonic() - answered_at > SERVER_AWAY_LIMIT_S:
+                raise
+            first_line = message_of(error).strip().partition("\n")[0].rstrip(".")
+            yield Poll(clock.monotonic(), trouble=_AWAY.format(error=first_line, limit=SERVER_AWAY_LIMIT_S))
+        else:
+            answered_at = clock.monotonic()
+            yield Poll(answered_at, reading)
+        clock.pause(PERIOD_S)
+
+
+@dataclass
+class Log:
+    """The state of the line log: the last report and error, and when a line was last printed."""
+
+    report: Report | None = None
+    trouble: str = ""
+    said_at: float = 0.0
+
+    def lines(self, report: Report | None, look: Poll) -> list[str]:
+        """Returns the new lines: an error, its end, changes; now and then a line that says that nothing happens."""
+        if report is None:
+            lines = [look.trouble] if look.trouble != self.trouble else []
+        else:
+            lines = [_BACK] if self.trouble else []
+            lines += changes(self.report, report) if self.report else [*_first(report)]
+            idle = not report.is_updating and self.report is not None and not self.report.is_updating
+            if idle and not lines and look.at - self.said_at >= IDLE_LINE_PERIOD_S:
+                lines = [_STILL]
+        self.report, self.trouble = report or self.report, look.trouble
+        self.said_at = look.at if lines else self.said_at
+        return lines
+
+
+def _first(report: Report) -> Iterator[str]:
+    yield summary(report)
+    if report.is_updating:
+        yield from (f"{row.level}: {row.summary}" for row in report.health)
+    else:
+        yield _IDLE
+
+
+@contextmanager
+def _lines(stream: TextIO, details: str) -> Iterator[Show]:  # noqa: ARG001 (the other view's)
+    log, at = Log(), ""
+
+    def show(report: Report | None, look: Poll) -> None:
+        nonlocal at
+        at = rendered.clock_time(look.found.now_ns) if look.found else at
+        stream.write("".join(f"{at} {line}".lstrip() + "\n" for line in log.lines(report, look)))
+        stream.flush()
+
+    yield show
+
+
+# Numbers of healthy nodes a pool on a terminal, from the number in a pipe to no table: the first that fits is taken.
+_ROWS = (rendered.ROWS, 5, 3, 0, rendered.NO_TABLES)
+
+# What is highlighted on a terminal; the words are the same without colours.
+_STYLES = (
+    (r"^= .* =$|^Control Plane Nodes$|^Worker Pool Nodes: .*$|^Updating Cluster Operators$", "bold"),
+    (r"(?<=^Assessment:      )Stalled", "bold red"),
+    (r"(?<=^Assessment:      )Progressing - Slow", "yellow"),
+    # Cells of tables: blanks follow them.
+    (r"\b(Critical|Error|Degraded)\b(?= {2})", "bold red"),
+    (r"\b(Warning|Unavailable)\b(?= {2})", "yellow"),
+    (r"\b(Draining|Updating|Rebooting)\b(?= {2})", "cyan"),
+    (r"\b(Completed|Updated)\b(?= {2})", "green"),
+)
+
+
+@contextmanager
+def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
+    """Yields a function that shows the report on a separate screen; the last report stays below after leaving it."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    wanted = rendered.details(details)
+    console = Console(file=bare(stream), no_color=not screen_of(stream).colour)
+    last, report_text = "", ""
+
+    def drawn(text: str) -> Text:
+        styled = Text(printable(text), overflow="fold")
+        for pattern, style in _STYLES:
+            styled.highlight_regex(re.compile(pattern, re.MULTILINE), style)
+        return styled
+
+    try:
+        with Live(console=console, auto_refresh=False, screen=True) as live:
+
+            def show(report: Report | None, look: Poll) -> None:
+                nonlocal last, report_text
+                if report is not None and look.found is not None:
+                    last = rendered.render(report, look.found.now_ns, wanted)
+                    report_text = _fitting(report, look.found.now_ns, wanted, console)
+                live.update(Text.assemble(drawn(report_text), "\n", _foot(report, look)), refresh=True)
+
+            yield show
+    finally:
+        console.print(drawn(last), end="")
+
+
+# Lines reserved below the report: a blank one, and the line of `_foot`, which may wrap.
+_FOOT = 3
+
+
+def _foot(report: Report | None, look: Poll) -> tuple[str, str]:
+    """Returns the line below the report and its style: the current error or activity, and how to leave."""
+    if report is None or look.found is None:
+        return printable(look.trouble), "yellow"
+    at = rendered.clock_time(look.found.now_ns)
+    if not report.is_updating:
+        return f"{_IDLE} Looked at {at}.", "dim"
+    return f"Looked at {at}, and again every {PERIOD_S:.0f} s. Ctrl-C ends the watching; the update goes on.", "dim"
+
+
+def _fitting(report: Report, now: int, wanted: rendered.Details, console: Console) -> str:
+    """Returns the text with as many nodes as the terminal has lines for, because the problems are at its end."""
+    from rich.text import Text
+
+    text = ""
+    for rows in _ROWS:
+        text = rendered.render(report, now, wanted, rows=rows)
+        if len(Text(text).wrap(console, console.width)) < console.height - _FOOT:
+            break
+    return text

@@ -1,0 +1,251 @@
+"""Converts an UpdateStatus into a Report, in the order in which it is shown; nothing unknown is lost.
+
+Readers meet objects of the release before and after theirs. Enumerations are kept as text, an unknown level is sorted
+before all others, and an insight that could not be decoded becomes a line of the report that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.gotext import parse_duration
+from runup.api.update_v1alpha1 import (
+    ClusterOperatorInsight,
+    HealthInsight,
+    Informer,
+    Insight,
+    MachineConfigPoolInsight,
+    NodeInsight,
+    OperatorProgress,
+    UpdateStatusStatus,
+)
+from runup.updatestatus.decide import node_phases as states
+from runup.updatestatus.decide.decode import decode, unknown_insights
+from runup.updatestatus.decide.finding import (
+    ALERT_FIRING,
+    LEVELS,
+    NO_RUNBOOK,
+    NODE_DEGRADED,
+    NODE_UNAVAILABLE,
+    POOL_PAUSED,
+    UNKNOWN,
+)
+from runup.updatestatus.decide.insight_names import AVAILABLE, DEGRADED, HEALTHY, INFORMER, UPDATING
+from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
+from runup.updatestatus.decide.report_rows import Counts, HealthRow, NodeRow, OperatorRow, PoolReport, Report
+
+JSON = dict[str, Any]
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_OF_POOLS = frozenset({NODE_UNAVAILABLE, NODE_DEGRADED, POOL_PAUSED})
+
+
+def report(obj: JSON, *, pools_before_master: int = 0) -> Report:
+    """Reads the JSON of an UpdateStatus of any release; raises codec.DecodeError if even its frame cannot be read.
+
+    `pools_before_master` is the number of worker pools before the control plane's in the list that the object was built
+    from; it decides the order of findings that are equally old and bad.
+    """
+    return of_status(*decode(obj), pools_before_master=pools_before_master)
+
+
+def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = (), *, pools_before_master: int = 0) -> Report:
+    """Returns the Report of a decoded status; `unknown` has the types of insights that could not be decoded."""
+    layer = status.control_plane
+    own = _insights(layer.informers if layer else ())
+    cluster_version = next((each.cluster_version for each in own if each.cluster_version), None)
+    pools = []
+    health = [insight.health for insight in own if insight.health]
+    of_workers: list[list[HealthInsight]] = []
+    for pool in status.worker_pools:
+        pool_layer = _insights(pool.informers)
+        pools.append(_pool(pool.name, pool_layer, pool.omitted.nodes))
+        of_workers.append([insight.health for insight in pool_layer if insight.health])
+    master = [insight for insight in own if insight.node or insight.machine_config_pool]
+    return Report(
+        updating=find(layer.conditions, UPDATING) if layer else None,
+        cluster_version=cluster_version,
+        operators=tuple(_operator(each.cluster_operator) for each in own if each.cluster_operator),
+        control_plane_pool=_pool(CONTROL_PLANE_POOL, master, layer.omitted.nodes if layer else 0) if master else None,
+        worker_pools=tuple(pools),
+        omitted_worker_pools=status.omitted_worker_pools,
+        health=_health(health, of_workers, unknown, pools_before_master),
+        conditions=status.conditions,
+    )
+
+
+def _insights(informers: Iterable[Informer]) -> list[Insight]:
+    """Returns the insights of all informers, ours first; of several insights of one object only the first."""
+    merged: list[Insight] = []
+    known_subjects: set[tuple[str, str]] = set()
+    for informer in sorted(informers, key=lambda each: each.name != INFORMER):
+        with_subjects = [(insight, _subject(insight)) for insight in informer.insights]
+        merged += [insight for insight, subject in with_subjects if subject not in known_subjects]
+        known_subjects |= {subject for _, subject in with_subjects if subject is not None}
+    return merged
+
+
+def _subject(insight: Insight) -> tuple[str, str] | None:
+    """Returns the object that an insight describes; None for a health insight, which is always kept."""
+    named = insight.cluster_operator or insight.machine_config_pool or insight.node
+    return (insight.type, named.name) if named else None
+
+
+def _operator(insight: ClusterOperatorInsight) -> OperatorRow:
+    updating, healthy = find(insight.conditions, UPDATING), find(insight.conditions, HEALTHY)
+    reason = updating.reason if updating else ""
+    return OperatorRow(
+        name=insight.name,
+        updated=reason == "Updated",
+        updating=reason == "Progressing",
+        waiting=reason == "Pending",
+        unavailable=healthy is not None and healthy.reason == "Unavailable",
+        degraded=healthy is not None and healthy.reason == "Degraded",
+        progressing=insight.progressing or _progress(updating),
+    )
+
+
+def _progress(updating: Condition | None) -> OperatorProgress | None:
+    """Returns the operator's progress from condition Updating, for objects without the operator's own condition."""
+    if updating is None:
+        return None
+    return OperatorProgress(status=updating.status, message=updating.message)
+
+
+_NODE_ASSESSMENTS = {"Paused": states.EXCLUDED, "Pending": states.OUTDATED, "Completed": states.COMPLETED}
+
+
+def _node(insight: NodeInsight) -> NodeRow:
+    updating, degraded = find(insight.conditions, UPDATING), find(insight.conditions, DEGRADED)
+    available = find(insight.conditions, AVAILABLE)
+    reason = updating.reason if updating else ""
+    is_updating = updating is not None and updating.status == "True"
+    is_degraded = degraded is not None and degraded.status == "True"
+    unavailable = available is not None and available.status == "False"
+    assessment = _NODE_ASSESSMENTS.get(reason, states.PROGRESSING if is_updating else UNKNOWN)
+    if unavailable and not is_updating:
+        assessment = states.UNAVAILABLE
+    if is_degraded:
+        assessment = states.DEGRADED
+    return NodeRow(
+        name=insight.name,
+        assessment=assessment,
+        phase=states.UPDATED if reason == "Completed" else reason or UNKNOWN,
+        version=insight.version,
+        estimate_ns=parse_duration(insight.est_to_complete) if insight.est_to_complete else None,
+        message=insight.message,
+        updated=reason == "Completed" and not is_updating,
+        unavailable=unavailable,
+        degraded=is_degraded,
+    )
+
+
+def _rank(order: tuple[str, ...], value: str) -> int:
+    return order.index(value) if value in order else -1
+
+
+def _order(row: NodeRow) -> tuple[int, int, str]:
+    return _rank(states.ASSESSMENTS, row.assessment), _rank(states.PHASES, row.phase), row.name
+
+
+def _pool(name: str, insights: Iterable[Insight], omitted: int) -> PoolReport:
+    insights = list(insights)
+    rows = tuple(sorted((_node(insight.node) for insight in insights if insight.node), key=_order))
+    own = next((insight.machine_config_pool for insight in insights if insight.machine_config_pool), None)
+    counts = _counts(own, rows) if own else count(rows)
+    if own is None and omitted:
+        # Nodes that are omitted and not counted are taken as not updated.
+        counts = Counts(**{**_as_dict(counts), "total": counts.total + omitted, "outdated": counts.outdated + omitted})
+    return PoolReport(name, own.assessment if own else _assessment(counts), counts, rows)
+
+
+def _as_dict(counts: Counts) -> dict[str, int]:
+    return {name: getattr(counts, name) for name in Counts.__struct_fields__}
+
+
+def _counts(insight: MachineConfigPoolInsight, rows: tuple[NodeRow, ...]) -> Counts:
+    summaries: Mapping[str, int] = {summary.type: summary.count for summary in insight.summaries}
+    total, outdated = summaries.get("Total", len(rows)), summaries.get("Outdated", 0)
+    # A node can reach phase Updated a moment before its version changes; only the rows show such nodes.
+    early = sum(row.phase == states.UPDATED and not row.updated for row in rows)
+    return Counts(
+        total=total,
+        updated=total - outdated - early,
+        available=summaries.get("Available", 0),
+        progressing=summaries.get("Progressing", 0),
+        outdated=outdated,
+        draining=summaries.get("Draining", 0),
+        excluded=summaries.get("Excluded", 0),
+        degraded=summaries.get("Degraded", 0),
+    )
+
+
+def count(rows: Iterable[NodeRow]) -> Counts:
+    """Returns the counts of `rows` alone, by the rules of pools."""
+    rows = list(rows)
+    active = (states.DRAINING, states.UPDATING, states.REBOOTING)
+    return Counts(
+        total=len(rows),
+        updated=sum(row.updated for row in rows),
+        available=sum(not row.unavailable for row in rows),
+        progressing=sum(row.phase in active and not row.degraded for row in rows),
+        outdated=sum(row.phase != states.UPDATED for row in rows),
+        draining=sum(row.phase == states.DRAINING for row in rows),
+        excluded=sum(row.phase == states.PAUSED for row in rows),
+        degraded=sum(row.degraded for row in rows),
+    )
+
+
+def _assessment(counts: Counts) -> str:
+    if not counts.outdated:
+        return states.COMPLETED
+    if counts.degraded:
+        return states.DEGRADED
+    if counts.excluded:
+        return states.EXCLUDED
+    return states.PROGRESSING if counts.progressing or counts.outdated < counts.total else states.PENDING
+
+
+def _health(
+    own: Iterable[HealthInsight],
+    of_workers: Sequence[Iterable[HealthInsight]],
+    unknown: Iterable[str],
+    pools_before_master: int,
+) -> tuple[HealthRow, ...]:
+    """Returns the rows by level, highest first, then newest first; ties as `oc` collects them: pools first."""
+    own = list(own)
+    of_master = [each for each in own if _is_of_pool(each)]
+    of_pools = [*of_workers[:pools_before_master], of_master, *of_workers[pools_before_master:]]
+    rows = [
+        *(_row(each) for pool in of_pools for each in pool),
+        *(_row(each) for each in own if not _is_of_pool(each)),
+        *(_row(each) for each in unknown_insights(unknown)),
+    ]
+    rows.sort(key=lambda row: row.since or _LONG_AGO, reverse=True)
+    rows.sort(key=lambda row: LEVELS.index(row.level) if row.level in LEVELS else len(LEVELS), reverse=True)
+    return tuple(rows)
+
+
+def _is_of_pool(insight: HealthInsight) -> bool:
+    if insight.check:
+        return insight.check in _OF_POOLS
+    return any(ref.resource in ("nodes", "machineconfigpools") for ref in insight.scope.resources[:1])
+
+
+def _row(insight: HealthInsight) -> HealthRow:
+    alert = insight.check == ALERT_FIRING or any(ref.resource == "alerts" for ref in insight.scope.resources)
+    return HealthRow(
+        level=insight.impact.level,
+        impact=insight.impact.type,
+        summary=insight.impact.summary,
+        description=insight.impact.description,
+        reference=insight.remediation.reference or (NO_RUNBOOK if alert else ""),
+        since=insight.started_at,
+        first_observed=insight.first_observed_at,
+        resources=insight.scope.resources,
+        check=insight.check,
+    )

@@ -1,0 +1,168 @@
+"""Whether what was applied is well: each kind by what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.applying.decide.tasks import task
+from tests.factories import NOW, condition
+
+from kubekit.api.meta_v1 import Condition, ObjectMeta
+from runup.api.owned_v1 import OwnedWorkload, WorkloadStatus
+from runup.applying.decide import workload_health
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import State
+
+DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")
+DEFINITION, CONFIG_MAP = ("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "ConfigMap")
+
+
+Asked = Callable[[], Problem | None]
+
+
+def said(type_: str, status: str, reason: str = "Why") -> Condition:
+    """A condition with its own name as message."""
+    return condition(type_, status, reason, f"{type_} it says")
+
+
+def problem(
+    kind: tuple[str, str],
+    *conditions: Condition,
+    state: State = State.UPDATING,
+    meta: dict[str, Any] | None = None,
+    **status: Any,
+) -> Asked:
+    """What is found of an object `x` of namespace `ns`, for whoever asks."""
+    found = OwnedWorkload(
+        metadata=ObjectMeta(name="x", namespace="ns", **{"generation": 2, **(meta or {})}),
+        status=WorkloadStatus(conditions=conditions, **{"observed_generation": 2, **status}),
+    )
+    return lambda: workload_health.problem_of(task("0000_50_a_x.yaml", kind[1], kind[0], "x"), found, state)
+
+
+STUCK = (said("Available", "False"), said("Progressing", "False"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "text"),
+    [
+        pytest.param(
+            problem(DEPLOYMENT, said("ReplicaFailure", "True"), *STUCK),
+            "WorkloadNotProgressing",
+            "deployment ns/x has some pods failing; (Why: ReplicaFailure it says)",
+            id="pods that cannot be made come before all else",
+        ),
+        pytest.param(
+            problem(DEPLOYMENT, *STUCK),
+            "WorkloadNotAvailable",
+            "deployment ns/x is not available (Why: Available it says) and not progressing (Why: Progressing it says)",
+            id="neither available nor progressing",
+        ),
+        pytest.param(
+            problem(DEPLOYMENT, said("Available", "True"), said("Progressing", "False", "ProgressDeadlineExceeded")),
+            "WorkloadNotProgressing",
+            "deployment ns/x is ProgressDeadlineExceeded=False: Progressing it says",
+            id="available, and beyond its deadline",
+        ),
+        pytest.param(
+            problem(DEPLOYMENT, meta={"deletion_timestamp": NOW}),
+            "WorkloadNotAvailable",
+            "deployment ns/x is being deleted",
+            id="a Deployment on its way out",
+        ),
+        pytest.param(
+            problem(DAEMON_SET, meta={"deletion_timestamp": NOW}),
+            "WorkloadNotAvailable",
+            "daemonset ns/x is being deleted",
+            id="a DaemonSet on its way out",
+        ),
+        pytest.param(
+            problem(JOB, said("Failed", "True", "DeadlineExceeded")),
+            "WorkloadNotProgressing",
+            'job ns/x: deadline exceeded, reason: "DeadlineExceeded", message: "Failed it says"',
+            id="a Job beyond its deadline",
+        ),
+        pytest.param(
+            problem(JOB, said("Failed", "True", "BackoffLimitExceeded"), state=State.INITIALIZING),
+            "WorkloadNotProgressing",
+            'job ns/x: failed, reason: "BackoffLimitExceeded", message: "Failed it says"',
+            id="a Job that failed, while a cluster is installed",
+        ),
+    ],
+)
+def test_what_is_not_well(asked: Asked, name: str, text: str) -> None:
+    """Under upstream's reasons; it is a failure."""
+    found = asked()
+    assert found is not None
+    assert (found.reason, found.message, found.effect) == (name, text, Effect.FAIL)
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        pytest.param(problem(JOB), "waiting on job ns/x has not finished yet", id="a Job that has said nothing"),
+        pytest.param(
+            problem(JOB, said("Failed", "False"), said("Complete", "False")),
+            "waiting on job ns/x has not finished yet",
+            id="a Job that has neither failed nor completed",
+        ),
+        pytest.param(
+            problem(DEFINITION, said("Established", "False")),
+            "waiting on customresourcedefinition ns/x is not established yet",
+            id="a definition that is not established",
+        ),
+        pytest.param(
+            problem(DEFINITION, state=State.INITIALIZING),
+            "waiting on customresourcedefinition ns/x is not established yet",
+            id="a definition, while a cluster is installed",
+        ),
+    ],
+)
+def test_what_is_waited_for(asked: Asked, text: str) -> None:
+    """It is no failure."""
+    found = asked()
+    assert found is not None
+    assert (found.reason, found.message, found.effect) == ("WaitingForObject", text, Effect.NONE)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(problem(DEPLOYMENT), id="a Deployment that says nothing"),
+        pytest.param(problem(DEPLOYMENT, said("ReplicaFailure", "False")), id="no pod fails"),
+        pytest.param(problem(DEPLOYMENT, said("Available", "False"), said("Progressing", "True")), id="it progresses"),
+        pytest.param(problem(DEPLOYMENT, said("Available", "False")), id="nothing is said of progress"),
+        pytest.param(
+            problem(DEPLOYMENT, said("Available", "True"), said("Progressing", "False")), id="it is available"
+        ),
+        pytest.param(
+            problem(DEPLOYMENT, said("Progressing", "True", "ProgressDeadlineExceeded")), id="it goes on again"
+        ),
+        pytest.param(problem(DEPLOYMENT, *STUCK, observed_generation=1), id="it speaks of an older spec"),
+        pytest.param(problem(DEPLOYMENT, *STUCK, state=State.INITIALIZING), id="while a cluster is installed"),
+        pytest.param(
+            problem(DEPLOYMENT, meta={"deletion_timestamp": NOW}, state=State.INITIALIZING),
+            id="on its way out while a cluster is installed",
+        ),
+        pytest.param(problem(DAEMON_SET, *STUCK), id="a DaemonSet has no such conditions"),
+        pytest.param(problem(JOB, succeeded=1), id="a Job of which one pod succeeded"),
+        pytest.param(problem(JOB, said("Complete", "True")), id="a Job that completed"),
+        pytest.param(problem(JOB, said("Complete", "True"), said("Failed", "True")), id="a Job that completed at last"),
+        pytest.param(problem(DEFINITION, said("Established", "True")), id="a definition in force"),
+        pytest.param(problem(CONFIG_MAP, *STUCK), id="a kind that nobody waits for"),
+    ],
+)
+def test_what_is_well(asked: Asked) -> None:
+    """Nothing is said."""
+    assert asked() is None
+
+
+@pytest.mark.parametrize("kind", [DEPLOYMENT, DAEMON_SET, JOB, DEFINITION])
+def test_what_nobody_has_seen_yet(kind: tuple[str, str]) -> None:
+    """No object, and one without a status: nothing can be said."""
+    asked = task("0000_50_a_x.yaml", kind[1], kind[0], "x")
+    bare = OwnedWorkload(metadata=ObjectMeta(name="x", namespace="ns", deletion_timestamp=NOW), status=None)
+    assert workload_health.problem_of(asked, None, State.UPDATING) is None
+    assert workload_health.problem_of(asked, bare, State.UPDATING) is None

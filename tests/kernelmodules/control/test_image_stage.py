@@ -1,0 +1,328 @@
+"""The image stage against registries: what is verified, what is said where it is not, and what that costs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.kubekit.oci.layered import Made, layout_in, put_document, put_image, put_index, symlink
+from tests.kubekit.oci.registries import REAL, Answer, Asked, Odd, odd_registry, self_signed, writing
+
+from kubekit.lang.truncate import stored_bytes
+from kubekit.oci import images
+from kubekit.oci.access import Access
+from kubekit.oci.layout import Layout
+from kubekit.oci.mirrors import Mirror
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
+from runup.api.kmm_v1beta1 import TLSOptions
+from runup.kernelmodules.control.image_stage import LONGEST_REASON, verify_image
+from runup.kernelmodules.control.registries import GivenRegistries
+from runup.kernelmodules.decide.external_queries import ImageQuestion
+from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
+from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome
+
+KERNEL = "5.14.0-427.50.1.el9_4.x86_64"
+FOLDER = f"opt/lib/modules/{KERNEL}"
+KO = f"{FOLDER}/simple-kmod.ko"
+GOOD = [Made(KO)]
+Rule = Callable[[Asked], Answer | None]
+
+
+def question(image: str, *names: str, **changes: object) -> ImageQuestion:
+    """Is the module in that image?"""
+    asked = ImageQuestion(image, KERNEL, "/opt", names or ("simple_kmod",), TLSOptions(), "drivers")
+    return replace(asked, **changes)  # type: ignore[arg-type]
+
+
+def quick(**changes: object) -> GivenRegistries:
+    """Registries that are asked once."""
+    return GivenRegistries(Access(attempts=1, **changes))  # type: ignore[arg-type]
+
+
+async def verdict(
+    image: str, *names: str, registries: GivenRegistries | None = None, **changes: object
+) -> ImageVerdict:
+    """The verdict on it."""
+    return await verify_image(question(image, *names, **changes), registries or quick())
+
+
+@pytest.fixture(params=list(REAL))
+def real(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """`host:port` of a real registry, with what the tests below name."""
+    layout = layout_in(tmp_path)
+    with REAL[request.param](tmp_path) as host:
+        made = {
+            "good": put_image(layout, [Made("base", os.urandom(300_000))], GOOD),
+            "other-kernel": put_image(layout, [Made("opt/lib/modules/5.13.0/simple-kmod.ko")]),
+            "deleted": put_image(layout, GOOD, [Made(f"{FOLDER}/.wh.simple-kmod.ko")]),
+            "zstd": put_image(layout, GOOD, media_type=images.LAYER_ZSTD),
+            "untyped": put_image(layout, [Made("x"), *GOOD], manifest_type=""),
+            "arm": put_image(layout, [Made("empty")], architecture="arm64"),
+        }
+        client = RegistryClient(writing(host))
+        for tag, descriptor in made.items():
+            client.push(layout, descriptor.digest, parse(f"{host}/kmods/simple:{tag}"))
+        listed = {"index": images.INDEX, "docker-list": images.DOCKER_LIST}
+        for tag, media_type in listed.items():
+            index = put_index(layout, made["good"], made["arm"], media_type=media_type)
+            push_index(host, tag, layout.read(index.digest), media_type)
+        yield host
+
+
+def push_index(host: str, tag: str, data: bytes, media_type: str) -> None:
+    """As any client does it (distribution-spec, "Pushing Manifests")."""
+    from tests.kubekit.oci.registries import basic
+
+    headers = {"Content-Type": media_type, "Authorization": basic("writer", "word")}
+    url = f"http://{host}/v2/kmods/simple/manifests/{tag}"
+    with urllib.request.urlopen(urllib.request.Request(url, data=data, headers=headers, method="PUT")) as answer:
+        assert answer.status == 201
+
+
+REAL_CASES = [
+    pytest.param("kmods/simple:good", Outcome.VERIFIED, IMAGE_VERIFIED, id="a good one by tag"),
+    pytest.param("kmods/simple:untyped", Outcome.VERIFIED, "Verification successful", id="a manifest without type"),
+    pytest.param("kmods/simple:zstd", Outcome.VERIFIED, "Verification successful", id="packed with zstd"),
+    pytest.param("kmods/simple:index", Outcome.VERIFIED, "Verification successful", id="an OCI index"),
+    pytest.param("kmods/simple:docker-list", Outcome.VERIFIED, "Verification successful", id="a manifest list"),
+    pytest.param(
+        "kmods/simple:other-kernel",
+        Outcome.FAILED,
+        f"does not contain kernel module for kernel {KERNEL} on any layer: looked for /{FOLDER}/simple_kmod.ko, "
+        "compressed or not, and in folders below; it has /opt/lib/modules/5.13.0/simple-kmod.ko",
+        id="a module for another kernel",
+    ),
+    pytest.param("kmods/simple:deleted", Outcome.FAILED, "on any layer", id="deleted by its upper layer"),
+    pytest.param(
+        "kmods/simple:nope", Outcome.FAILED, "inaccessible or does not exists: ", id="a tag that is not there"
+    ),
+    pytest.param(
+        "other/one:1", Outcome.FAILED, "inaccessible or does not exists: ", id="a repository that is not there"
+    ),
+]
+
+
+async def test_images_in_a_real_registry(real: str) -> None:
+    """One registry, all rows: each verdict, and the words that follow the stable ones."""
+    for row in REAL_CASES:
+        name, outcome, said = row.values
+        found = await verdict(f"{real}/{name}")
+        assert (row.id, found.outcome) == (row.id, outcome)
+        assert str(said) in found.message, row.id
+        assert f"image {real}/{name} " in found.message or found.verified
+
+
+async def test_an_image_by_digest_and_each_architecture(real: str) -> None:
+    """By digest as by tag; every architecture that is asked for must have the module."""
+    digest = RegistryClient().resolve(parse(f"{real}/kmods/simple:good"))
+    assert (await verdict(f"{real}/kmods/simple@{digest}")).verified
+    index = f"{real}/kmods/simple:index"
+    assert (await verdict(index, architectures=("amd64",))).verified
+    assert not (await verdict(index, architectures=("amd64", "arm64"))).verified
+    absent = await verdict(index, architectures=("s390x",))
+    assert (absent.outcome, "no image for linux/s390x; it has amd64, arm64" in absent.message) == (Outcome.FAILED, True)
+
+
+async def test_fifty_at_once(real: str) -> None:
+    """Each has its own verdict, whatever the others have."""
+    names = ["good", "other-kernel"] * 25
+    gate = asyncio.Semaphore(8)
+
+    async def one(tag: str) -> bool:
+        async with gate:
+            return (await verdict(f"{real}/kmods/simple:{tag}")).verified
+
+    assert await asyncio.gather(*(one(tag) for tag in names)) == [True, False] * 25
+
+
+@pytest.mark.parametrize(
+    ("layers", "names", "told"),
+    [
+        pytest.param([[Made(f"{FOLDER}/simple_kmod.ko")]], ("simple_kmod",), "", id="where it belongs"),
+        pytest.param([GOOD], ("simple_kmod",), f"; found /{KO}", id="a dash for an underscore"),
+        pytest.param([[Made(f"{FOLDER}/a.ko.xz")]], ("a",), f"; found /{FOLDER}/a.ko.xz", id="packed with xz"),
+        pytest.param([[Made(f"{FOLDER}/a.ko.gz")]], ("a",), f"; found /{FOLDER}/a.ko.gz", id="packed with gzip"),
+        pytest.param([[Made(f"{FOLDER}/a.ko.zst")]], ("a",), f"; found /{FOLDER}/a.ko.zst", id="packed with zstd"),
+        pytest.param([[Made(f"{FOLDER}/extra/a.ko")]], ("a",), f"; found /{FOLDER}/extra/a.ko", id="in a sub-folder"),
+        pytest.param(
+            [[Made(f"usr/lib/modules/{KERNEL}/a.ko"), symlink("opt/lib", "/usr/lib")]],
+            ("a",),
+            f"; found /usr/lib/modules/{KERNEL}/a.ko",
+            id="behind a link",
+        ),
+        pytest.param([[Made("whatever")]], (), "", id="nothing with raw arguments alone"),
+    ],
+)
+async def test_files_as_modprobe_finds_them(
+    tmp_path: Path, layers: list[list[Made]], names: tuple[str, ...], told: str
+) -> None:
+    """Accepted, and told where they are not quite where they are looked for."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, *layers)
+    with odd_registry(layout) as odd:
+        asked = replace(question(f"{odd.host}/a/b@{made.digest}"), module_names=names)
+        found = await verify_image(asked, quick())
+    assert (found.outcome, found.message) == (Outcome.VERIFIED, f"{IMAGE_VERIFIED}{told}")
+
+
+async def test_every_module_of_the_loading_order_is_needed(tmp_path: Path) -> None:
+    """The ones that lack are named."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made(f"{FOLDER}/a.ko"), Made(f"{FOLDER}/b.ko")])
+    with odd_registry(layout) as odd:
+        image = f"{odd.host}/a/b@{made.digest}"
+        assert (await verdict(image, "a", "b")).verified
+        found = await verdict(image, "a", "b", "c")
+    assert found.outcome is Outcome.FAILED
+    assert f"looked for /{FOLDER}/c.ko, compressed" in found.message
+
+
+def everything(status: int) -> Rule:
+    """That answer, whatever is asked."""
+    return lambda _asked: Answer(status)
+
+
+def of_layers(answer: Answer) -> Rule:
+    """That answer for layers; the manifest is there."""
+    return lambda asked: answer if "/blobs/" in asked.path else None
+
+
+MANIFEST = "inaccessible or does not exists: "
+LAYER = " is inaccessible: "
+
+
+@pytest.mark.parametrize(
+    ("rule", "outcome", "stable", "cause"),
+    [
+        pytest.param(everything(404), Outcome.FAILED, MANIFEST, "manifest unknown", id="404"),
+        pytest.param(everything(401), Outcome.FAILED, MANIFEST, "asks for nothing known", id="401"),
+        pytest.param(everything(403), Outcome.FAILED, MANIFEST, "wants credentials, and none are known", id="403"),
+        pytest.param(everything(429), Outcome.UNKNOWN, MANIFEST, "answered 429", id="429"),
+        pytest.param(everything(503), Outcome.UNKNOWN, MANIFEST, "answered 503", id="503"),
+        pytest.param(of_layers(Answer(404)), Outcome.FAILED, LAYER, "blob unknown", id="a layer that is not there"),
+        pytest.param(of_layers(Answer(200, b"\0" * 400, cut=20)), Outcome.UNKNOWN, LAYER, "broke off", id="cut short"),
+        pytest.param(
+            of_layers(Answer(200, b"something else" * 400)), Outcome.FAILED, LAYER, "is larger than", id="another blob"
+        ),
+    ],
+)
+async def test_a_registry_that_does_not_answer(
+    tmp_path: Path, rule: Rule, outcome: Outcome, stable: str, cause: str
+) -> None:
+    """The words of Kernel Module Management first, then which of the many causes it was."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, GOOD)
+    with odd_registry(layout, rule) as odd:
+        found = await verdict(f"{odd.host}/a/b@{made.digest}")
+    assert (found.outcome, found.verified) == (outcome, False)
+    before, _, after = found.message.partition(stable)
+    assert before.startswith("image 127.0.0.1")
+    assert ("layer sha256:" in before) == (stable is LAYER)
+    assert cause in after
+
+
+@pytest.mark.parametrize("text", ["", "a/UPPER", "registry.example/a b:1", "host/x@sha256:1"])
+async def test_a_name_that_is_none(text: str) -> None:
+    """Told as an image that is not there."""
+    found = await verdict(text)
+    assert (found.outcome, "invalid reference format" in found.message) == (Outcome.FAILED, True)
+
+
+async def test_nobody_there() -> None:
+    """A registry that cannot be reached has said nothing of the image."""
+    found = await verdict("127.0.0.1:1/a/b:1")
+    assert (found.outcome, "cannot be reached" in found.message) == (Outcome.UNKNOWN, True)
+
+
+async def test_time_runs_out(tmp_path: Path) -> None:
+    """The verdict is unknown, and the thread ends with whoever asked."""
+    with odd_registry(layout_in(tmp_path), everything(429)) as odd:
+        endless = GivenRegistries(Access(attempts=1000))
+        found = await verify_image(question(f"{odd.host}/a/b:1"), endless, within_s=0.2)
+    assert (found.outcome, "was not read within 0.2 s" in found.message) == (Outcome.UNKNOWN, True)
+
+
+def elsewhere(odd: Odd) -> str:
+    """The same registry under an address that does not count as this machine's."""
+    return f"0.0.0.0:{odd.host.rpartition(':')[2]}"
+
+
+@pytest.mark.parametrize(
+    ("tls", "outcome", "cause"),
+    [
+        pytest.param(TLSOptions(), Outcome.UNKNOWN, "the certificate of", id="a certificate of nobody known"),
+        pytest.param(TLSOptions(insecure_skip_tls_verify=True), Outcome.VERIFIED, "", id="not looked at"),
+        pytest.param(TLSOptions(insecure=True), Outcome.UNKNOWN, "0.0.0.0", id="plain HTTP allowed, which it is not"),
+    ],
+)
+async def test_a_certificate_of_nobody_known(tmp_path: Path, tls: TLSOptions, outcome: Outcome, cause: str) -> None:
+    """What the Module says of its registry counts."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, GOOD)
+    certificate, key = self_signed("0.0.0.0", tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with odd_registry(layout, tls=context) as odd:
+        found = await verdict(f"{elsewhere(odd)}/a/b@{made.digest}", tls=tls)
+    assert (found.outcome, cause in found.message) == (outcome, True)
+
+
+@pytest.mark.parametrize("insecure", [False, True])
+async def test_plain_http_only_where_the_module_allows_it(tmp_path: Path, insecure: bool) -> None:
+    """On another machine; TLS is tried first."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, GOOD)
+    with odd_registry(layout) as odd:
+        image = f"{elsewhere(odd)}/a/b@{made.digest}"
+        found = await verdict(image, tls=TLSOptions(insecure=insecure))
+    assert found.outcome is (Outcome.VERIFIED if insecure else Outcome.UNKNOWN)
+
+
+async def test_a_mirror_is_asked_first(tmp_path: Path) -> None:
+    """By digest and by tag, as nodes do it."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, GOOD, name="6.1")
+    with odd_registry(layout) as odd:
+        for which, of_tags in ((f"@{made.digest}", False), (":6.1", True)):
+            mirror = Mirror("registry.example/kmods", (f"{odd.host}/copy{of_tags:d}",), of_tags=of_tags)
+            found = await verdict(f"registry.example/kmods/simple{which}", registries=quick(mirrors=(mirror,)))
+            assert any(path.startswith(f"/v2/copy{of_tags:d}/simple/") for path in odd.paths())
+            assert found.verified, which
+
+
+async def test_what_is_said_fits(tmp_path: Path) -> None:
+    """However much a registry or an image has to say."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made(f"{'x' * 200}/{'y' * 3000}/{at}/a.ko") for at in range(20)])
+    with odd_registry(layout) as odd:
+        found = await verdict(f"{odd.host}/a/b@{made.digest}", "a")
+    assert found.outcome is Outcome.FAILED
+    assert stored_bytes(found.message) <= LONGEST_REASON
+
+
+async def test_early_exit_in_bytes(tmp_path: Path) -> None:
+    """Of sixteen megabytes as many are fetched as are read before the module."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made("base", os.urandom(8_000_000))], [*GOOD, Made("tail", os.urandom(8_000_000))])
+    with odd_registry(layout) as odd:
+        found = await verdict(f"{odd.host}/a/b@{made.digest}")
+    assert found.verified
+    assert 0 < found.fetched_bytes < 1_500_000
+
+
+def test_a_layer_of_another_kind_is_not_known(tmp_path: Path) -> None:
+    """An encrypted layer may have the module."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, GOOD)
+    data = layout.read(made.digest).replace(b"tar+gzip", b"tar+gzip+encrypted")
+    other = put_document(Layout.open(layout.path), data, images.MANIFEST)
+    with odd_registry(layout) as odd:
+        found = asyncio.run(verdict(f"{odd.host}/a/b@{other.digest}"))
+    assert (found.outcome, "cannot read a layer of type" in found.message) == (Outcome.UNKNOWN, True)

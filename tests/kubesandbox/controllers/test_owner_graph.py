@@ -1,0 +1,66 @@
+"""Which kinds are followed, and when what is known of them is all there is."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tests.servers import CRD, api_server, eventually
+
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import load
+from kubekit.kube.errors import NotFound
+from kubesandbox.controllers.owner_graph import Graph
+
+WIDGETS = Resource("example.org", "v1", "Widget", "widgets", namespaced=True)
+DEFINITION: dict[str, Any] = {
+    "metadata": {"name": WIDGETS.name},
+    "spec": {
+        "group": WIDGETS.group,
+        "names": {"kind": WIDGETS.kind, "plural": WIDGETS.plural, "singular": "widget", "listKind": "WidgetList"},
+        "scope": "Namespaced",
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    },
+}
+
+
+def served(client: SyncClient) -> bool:
+    """Whether the kind can be listed."""
+    try:
+        client.send(calls.list_raw(WIDGETS))
+    except NotFound:
+        return False
+    return True
+
+
+async def test_a_kind_that_goes_before_it_was_listed_is_waited_for_no_more(tmp_path: Path) -> None:
+    """Else nothing would be collected, and no namespace emptied, ever after."""
+    with api_server(tmp_path / "data") as path, SyncClient(load(str(path))) as admin:
+        admin.send(calls.create(CRD, DEFINITION))
+        eventually(lambda: served(admin), "widgets are served")
+        async with Client(load(str(path))) as client:
+            graph = Graph(client, SystemClock())
+            try:
+                await graph.discover()
+                assert WIDGETS in graph.caches
+                ready = asyncio.create_task(graph.until_ready())
+                # Without a pause: nothing else runs in this loop until the kind is gone.
+                admin.send(calls.delete(CRD, WIDGETS.name))
+                eventually(lambda: not served(admin), "widgets are served no more")
+                others = [cache for resource, cache in graph.caches.items() if resource != WIDGETS]
+                async with asyncio.timeout(90):
+                    await asyncio.gather(*(cache.until_synced() for cache in others))
+                assert not ready.done()
+                await graph.discover()
+                assert WIDGETS not in graph.caches
+                async with asyncio.timeout(90):
+                    await ready
+            finally:
+                await graph.close()
