@@ -285,11 +285,13 @@ def _headings(page: Path) -> set[str]:
 
 @cache
 def _parsed(module: Path) -> ast.Module:
-    return ast.parse(module.read_bytes())
+    """Returns the module's tree. Raises SyntaxError, with the file's name, where it is not Python."""
+    return ast.parse(module.read_bytes(), str(module))
 
 
 def _said(path: Path) -> Iterator[Line]:
-    """Comments and docstrings."""
+    """Yields comments and docstrings. Raises SyntaxError where the file is not Python, which not every tokenizer sees."""
+    _parsed(path)
     depth = 0
     alone = True
     for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
@@ -329,11 +331,15 @@ def _unknown(command: click.Command, words: list[str]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print what leads nowhere, or with `--count` how much; 1 if there is any."""
+    """Prints what leads nowhere, or with `--count` how much; returns 1 if there is any, 2 if a file cannot be parsed."""
     count = "--count" in arguments
     roots = [argument for argument in arguments if argument != "--count"]
     checkout = Checkout(Path(roots[0]).resolve() if roots else HERE)
-    found = list(citations(checkout))
+    try:
+        found = list(citations(checkout))
+    except SyntaxError as error:
+        print(f"error: {error.filename}:{error.lineno}: {error.msg}; mend the file, then check again", file=sys.stderr)
+        return 2
     lost = [citation for citation in found if citation.fault]
     if count:
         reasons = Counter(citation.fault.partition(":")[0] for citation in lost)

@@ -162,3 +162,12 @@ def test_what_is_printed_and_the_exit_code(folder: Path, capsys: pytest.CaptureF
     }
     write(folder, "tools/one.py", "# docs/decisions/0072 D20\n")
     assert main([str(folder)]) == 0
+
+
+def test_a_file_that_is_not_python(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is named with its line, and nothing is said of the others."""
+    write(folder, "tools/half.py", "X = 1\ndef half(:\n")
+    assert main([str(folder)]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith(f"error: {folder}/tools/half.py:2: ")
+    assert not said.out
