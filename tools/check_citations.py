@@ -290,7 +290,7 @@ def _parsed(module: Path) -> ast.Module:
 
 
 def _said(path: Path) -> Iterator[Line]:
-    """Yields comments and docstrings. Raises SyntaxError where the file is not Python, which not every tokenizer sees."""
+    """Yields comments and docstrings. Raises SyntaxError if the file is not Python, which `tokenize` may not notice."""
     _parsed(path)
     depth = 0
     alone = True
@@ -331,7 +331,7 @@ def _unknown(command: click.Command, words: list[str]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what leads nowhere, or with `--count` how much; returns 1 if there is any, 2 if a file cannot be parsed."""
+    """Prints what leads nowhere (`--count`: how much); returns 1 if there is any, 2 if a file cannot be parsed."""
     count = "--count" in arguments
     roots = [argument for argument in arguments if argument != "--count"]
     checkout = Checkout(Path(roots[0]).resolve() if roots else HERE)

@@ -23,7 +23,7 @@ RUNBOOK = re.compile(r"\*\*Means\*\*.*\*\*Look\*\*.*\*\*[Dd]o\*\*", re.DOTALL)
 PLACES = (
     *(
         f"clusterversion/decide/{name}.py"
-        for name in ("preflights", "request", "targets", "release_accepted", "preconditions")
+        for name in ("preflights", "update_request", "targets", "release_accepted", "preconditions")
     ),
     *(f"preflight/decide/{name}.py" for name in ("outcome", "report", "start_failures", "published_risks")),
     "advice/decide/preflight_reasons.py",
