@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
 
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import Resource
 
 JSON = dict[str, Any]
+WorkT_co = TypeVar("WorkT_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +68,15 @@ Action = Apply | Delete | PatchStatus | Event
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Actions in the order of execution, and the time of the next pass if no event causes one before."""
+class Plan(Generic[WorkT_co]):
+    """Actions in the order of execution, and the time of the next pass if no event causes one before.
+
+    `work` is long-running: it is begun, not awaited, and its state is observed like anything else.
+    """
 
     actions: tuple[Action, ...] = ()
     requeue_after_s: float | None = None
-    # Long-running work, whose state is observed like anything else: a name and its argument.
-    work: tuple[tuple[str, Any], ...] = field(default=())
+    work: tuple[WorkT_co, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.actions or self.work)

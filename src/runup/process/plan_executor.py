@@ -58,7 +58,7 @@ class Executor:
         # The field manager of applied fields, and the source of events.
         self._component = component
 
-    async def execute(self, plan: Plan) -> None:
+    async def execute(self, plan: Plan[object]) -> None:
         """Carries out the actions of `plan` in order. Raises KubeError at the first that fails (events excepted)."""
         for action in plan.actions:
             await self._act(action)

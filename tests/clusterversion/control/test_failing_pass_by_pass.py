@@ -44,8 +44,8 @@ from runup.clusterversion.control.clusterversion import (
     reflectors,
 )
 from runup.clusterversion.control.metrics import Metrics
-from runup.clusterversion.decide.applying import ApplyRequest
 from runup.clusterversion.decide.reconcile import reconcile
+from runup.clusterversion.decide.work import ApplyRelease
 from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.report import FORMAT, Report, encode
@@ -362,7 +362,7 @@ async def test_whose_release_is_handed_over(scene: Scene) -> None:
 
     def applied(image: str) -> bool | None:
         """Whether it is applied as the operator's own, None where it is not."""
-        controller._apply(ApplyRequest(Wanted(image, "5.0.0"), State.UPDATING))
+        controller._apply(ApplyRelease(Wanted(image, "5.0.0"), State.UPDATING))
         work = worker._work
         return work.own if work is not None and work.wanted.image == image else None
 

@@ -25,6 +25,7 @@ from runup.clusterversion.control.cluster_metrics import ClusterMetricsCollector
 from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.control.preflight_log import PreflightLogger, nobody_writes
 from runup.clusterversion.decide.reconcile import reconcile
+from runup.clusterversion.decide.work import Work
 from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
 from runup.preflight.decide.report import ReportedCheck
 from runup.process.plan import Plan
@@ -46,7 +47,7 @@ class Listener(World):
         self.clock = ManualClock(self.now)
         self.metrics = Metrics(self.clock)
 
-    def step(self) -> Plan:
+    def step(self) -> Plan[Work]:
         """One pass, told."""
         observed = self.observed
         plan = super().step()

@@ -14,7 +14,8 @@ from tests.factories import NOW
 from runup.api.config_v1 import CapabilitiesSpec, ComponentOverride, Release, Update
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import Loading, State
-from runup.clusterversion.decide.applying import LOAD, load_work
+from runup.clusterversion.decide.applying import load_work
+from runup.clusterversion.decide.work import ApplyRelease, LoadRelease
 
 FORBIDDEN = Problem("UpdatePayloadResourceForbidden", 'Could not update configmap "a/b" (1 of 3)')
 
@@ -157,7 +158,7 @@ def test_the_own_release_is_not_fetched() -> None:
     """The operator runs in it."""
     world = World.new().applying()._set(loads={})
     world.step()
-    assert "load-release" not in world.ran
+    assert LoadRelease not in world.ran
 
 
 def test_an_invalid_spec_stops_at_what_there_is() -> None:
@@ -173,7 +174,7 @@ def test_an_invalid_spec_stops_at_what_there_is() -> None:
 def test_what_is_asked_of_the_worker() -> None:
     """Its own release, as history sees it; nothing again while it works on that."""
     fresh = World.new(history=()).applying().settle()
-    assert fresh.ran.count("apply-release") == 1
+    assert fresh.ran.count(ApplyRelease) == 1
     assert fresh.observed.progress is not None
     assert fresh.observed.progress.state is State.INITIALIZING
     known = World.new().applying().settle()
@@ -271,4 +272,4 @@ def test_an_operator_that_starts_in_the_middle_of_an_update_fetches_it_again() -
 def test_when_a_release_is_loaded_again(load: Loading | None, due: bool) -> None:
     """A minute after it failed, by whatever clock."""
     release = Release(version="5.1.0", image="registry.example/release@sha256:" + "5" * 64)
-    assert load_work(release, load, NOW) == (((LOAD, release),) if due else ())
+    assert load_work(release, load, NOW) == ((LoadRelease(release),) if due else ())

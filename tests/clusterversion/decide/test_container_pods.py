@@ -9,6 +9,7 @@ from msgspec.structs import replace as with_fields
 from tests.clusterversion.decide.test_preflight import started
 from tests.clusterversion.decide.world import World
 
+from runup.clusterversion.decide.work import ReadImages
 from runup.preflight.decide import container_check_pods
 from runup.preflight.decide.report import ReportedContainer
 from runup.process.plan import Apply
@@ -40,9 +41,9 @@ def runs(world: World) -> dict[str, str]:
 def test_an_image_is_run_as_the_verified_release_names_it() -> None:
     """By digest, under its own account, owned by the Deployment; the names are read when they are first needed."""
     world = started()
-    assert "read-images" not in world.ran
+    assert ReadImages not in world.ran
     checking("network", world=world)
-    assert world.ran.count("read-images") == 1
+    assert world.ran.count(ReadImages) == 1
     (pod,) = world.observed.check_pods
     assert pod.spec.containers[0].image == PINNED
     assert pod.spec.service_account_name == container_check_pods.ACCOUNT

@@ -27,6 +27,7 @@ from runup.advice.decide.candidates import MAX_RISKS_AN_UPDATE
 from runup.api.config_v1 import ClusterVersionStatus, UpdateHistory
 from runup.clusterversion.decide import size_limits
 from runup.clusterversion.decide import status as statuses
+from runup.clusterversion.decide.work import RetrieveUpdates
 from runup.preflight.control.report_reader import parse
 from runup.preflight.decide import report as reports
 from runup.preflight.decide import stored_reports as histories
@@ -321,7 +322,7 @@ def _is_taken(seed: str) -> None:
     question = service.query_for(
         world.version.spec, world.version.status.desired, configured_url="", architecture="amd64"
     )
-    world._work("retrieve-updates", question)
+    world._work(RetrieveUpdates(question))
     data = hostile.report(random, "preflight-1-0123456789")
     config_map = ConfigMap(data={"preflight-1-0123456789.json": data.decode()})
     for taken in histories.read(config_map).reports:

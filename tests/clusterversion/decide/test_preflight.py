@@ -12,6 +12,7 @@ from tests.factories import feature_gate
 
 from kubekit.api.core_v1 import ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting
 from runup.api.config_v1 import ConditionalUpdate, Release, Update
+from runup.clusterversion.decide.work import ReadRelease, VerifyRelease
 from runup.preflight.decide import preflight_deployment, stored_reports
 from runup.preflight.decide.deployment_steps import STEPS, Deployed, Seen, Step, Trust
 from runup.preflight.decide.report import ReportedCheck
@@ -435,7 +436,7 @@ def test_reports_in_config_maps_are_removed_once_nobody_writes_them() -> None:
     assert world.ask(None).settle().observed.report_maps == ()
 
 
-def _config_maps_deleted(plan: Plan) -> list[str]:
+def _config_maps_deleted(plan: Plan[object]) -> list[str]:
     deletes = (action for action in plan.actions if isinstance(action, Delete))
     return [action.key.name for action in deletes if action.resource.kind == "ConfigMap"]
 
@@ -468,7 +469,7 @@ def test_the_version_of_an_image_that_no_graph_knows_is_read_out_of_it() -> None
     world = World.new().settle().ask(Update(mode="Preflight", image=NO_GRAPH)).settle()
     assert world.container_image == NO_GRAPH
     assert world.deployment_env[2] == "5.7.0"
-    assert {"check-release", "read-release"} <= set(world.ran)
+    assert {VerifyRelease, ReadRelease} <= set(world.ran)
 
 
 @pytest.mark.parametrize("mode", ["Preflight", ""], ids=["a preflight", "an update"])
@@ -483,12 +484,12 @@ def test_nothing_of_an_image_is_read_before_its_signature(mode: str) -> None:
         assert world.plans[-1].requeue_after_s == 60.0
     if mode:
         assert world.condition("PreflightFailed") == ("True", "ImageVerificationFailed")
-    assert "read-release" not in world.ran
+    assert ReadRelease not in world.ran
     assert world.observed.deployment is None
     assert world.version.status.desired.version == "5.0.0"
     world.trusted = True
     world.pass_time(61).settle()
-    assert world.ran.index("check-release") < world.ran.index("read-release")
+    assert world.ran.index(VerifyRelease) < world.ran.index(ReadRelease)
 
 
 def test_what_was_read_under_force_is_forgotten_with_it() -> None:
@@ -533,10 +534,10 @@ def test_an_image_that_cannot_be_read_is_looked_at_again() -> None:
     world.settle().ask(Update(mode="Preflight", image=NO_GRAPH)).settle()
     assert world.condition("PreflightFailed") == ("True", "TargetUnreadable")
     assert world.plans[-1].requeue_after_s == 60.0
-    before = world.ran.count("read-release")
+    before = world.ran.count(ReadRelease)
     world.registry = True
     world.pass_time(59).settle()
-    assert world.ran.count("read-release") == before
+    assert world.ran.count(ReadRelease) == before
     world.pass_time(2).settle()
     assert world.container_image == NO_GRAPH
 

@@ -17,6 +17,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubesandbox.controllers.scheduler import why_not
+from runup.clusterversion.decide.work import ReadRights, VerifyRelease
 from runup.preflight.decide import preflight_deployment, preflight_settings, service_account
 from runup.preflight.decide.preflight_deployment import NAME, SETTINGS_MAP
 from runup.process.plan import Apply
@@ -233,7 +234,7 @@ READ = ["get", "list", "watch"]
 def test_a_dedicated_account_reads_what_the_targets_checks_declare() -> None:
     """Looked up in the image before anything is started; for a namespace where a check reads one alone."""
     world = started(service_account="dedicated")
-    assert world.ran.index("check-release") < world.ran.index("read-rights")
+    assert world.ran.index(VerifyRelease) < world.ran.index(ReadRights)
     assert [entry for entry in world.log if entry.startswith("apply")][-8:] == [*ACCOUNT, "apply Deployment"]
     assert rules(world, "ClusterRole") == [{"apiGroups": [""], "resources": ["nodes"], "verbs": READ}]
     elsewhere = [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": READ}]
@@ -256,10 +257,10 @@ def test_rights_that_could_not_be_looked_up_are_looked_up_again_at_the_next_star
     checks = world.observed.releases
     fallback = {image: replace(check, rights=(), rights_until=world.now) for image, check in checks.items()}
     world._set(releases=fallback).ask(None).settle()
-    before = world.ran.count("read-rights")
+    before = world.ran.count(ReadRights)
     world.rights = (service_account.Right("apps", "deployments"),)
     world.pass_time(60).ask_preflight().step()
-    assert world.ran.count("read-rights") == before + 1
+    assert world.ran.count(ReadRights) == before + 1
 
 
 def test_a_dedicated_account_writes_its_own_report_where_that_is_a_config_map() -> None:
@@ -293,7 +294,7 @@ def test_an_account_that_is_no_longer_used_goes_while_the_preflight_runs() -> No
 def test_a_running_preflight_gets_a_dedicated_account_when_one_is_set() -> None:
     """Its rights are looked up first."""
     world = set_to(started(), serviceAccount="dedicated").settle()
-    assert "read-rights" in world.ran
+    assert ReadRights in world.ran
     assert pod(world)["serviceAccountName"] == NAME
 
 

@@ -18,6 +18,7 @@ from kubekit.errors import Terminal
 from runup.api.config_v1 import Update
 from runup.clusterversion.decide import preflights, targets, view
 from runup.clusterversion.decide.observed import ReleaseCheck
+from runup.clusterversion.decide.work import ReadImages, ReadRelease, ReadRights, VerifyRelease, Work
 from runup.preflight.decide import preflight_deployment, stored_reports
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.report import FORMAT, Report, ReportedContainer
@@ -103,7 +104,7 @@ def check(**known: Any) -> ReleaseCheck:
 
 
 SINCE = {seconds: NOW - timedelta(seconds=seconds) for seconds in (-1, 0, 59, 60)}
-VERIFY = (("check-release", IMAGE),)
+VERIFY = (VerifyRelease(IMAGE),)
 CHECKED: dict[str, tuple[ReleaseCheck | None, tuple[Any, ...]]] = {
     "nobody looked": (None, VERIFY),
     "it is being verified": (check(running=True), ()),
@@ -123,7 +124,7 @@ def test_when_a_signature_is_verified(known: ReleaseCheck | None, work: tuple[An
     assert preflights.check_work(IMAGE, known, NOW) == work
 
 
-READ = (("read-release", IMAGE),)
+READ = (ReadRelease(IMAGE),)
 WAS_READ: dict[str, tuple[ReleaseCheck | None, tuple[Any, ...]]] = {
     "nobody looked": (None, READ),
     "it is being read": (check(reading=True), ()),
@@ -204,18 +205,18 @@ def test_how_long_a_silent_target_holds_an_update_up(silent_s: float, frees: boo
     assert (world.version.status.desired.version == "5.0.3") is frees
 
 
-def names(world: World, *wanted: str) -> list[str]:
-    """Which of those works a pass plans."""
+def planned(world: World, kind: type[ReadImages | ReadRights]) -> list[type[Work]]:
+    """The works of this kind that a pass plans, for the target's image."""
     plan = preflights.decide(view.look(world.observed, world.now))
-    return [name for name, argument in plan.work if name in wanted and argument == world.container_image]
+    return [type(work) for work in plan.work if isinstance(work, kind) and work.image == world.container_image]
 
 
-IMAGES: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "nobody asked": ({}, ["read-images"]),
+IMAGES: dict[str, tuple[dict[str, Any], list[type[Work]]]] = {
+    "nobody asked": ({}, [ReadImages]),
     "they are being read": ({"listing": True}, []),
     "they are known": ({"images": {"x": "y"}}, []),
     "they are known for another second": ({"images": {"x": "y"}, "images_until": NOW + timedelta(seconds=1)}, []),
-    "they were known until now": ({"images": {"x": "y"}, "images_until": NOW}, ["read-images"]),
+    "they were known until now": ({"images": {"x": "y"}, "images_until": NOW}, [ReadImages]),
     "they are being read again": ({"images": {"x": "y"}, "images_until": NOW, "listing": True}, []),
 }
 
@@ -226,18 +227,18 @@ def test_when_a_releases_images_are_read(known: dict[str, Any], work: list[str])
     world = started().report(containers=(ReportedContainer(check="a", image="network"),))
     check = world.observed.releases[world.container_image]
     world._set(releases={world.container_image: replace(check, **known)})
-    assert names(world, "read-images") == work
+    assert planned(world, ReadImages) == work
     world.report()
-    assert names(world, "read-images") == []
+    assert planned(world, ReadImages) == []
 
 
-RIGHTS: dict[str, tuple[dict[str, Any] | None, list[str]]] = {
-    "nothing is known of the image": (None, ["read-rights"]),
-    "nobody asked": ({"rights": None}, ["read-rights"]),
+RIGHTS: dict[str, tuple[dict[str, Any] | None, list[type[Work]]]] = {
+    "nothing is known of the image": (None, [ReadRights]),
+    "nobody asked": ({"rights": None}, [ReadRights]),
     "they are being read": ({"rights": None, "asking": True}, []),
     "they are known": ({"rights": ()}, []),
     "they are known for another second": ({"rights": (), "rights_until": NOW + timedelta(seconds=1)}, []),
-    "they were known until now": ({"rights": (), "rights_until": NOW}, ["read-rights"]),
+    "they were known until now": ({"rights": (), "rights_until": NOW}, [ReadRights]),
 }
 
 
@@ -247,11 +248,11 @@ def test_when_it_is_read_what_a_targets_checks_read(known: dict[str, Any] | None
     world = started(service_account="dedicated")
     check = world.observed.releases[world.container_image]
     world._set(releases={} if known is None else {world.container_image: replace(check, **known)})
-    assert names(world, "read-rights") == []
+    assert planned(world, ReadRights) == []
     quantities = with_fields(world.observed.facts.place.quantities, memory_limit="1Gi")
     place = with_fields(world.observed.facts.place, quantities=quantities)
     world._set(facts=replace(world.observed.facts, place=place))
-    assert names(world, "read-rights") == work
+    assert planned(world, ReadRights) == work
 
 
 def of_target(version: str, *, source: str = "5.0.0", pinned: str = "") -> Report:

@@ -14,7 +14,7 @@ from runup.process.plan import PatchStatus, Plan
 SAID = 'ClusterVersion.config.openshift.io "version" is invalid: \x1b[31m' + "x" * 5000
 
 
-def _patches(plan: Plan) -> list[PatchStatus]:
+def _patches(plan: Plan[object]) -> list[PatchStatus]:
     return [action for action in plan.actions if isinstance(action, PatchStatus)]
 
 

@@ -23,6 +23,16 @@ from runup.api.config_v1 import AcceptRisk, ClusterVersion, Release, Update
 from runup.applying.decide.progress import Loading, Progress, State
 from runup.clusterversion.decide import reconcile
 from runup.clusterversion.decide.observed import Facts, Observed, ReleaseCheck
+from runup.clusterversion.decide.work import (
+    ApplyRelease,
+    LoadRelease,
+    ReadImages,
+    ReadRelease,
+    ReadRights,
+    RetrieveUpdates,
+    VerifyRelease,
+    Work,
+)
 from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
@@ -86,12 +96,12 @@ class World:
     trusted: bool = True
     registry: bool = True
     events: list[Event] = field(default_factory=list)
-    plans: list[Plan] = field(default_factory=list)
+    plans: list[Plan[Work]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     counter: int = 1
     graph: dict[str, Any] = field(default_factory=lambda: GRAPH)
     finalizing: bool = False
-    ran: list[str] = field(default_factory=list)
+    ran: list[type[Work]] = field(default_factory=list)
     applied: dict[str, Any] = field(default_factory=dict)
     # What every release calls its images, and what the checks of every target declare to read.
     images: dict[str, str] = field(default_factory=dict)
@@ -147,13 +157,13 @@ class World:
 
     # What the operator and the rest of the cluster do.
 
-    def step(self) -> Plan:
+    def step(self) -> Plan[Work]:
         """One pass: reconcile, then carry the plan out."""
         plan = reconcile.reconcile(self.observed, now=self.now)
         self.plans.append(plan)
         self._carry_out(plan.actions)
-        for name, argument in plan.work:
-            self._work(name, argument)
+        for work in plan.work:
+            self._work(work)
         return plan
 
     def settle(self, limit: int = 20) -> World:
@@ -260,33 +270,36 @@ class World:
         for action in actions:
             _CARRY_OUT[type(action)](self, action)
 
-    def _work(self, name: str, argument: Any) -> None:
-        self.ran.append(name)
-        if name == "retrieve-updates":
-            graph = parse_graph(codec.encode(self.graph))
-            self._set(service=ServiceState(argument, graph=graph, attempted_at=self.now, succeeded_at=self.now))
-            return
-        if name == "load-release":
-            found = Loading(payload=release(argument.version)) if self.registry else _UNLOADED
-            self._set(loads={**self.observed.loads, argument.image: replace(found, at=self.now)})
-            return
-        if name == "apply-release":
-            self._set(progress=Progress(argument.wanted, argument.state, version_hash=argument.wanted.version, total=3))
-            return
-        check = self.observed.releases.get(argument, ReleaseCheck())
-        if name == "check-release":
-            trust, error = (Trust.VERIFIED, "") if self.trusted else (Trust.FAILED, "no signature")
-            check = replace(check, trust=trust, error=error, at=self.now)
-        elif name == "read-rights":
-            check = replace(check, rights=self.rights, rights_until=None)
-        elif name == "read-images":
-            check = replace(check, images=self.images, images_until=None)
-        else:
-            assert name == "read-release"
-            names = {image(v): v for v in ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0", "5.7.0")}
-            found = names.get(argument, "") if self.registry else ""
-            check = replace(check, version=found, unreadable="" if found else "no answer", read_at=self.now)
-        self._set(releases={**self.observed.releases, argument: check})
+    def _work(self, work: Work) -> None:
+        self.ran.append(type(work))
+        match work:
+            case RetrieveUpdates(query):
+                graph = parse_graph(codec.encode(self.graph))
+                self._set(service=ServiceState(query, graph=graph, attempted_at=self.now, succeeded_at=self.now))
+            case LoadRelease(wanted):
+                found = Loading(payload=release(wanted.version)) if self.registry else _UNLOADED
+                self._set(loads={**self.observed.loads, wanted.image: replace(found, at=self.now)})
+            case ApplyRelease(wanted, state):
+                self._set(progress=Progress(wanted, state, version_hash=wanted.version, total=3))
+            case VerifyRelease(asked) | ReadRelease(asked) | ReadRights(asked) | ReadImages(asked):
+                check = self._look(work, self.observed.releases.get(asked, ReleaseCheck()))
+                self._set(releases={**self.observed.releases, asked: check})
+            case _:
+                raise AssertionError(f"nobody does {work}")
+
+    def _look(self, work: VerifyRelease | ReadRelease | ReadRights | ReadImages, check: ReleaseCheck) -> ReleaseCheck:
+        match work:
+            case VerifyRelease():
+                trust, error = (Trust.VERIFIED, "") if self.trusted else (Trust.FAILED, "no signature")
+                return replace(check, trust=trust, error=error, at=self.now)
+            case ReadRights():
+                return replace(check, rights=self.rights, rights_until=None)
+            case ReadImages():
+                return replace(check, images=self.images, images_until=None)
+            case ReadRelease(asked):
+                names = {image(v): v for v in ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0", "5.7.0")}
+                found = names.get(asked, "") if self.registry else ""
+                return replace(check, version=found, unreadable="" if found else "no answer", read_at=self.now)
 
     def _apply(self, action: Apply) -> None:
         self.log.append(f"apply {action.resource.kind}")

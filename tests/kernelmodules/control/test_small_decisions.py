@@ -37,7 +37,7 @@ from runup.kernelmodules.control import image_stage, kernels, process, registrie
 from runup.kernelmodules.control.answer_cache import ANSWER_TTL, MAX_CONCURRENT_QUESTIONS, AnswerCache
 from runup.kernelmodules.control.build_backends import AFTER_ERROR_S, AGAIN_S, Runners
 from runup.kernelmodules.control.caches import Caches, trim_job, trim_node, trim_pod
-from runup.kernelmodules.control.controller import BATCH_DELAY_S, KernelModulesController, _questions
+from runup.kernelmodules.control.controller import BATCH_DELAY_S, KernelModulesController
 from runup.kernelmodules.control.image_stage import _outcome, _some, with_options
 from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.control.module_readiness import toolkits_of
@@ -350,7 +350,6 @@ async def test_a_change_without_a_name_is_nobody_s(scene: Scene) -> None:
     assert scene.queue._due == {}
     scene.controller.on_change("p")
     assert scene.queue._due == {"p": 0.1}
-    assert _questions(Plan(work=(("ask", 1), ("ask", 2)))) == [1, 2]
 
 
 async def test_what_is_observed(scene: Scene) -> None:

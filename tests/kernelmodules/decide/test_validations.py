@@ -43,7 +43,7 @@ def deleted(story: Story) -> list[str]:
 def test_all_modules_are_asked_about_at_once() -> None:
     """None waits for another's image or build."""
     plan = reconcile(world(*(module(f"m{at}", image=f"r.example/m{at}:1") for at in range(5))), now=NOW)
-    assert [question.image for _, question in plan.work] == [f"r.example/m{at}:1" for at in range(5)]
+    assert [question.image for question in plan.work] == [f"r.example/m{at}:1" for at in range(5)]
 
 
 def test_the_result_of_a_plan_plans_nothing() -> None:
@@ -90,7 +90,7 @@ def test_a_failed_module_is_tried_again_when_it_changes() -> None:
     """At once, not after three minutes: Modules are watched."""
     told = Story(world(module(image="r.example/a:1"))).step().answer(GONE)
     told.edit(module(image="r.example/a:2", metadata={"generation": 2}))
-    assert [question.image for _, question in told.plan.work] == ["r.example/a:2"]
+    assert [question.image for question in told.plan.work] == ["r.example/a:2"]
     assert told.answer(THERE).said[0][:2] == ("True", "Done")
 
 
@@ -99,7 +99,7 @@ def test_a_failed_module_is_tried_again_by_time() -> None:
     told = Story(world(module())).step().answer(GONE)
     assert (told.plan.work, told.plan.requeue_after_s) == ((), 180.0)
     assert told.later(180).said == [("False", "Requeued", GONE.reason)]
-    assert [question.image for _, question in told.plan.work] == ["registry.example/kmod:v1"]
+    assert [question.image for question in told.plan.work] == ["registry.example/kmod:v1"]
     assert told.answer(THERE).said[0][:2] == ("True", "Done")
 
 
@@ -253,7 +253,7 @@ def test_an_image_is_looked_at_for_architectures(kernel: str, expected: tuple[st
     """Those on which the kernel will run."""
     nodes = (node("a", "amd64"), node("b", "arm64", gpu="yes"))
     chosen = world(module(selector={"gpu": "yes"}), nodes=nodes, validation=validation(kernelVersion=kernel))
-    [(_, question)] = reconcile(chosen, now=NOW).work
+    [question] = reconcile(chosen, now=NOW).work
     assert isinstance(question, ImageQuestion)
     assert question.architectures == expected
 

@@ -102,7 +102,7 @@ class Story:
     def __init__(self, observed: Observed) -> None:
         self.observed = observed
         self.now = NOW
-        self.plan = Plan()
+        self.plan: Plan[Question] = Plan()
         self._known: dict[Question, Answer] = {}
 
     def step(self) -> Story:
@@ -119,7 +119,7 @@ class Story:
 
     def answer(self, image: Image | None = None, material: BuildInputs | None = None) -> Story:
         """Answer what was asked, then pass."""
-        for _, question in self.plan.work:
+        for question in self.plan.work:
             found: AnswerValue | None = image if isinstance(question, ImageQuestion) else None
             found = material if isinstance(question, BuildInputsQuestion) else found
             if found is not None:
@@ -157,7 +157,7 @@ class Story:
         return [(each.verification_status, each.verification_stage, each.status_reason) for each in self.entries]
 
 
-def started(plan: Plan) -> list[JSON]:
+def started(plan: Plan[object]) -> list[JSON]:
     """The Jobs and Builds that a plan makes."""
     kinds = ("Job", "Build")
     return [each.object for each in plan.actions if isinstance(each, Apply) and each.resource.kind in kinds]

@@ -7,9 +7,8 @@ state is observed like anything else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
 import structlog
 from msgspec import structs
@@ -32,18 +31,28 @@ from runup.advice.decide.risks import admin_acks
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
 from runup.applying.control.loading import ReleaseLoads
 from runup.applying.control.own_release import OwnRelease
-from runup.applying.control.worker import Work, Worker
+from runup.applying.control.worker import Work as ReleaseWork
+from runup.applying.control.worker import Worker
 from runup.clusterversion.control import preflight_log
 from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.control.preflight_log import PreflightLogger
 from runup.clusterversion.control.workload_age import WorkloadAge
 from runup.clusterversion.decide import sync_failure
-from runup.clusterversion.decide.applying import APPLY, LOAD, ApplyRequest
 from runup.clusterversion.decide.observed import Facts, Observed
-from runup.clusterversion.decide.preflights import CHECK_RELEASE, READ_IMAGES, READ_RELEASE, READ_RIGHTS
-from runup.clusterversion.decide.reconcile import EVALUATE_RULES, NAME, RETRIEVE_UPDATES, reconcile
+from runup.clusterversion.decide.reconcile import NAME, reconcile
 from runup.clusterversion.decide.status_write_rejected import RejectedFields
 from runup.clusterversion.decide.sync_failure import Failure
+from runup.clusterversion.decide.work import (
+    ApplyRelease,
+    EvaluateRules,
+    LoadRelease,
+    ReadImages,
+    ReadRelease,
+    ReadRights,
+    RetrieveUpdates,
+    VerifyRelease,
+    Work,
+)
 from runup.preflight.control import report_reader
 from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide import container_check_pods, preflight_deployment, stored_reports
@@ -194,16 +203,6 @@ class ClusterVersionController:
         self._failure: Failure | None = None
         self._unwritten = ""
         self._absent = False
-        self._workers: Mapping[str, Callable[[Any], None]] = {
-            RETRIEVE_UPDATES: service.ask,
-            EVALUATE_RULES: self._evaluate,
-            CHECK_RELEASE: checks.check,
-            READ_RELEASE: checks.read,
-            READ_RIGHTS: checks.read_rights,
-            READ_IMAGES: checks.read_images,
-            APPLY: self._apply,
-            LOAD: self._load,
-        }
         for cache in caches.all():
             cache.add_listener(lambda _change, _old, _new: queue.add(KEY))
             cache.add_state_listener(lambda: queue.add(KEY))
@@ -291,10 +290,13 @@ class ClusterVersionController:
             await self._executor.execute(plan)
         except NotApplied:
             # Reading is harmless and may begin; applying depends on what was to be written first.
-            self._begin(work for work in plan.work if work[0] != APPLY)
+            for work in plan.work:
+                if not isinstance(work, ApplyRelease):
+                    self._begin(work)
             raise
         self._unwritten = ""
-        self._begin(plan.work)
+        for work in plan.work:
+            self._begin(work)
         self._metrics.count(observed, plan, now)
         self._story.tell(observed, plan)
         # A report that is left over must not be taken for one of a later preflight.
@@ -305,9 +307,26 @@ class ClusterVersionController:
         if plan.requeue_after_s is not None:
             self._queue.add_after(key, plan.requeue_after_s)
 
-    def _begin(self, work: Iterable[tuple[str, Any]]) -> None:
-        for name, argument in work:
-            self._workers[name](argument)
+    def _begin(self, work: Work) -> None:
+        match work:
+            case RetrieveUpdates(query):
+                self._service.ask(query)
+            case EvaluateRules(queries):
+                self._evaluate(queries)
+            case VerifyRelease(image):
+                self._checks.check(image)
+            case ReadRelease(image):
+                self._checks.read(image)
+            case ReadRights(image):
+                self._checks.read_rights(image)
+            case ReadImages(image):
+                self._checks.read_images(image)
+            case LoadRelease(release):
+                self._load(release)
+            case ApplyRelease():
+                self._apply(work)
+            case _:
+                assert_never(work)
 
     def _say_what_is_odd(self) -> None:
         """Logs one line for each object that could not be decoded, when it appears and when its error changes."""
@@ -380,12 +399,12 @@ class ClusterVersionController:
         if self._loads is not None:
             self._loads.load(release)
 
-    def _apply(self, asked: ApplyRequest) -> None:
+    def _apply(self, request: ApplyRelease) -> None:
         """Hands the release over to the worker, whose progress shows the request from then on."""
-        payload = self._loads.payload(asked.wanted.image) if self._loads is not None else None
-        own = asked.wanted.image == self._facts.release.image or payload is self._own.payload
+        payload = self._loads.payload(request.wanted.image) if self._loads is not None else None
+        own = request.wanted.image == self._facts.release.image or payload is self._own.payload
         if self._worker is not None and payload is not None:
-            self._worker.want(Work(asked.wanted, asked.state, payload, own=own))
+            self._worker.want(ReleaseWork(request.wanted, request.state, payload, own=own))
 
     def _report(self, preflight_id: str, place: Workplace) -> ReportSeen | None:
         if place.report_sink == "configmap":
@@ -420,5 +439,5 @@ def _reason(error: KubeError | DecodeError) -> str:
     return error.reason if isinstance(error, KubeError) else "UnreadableAnswer"
 
 
-def _summary(plan: Plan) -> list[str]:
+def _summary(plan: Plan[object]) -> list[str]:
     return [f"{type(action).__name__} {getattr(action, 'resource', '')}" for action in plan.actions]

@@ -84,7 +84,7 @@ class Metrics:
         """Counts a status that the API server rejected."""
         self._refused.inc()
 
-    def count(self, observed: Observed, plan: Plan, now: datetime) -> None:
+    def count(self, observed: Observed, plan: Plan[object], now: datetime) -> None:
         """Counts one pass after it was carried out."""
         self.cluster.look(observed)
         earlier, current = preflight_log.before(observed), preflight_log.after(observed, plan)

@@ -45,7 +45,7 @@ def before(observed: Observed) -> Told:
     return _told(observed, observed.cluster_version.status.conditions, stored_reports.read(observed.history).attempt)
 
 
-def after(observed: Observed, plan: Plan) -> Told:
+def after(observed: Observed, plan: Plan[object]) -> Told:
     """Returns the state that it reports once `plan` is carried out."""
     new_conditions: Sequence[Condition] = observed.cluster_version.status.conditions
     for action in plan.actions:
@@ -55,7 +55,7 @@ def after(observed: Observed, plan: Plan) -> Told:
     return _told(observed, new_conditions, _attempt_after(observed, plan))
 
 
-def nobody_writes(observed: Observed, plan: Plan) -> bool:
+def nobody_writes(observed: Observed, plan: Plan[object]) -> bool:
     """Returns whether no target exists that writes a report, or is about to.
 
     A Deployment created just now may not be observed yet; the record of its attempt was written before it.
@@ -65,7 +65,7 @@ def nobody_writes(observed: Observed, plan: Plan) -> bool:
     return over and observed.deployment is None and not observed.pods
 
 
-def starts(observed: Observed, plan: Plan) -> bool:
+def starts(observed: Observed, plan: Plan[object]) -> bool:
     """Returns whether the plan creates a Deployment that was not there."""
     return observed.deployment is None and _applies(plan)
 
@@ -85,7 +85,7 @@ def _told(observed: Observed, said: Sequence[Condition], attempt: Attempt | None
     return Told()
 
 
-def _attempt_after(observed: Observed, plan: Plan) -> Attempt | None:
+def _attempt_after(observed: Observed, plan: Plan[object]) -> Attempt | None:
     record = observed.history
     for action in plan.actions:
         # The record is among the plan's writes when it changes, and newer than the observed one.
@@ -105,11 +105,11 @@ def _was_started(observed: Observed, attempt: Attempt | None) -> bool:
     return runs or bool(attempt.failed)
 
 
-def _applies(plan: Plan) -> bool:
+def _applies(plan: Plan[object]) -> bool:
     return any(isinstance(action, Apply) and action.resource.kind == "Deployment" for action in plan.actions)
 
 
-def _removes(plan: Plan) -> bool:
+def _removes(plan: Plan[object]) -> bool:
     return any(isinstance(action, Delete) and action.resource.kind == "Deployment" for action in plan.actions)
 
 
@@ -119,7 +119,7 @@ class PreflightLogger:
     def __init__(self) -> None:
         self._last = Told()
 
-    def tell(self, observed: Observed, plan: Plan) -> None:
+    def tell(self, observed: Observed, plan: Plan[object]) -> None:
         """Logs what `plan`, which was carried out, changed."""
         current = after(observed, plan)
         known = {"target": current.target or self._last.target, "id": current.id or self._last.id}

@@ -7,16 +7,14 @@ manifests the cluster gets. Any change of that is another request. Progress that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from msgspec.structs import replace
 
 from kubekit.api.conditions import Conditions, find
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import parse
-from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release
+from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release, UpdateHistory
 from runup.applying.decide.failure_summary import Summary, Verdict, judge, summarize, without_progress
 from runup.applying.decide.implicit_capabilities import implicit
 from runup.applying.decide.problems import Problem
@@ -24,25 +22,16 @@ from runup.applying.decide.progress import Loading, Progress, State, Wanted
 from runup.applying.decide.progressing_message import summary_of
 from runup.clusterversion.decide.target_release import same_image
 from runup.clusterversion.decide.view import View
+from runup.clusterversion.decide.work import ApplyRelease, LoadRelease, Work
 from runup.release.decide import capabilities
 from runup.release.decide.capabilities import Capabilities
 from runup.release.decide.inclusion import Filters, feature_set_and_gates
 
-APPLY = "apply-release"
-LOAD = "load-release"
 IMPLICIT = "ImplicitlyEnabledCapabilities"
 SLOW = "SlowClusterOperator"
 INVALID = "InvalidClusterVersion"
 RETRIEVAL = "UpdatePayloadRetrievalFailed"
 LOAD_RETRY_AFTER = timedelta(seconds=60)
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyRequest:
-    """A request to the worker. The payload of `wanted.image` is loaded; `state` is what the history implies."""
-
-    wanted: Wanted
-    state: State
 
 
 def enabled(view: View) -> Capabilities:
@@ -76,7 +65,7 @@ def wanted(view: View) -> Wanted:
     return Wanted(current.image, current.version, filters(view, current), view.observed.cluster_version.metadata.uid)
 
 
-def work(view: View) -> tuple[tuple[str, Any], ...]:
+def work(view: View) -> tuple[Work, ...]:
     """Returns the work to request, empty if the worker does it already. The payload is loaded before all else."""
     progress = view.observed.progress
     if progress is None or not view.current.image:
@@ -86,16 +75,16 @@ def work(view: View) -> tuple[tuple[str, Any], ...]:
         return ()
     if _needs_loading(view):
         return load_work(view.current, view.observed.loads.get(view.current.image), view.now)
-    return ((APPLY, ApplyRequest(wanted_now, _state(view))),)
+    return (ApplyRelease(wanted_now, _state(view)),)
 
 
-def load_work(release: Release, load: Loading | None, now: datetime) -> tuple[tuple[str, Any], ...]:
+def load_work(release: Release, load: Loading | None, now: datetime) -> tuple[Work, ...]:
     """Returns the work of loading `release` if it is due: at first, and again `LOAD_RETRY_AFTER` after a failure."""
     if load is not None and (load.running or load.payload is not None):
         return ()
     # A failure dated in the future is from before the clock was set back: it does not delay the retry.
     fresh = load is not None and load.at is not None and timedelta() <= now - load.at < LOAD_RETRY_AFTER
-    return () if fresh else ((LOAD, release),)
+    return () if fresh else (LoadRelease(release),)
 
 
 def settle(view: View, status: ClusterVersionStatus, *, invalid: bool) -> tuple[ClusterVersionStatus, Conditions]:
@@ -157,7 +146,7 @@ def _is_current(view: View, progress: Progress) -> bool:
     return progress.wanted is not None and same_image(progress.wanted.image, view.current.image)
 
 
-def _completed(view: View, status: ClusterVersionStatus, progress: Progress) -> Any:
+def _completed(view: View, status: ClusterVersionStatus, progress: Progress) -> tuple[UpdateHistory, ...]:
     entries = status.history
     newest = entries[0] if entries else None
     # completionTime is set once; later reconciles of the same release do not move it.

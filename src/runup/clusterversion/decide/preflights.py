@@ -23,6 +23,7 @@ from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.target_release import asks_for, same_release
 from runup.clusterversion.decide.update_request import PreflightRequest, Refused, UpdateRequest
 from runup.clusterversion.decide.view import View
+from runup.clusterversion.decide.work import ReadImages, ReadRelease, ReadRights, VerifyRelease, Work
 from runup.preflight.decide import container_check_pods, preflight_deployment, service_account, start_failures
 from runup.preflight.decide import preflight_conditions as conditions
 from runup.preflight.decide import stored_reports as histories
@@ -42,10 +43,6 @@ from runup.preflight.decide.report import Report
 from runup.preflight.decide.stored_reports import History
 from runup.process.plan import Action, Apply, Delete
 
-CHECK_RELEASE = "check-release"
-READ_RELEASE = "read-release"
-READ_RIGHTS = "read-rights"
-READ_IMAGES = "read-images"
 RECHECK = timedelta(seconds=60)
 # Pods named in a message; the Deployment has one replica, so more are rare.
 _PODS_SHOWN = 3
@@ -65,7 +62,7 @@ class Preflight:
     checked: tuple[CheckedTarget, ...] = ()
     history: History = History()  # noqa: RUF009 -- frozen
     actions: tuple[Action, ...] = ()
-    work: tuple[tuple[str, Any], ...] = ()
+    work: tuple[Work, ...] = ()
     requeue_after_s: float | None = None
 
 
@@ -148,24 +145,24 @@ def workload_gone(view: View) -> bool:
     return _deployed(view, None) is Deployed.NONE
 
 
-def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
+def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[Work, ...]:
     """Returns the work of verifying `image` if it is due: at first, and again `RECHECK` after a failure."""
     if check is not None and check.running:
         return ()
     settled = check is not None and check.trust is Trust.VERIFIED
     fresh = check is not None and check.at is not None and timedelta() <= now - check.at < RECHECK
-    return () if settled or fresh else ((CHECK_RELEASE, image),)
+    return () if settled or fresh else (VerifyRelease(image),)
 
 
-def read_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
+def read_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[Work, ...]:
     """Returns the work of reading the version of `image` if it is due: at first, or `RECHECK` after a failure."""
     if not image or (check is not None and (check.reading or check.version)):
         return ()
     fresh = check is not None and check.read_at is not None and timedelta() <= now - check.read_at < RECHECK
-    return () if fresh else ((READ_RELEASE, image),)
+    return () if fresh else (ReadRelease(image),)
 
 
-def look_work(view: View, update: Update) -> tuple[tuple[str, Any], ...]:
+def look_work(view: View, update: Update) -> tuple[Work, ...]:
     """Returns the work due on an image that no graph knows: verifying it and, once trusted, reading its version."""
     check = view.observed.releases.get(update.image)
     verify = check_work(update.image, check, view.now) if update.image else ()
@@ -394,9 +391,9 @@ def _rights(case: _Case, place: preflight_deployment.Workplace) -> tuple[service
     return case.check.rights
 
 
-def _rights_work(case: _Case) -> tuple[tuple[str, Any], ...]:
+def _rights_work(case: _Case) -> tuple[Work, ...]:
     under_way = case.check is not None and case.check.asking
-    return () if under_way else ((READ_RIGHTS, case.target.image),)
+    return () if under_way else (ReadRights(case.target.image),)
 
 
 def _stop_other(case: _Case) -> Preflight:
@@ -452,7 +449,7 @@ def _watch(case: _Case) -> Preflight:
     return replace(preflight, actions=actions, work=(*work, *image_work), requeue_after_s=_until(scene, result))
 
 
-def _containers(case: _Case, report: Report | None) -> tuple[tuple[Action, ...], tuple[tuple[str, Any], ...]]:
+def _containers(case: _Case, report: Report | None) -> tuple[tuple[Action, ...], tuple[Work, ...]]:
     """Returns the Pods that the target's checks want, and the work of reading the release's images if they need it."""
     owner, check = case.view.observed.deployment, case.check
     if report is None or owner is None:
@@ -464,7 +461,7 @@ def _containers(case: _Case, report: Report | None) -> tuple[tuple[Action, ...],
     pod_actions = container_check_pods.actions(
         case.attempt, case.view.observed.facts.place, owner, report.containers, case.view.observed.check_pods, images
     )
-    return tuple(pod_actions), ((READ_IMAGES, case.target.image),) if due else ()
+    return tuple(pod_actions), (ReadImages(case.target.image),) if due else ()
 
 
 def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
@@ -506,7 +503,7 @@ def _told(
     return Preflight(outcome_conditions, _with_wanted(case, checked), history)
 
 
-def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[tuple[str, Any], ...] = ()) -> Preflight:
+def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[Work, ...] = ()) -> Preflight:
     """Returns the state before anything runs: the target is not recommended until it has been checked.
 
     Source: docs/decisions/0072 D21.
@@ -555,7 +552,7 @@ def _completed_before(case: _Case) -> bool:
     )
 
 
-def _drift(case: _Case) -> tuple[tuple[Action, ...], tuple[tuple[str, Any], ...]]:
+def _drift(case: _Case) -> tuple[tuple[Action, ...], tuple[Work, ...]]:
     """Plans to apply a Deployment that differs from the desired one: a moved operator, a setting, a manual edit."""
     deployment = case.view.observed.deployment
     assert deployment is not None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from msgspec.structs import replace as with_fields
 
@@ -39,14 +38,13 @@ from runup.clusterversion.decide.release_accepted import Decision
 from runup.clusterversion.decide.target_release import asks_for, same_release
 from runup.clusterversion.decide.update_request import Refused, UpdateRequest
 from runup.clusterversion.decide.view import View
+from runup.clusterversion.decide.work import EvaluateRules, RetrieveUpdates, Work
 from runup.preflight.decide import preflight_conditions, preflight_settings
 from runup.preflight.decide import stored_reports as histories
 from runup.process.plan import Action, Apply, Event, PatchStatus, Plan
 
 CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")
-RETRIEVE_UPDATES = "retrieve-updates"
-EVALUATE_RULES = "evaluate-rules"
 # Conditions removed once nothing sets them, and names that earlier releases set and nothing sets any more.
 _OURS = (
     validation.INVALID,
@@ -81,7 +79,7 @@ class _Decided:
     status: ClusterVersionStatus
 
 
-def reconcile(observed: Observed, *, now: datetime) -> Plan:
+def reconcile(observed: Observed, *, now: datetime) -> Plan[Work]:
     """Returns the plan for `observed` at `now` (UTC)."""
     first = _decide(observed, now)
     events = (*_became_update(first.view), *_cautions(first))
@@ -181,7 +179,7 @@ def _mode_problem(seen: View) -> str:
     return seen.request.invalid if isinstance(seen.request, Refused) else ""
 
 
-def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Plan:
+def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Plan[Work]:
     """Orders the actions: first events, the record, the status (where a stale decision stops), the workload."""
     current_status = observed.cluster_version.status
     fresh = not current_status.desired.version and current_status.available_updates is None
@@ -208,12 +206,12 @@ def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
     return (Apply(preflights.CONFIG_MAP, histories.config_map(wanted, namespace)),)
 
 
-def _work(decided: _Decided) -> tuple[tuple[str, Any], ...]:
+def _work(decided: _Decided) -> tuple[Work, ...]:
     due = decided.view.advised.due
-    asking = ((RETRIEVE_UPDATES, due),) if due is not None else ()
+    asking: tuple[Work, ...] = (RetrieveUpdates(due),) if due is not None else ()
     rules = promql.queries(judged.risk for candidate in decided.view.advised.candidates for judged in candidate.risks)
     if decided.view.observed.prometheus.configured:
-        asking = (*asking, (EVALUATE_RULES, rules))
+        asking = (*asking, EvaluateRules(rules))
     return (*asking, *decided.preflight.work, *decided.update.work, *applying.work(decided.view))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from msgspec.structs import replace as with_fields
 
@@ -29,6 +28,7 @@ from runup.clusterversion.decide.preflights import RECHECK, again, check_work, e
 from runup.clusterversion.decide.target_release import same_image
 from runup.clusterversion.decide.update_request import UpdateRequest
 from runup.clusterversion.decide.view import View
+from runup.clusterversion.decide.work import Work
 from runup.preflight.decide.attempt import digest_of
 from runup.preflight.decide.deployment_steps import Trust
 
@@ -68,7 +68,7 @@ class Decision:
     ready: bool = False
     invalid: str = ""
     warnings: tuple[Caution, ...] = ()
-    work: tuple[tuple[str, Any], ...] = ()
+    work: tuple[Work, ...] = ()
     requeue_after_s: float | None = None
 
 

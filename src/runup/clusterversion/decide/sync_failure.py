@@ -52,7 +52,7 @@ def conditions(failure: Failure | None, found: Conditions) -> tuple[Condition, .
     return failing if failure.decided else (Condition(type="Available", status="False"), *failing)
 
 
-def plan(version: ClusterVersion, failure: Failure, now: datetime) -> Plan:
+def plan(version: ClusterVersion, failure: Failure, now: datetime) -> Plan[object]:
     """Returns the patch that reports `failure` if nothing else could be decided; empty if it is reported already."""
     current = version.status.conditions
     reporting = with_conditions(current, conditions(failure, current), (), now=now)

@@ -105,7 +105,7 @@ class KernelModulesController:
             asking.forget()
         observed = self.observe(name, asking, runners)
         plan = reconcile(observed, now=self._clock.now())
-        asking.ask(_questions(plan))
+        asking.ask(plan.work)
         self._tell(observed, plan)
         self._metrics.see(self._caches.modules.all(), self._caches.validations.all(), self._caches.ocps.all())
         if plan.requeue_after_s is not None:
@@ -160,7 +160,7 @@ class KernelModulesController:
         self._refused = {key: refusal for key, refusal in self._refused.items() if refusal[1] > oldest}
         return {key: message for key, (message, _) in self._refused.items()}
 
-    async def _carry_out(self, plan: Plan, executor: Executor) -> None:
+    async def _carry_out(self, plan: Plan[Question], executor: Executor) -> None:
         """Executes every action, even after one that failed, because Modules are independent; raises the first error.
 
         A Conflict ends it, because the plan was decided on an old version.
@@ -194,7 +194,7 @@ class KernelModulesController:
         self.on_any_change()
         return True
 
-    def _tell(self, observed: Observed, plan: Plan) -> None:
+    def _tell(self, observed: Observed, plan: Plan[Question]) -> None:
         """Logs one line for each transition, by preflight and module."""
         for action in plan.actions:
             if isinstance(action, Apply):
@@ -220,7 +220,3 @@ class KernelModulesController:
                     stage=new[1],
                     reason=new[2],
                 )
-
-
-def _questions(plan: Plan) -> list[Question]:
-    return [question for _, question in plan.work]

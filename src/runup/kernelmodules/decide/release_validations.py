@@ -21,11 +21,10 @@ from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
 from runup.kernelmodules.decide import entries, stages, validation_summary
 from runup.kernelmodules.decide.admission import validation_fault
-from runup.kernelmodules.decide.external_queries import ReleaseQuestion
+from runup.kernelmodules.decide.external_queries import Question, ReleaseQuestion
 from runup.kernelmodules.decide.flavours import Flavour, flavour_of, is_real_time
 from runup.kernelmodules.decide.module_state import freshness
 from runup.kernelmodules.decide.observed import Observed
-from runup.kernelmodules.decide.validations import ASK
 from runup.process.plan import Action, Apply, Delete, Plan
 
 VALIDATION = resource_of(PreflightValidation)
@@ -38,10 +37,10 @@ class _Release:
 
     kernels: tuple[ValidatedKernel, ...] = ()
     problem: str = ""
-    plan: Plan = field(default_factory=Plan)
+    plan: Plan[Question] = field(default_factory=Plan)
 
 
-def decide(observed: Observed, *, now: datetime) -> Plan:
+def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
     """Returns the plan for the PreflightValidationOCP of that name; empty if there is none."""
     ocp = observed.ocp
     if ocp is None or ocp.metadata.deletion_timestamp is not None:
@@ -78,17 +77,17 @@ def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> 
     known = ocp.status.kernels if ocp.status.observed_generation == ocp.metadata.generation else ()
     answer = observed.answers.of_release(question)
     if answer is None:
-        return _Release(known, "", Plan(work=((ASK, question),)))
+        return _Release(known, "", Plan(work=(question,)))
     kernel_answer, at = answer
     if kernel_answer.kernels:
         return _Release(kernel_answer.kernels)
     fresh = freshness(question, at, now)
-    plan = Plan((), fresh.wait_s, tuple((ASK, each) for each in fresh.again))
+    plan = Plan((), fresh.wait_s, tuple(fresh.again))
     # The kernels of an earlier answer stay valid while the registry cannot be reached.
     return _Release(known, "" if known else kernel_answer.problem, plan)
 
 
-def _unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Release, now: datetime) -> Plan:
+def _unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Release, now: datetime) -> Plan[Question]:
     """Returns the plan while the kernels are not known. The status of every Module repeats the problem.
 
     It does so for clients that read only the Modules' statuses.

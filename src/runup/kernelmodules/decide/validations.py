@@ -11,12 +11,12 @@ from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import Module, ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
 from runup.kernelmodules.decide import build_jobs, builds, entries, runs, stages, validation_summary
+from runup.kernelmodules.decide.external_queries import Question
 from runup.kernelmodules.decide.module_state import ModuleState, Task
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.runs import Run, Runner, WantedRun
 from runup.process.plan import Action, Apply, Delete, Plan
 
-ASK = "ask"
 API_VERSION = resource_of(PreflightValidation).api_version
 
 
@@ -29,7 +29,7 @@ class _Seen:
     looked: ModuleState | None
 
 
-def decide(observed: Observed, *, now: datetime) -> Plan:
+def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
     """Returns the plan for the PreflightValidation of that name; empty if there is none."""
     validation = observed.validation
     if validation is None or validation.metadata.deletion_timestamp is not None:
@@ -87,7 +87,7 @@ def _plan(
     before: dict[NamespacedName, ModuleStatus],
     toolkit: str,
     now: datetime,
-) -> Plan:
+) -> Plan[Question]:
     seen = tuple(seen)
     module_statuses = [_entry(each, now) for each in seen]
     module_statuses += [
@@ -115,7 +115,7 @@ def _plan(
     ]
     waits = [each.looked.again_s for each in seen if each.looked and each.looked.again_s is not None]
     questions = dict.fromkeys(question for each in seen if each.looked for question in each.looked.open)
-    return Plan(tuple(actions), min(waits, default=None), tuple((ASK, question) for question in questions))
+    return Plan(tuple(actions), min(waits, default=None), tuple(questions))
 
 
 def _entry(each: _Seen, now: datetime) -> ModuleStatus:
