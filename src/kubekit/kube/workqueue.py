@@ -17,10 +17,6 @@ from kubekit.kube.clock import Clock
 Key = TypeVar("Key", bound=Hashable)
 
 
-class QueueShutDown(Exception):
-    """The queue is shut down and empty, so that a worker ends."""
-
-
 class WorkQueue(Generic[Key]):
     """A queue of keys. Workers loop over `get()`, work, `done(key)`, then `forget(key)` or `add_rate_limited(key)`.
 
@@ -40,11 +36,10 @@ class WorkQueue(Generic[Key]):
         self._timers: list[tuple[float, int, Key]] = []
         self._timer_count = 0
         self._changed = asyncio.Event()
-        self._shut_down = False
 
     def add(self, key: Key) -> None:
         """Queues `key` unless it is queued; while it is being processed, it is queued when that is done."""
-        if self._shut_down or key in self._dirty:
+        if key in self._dirty:
             return
         self._dirty.add(key)
         if key not in self._processing:
@@ -53,8 +48,6 @@ class WorkQueue(Generic[Key]):
 
     def add_after(self, key: Key, seconds: float) -> None:
         """Queues `key` after `seconds`; of several delays for one key the shortest counts."""
-        if self._shut_down:
-            return
         if seconds <= 0:
             self.add(key)
             return
@@ -91,15 +84,8 @@ class WorkQueue(Generic[Key]):
     def __len__(self) -> int:
         return len(self._queue)
 
-    def shut_down(self) -> None:
-        """Accepts no more keys; queued keys are still handed out, delayed ones are dropped."""
-        self._shut_down = True
-        self._timers.clear()
-        self._due.clear()
-        self._changed.set()
-
     async def get(self) -> Key:
-        """Returns the next key and marks it as being processed. Raises QueueShutDown if there will be none."""
+        """Returns the next key and marks it as being processed."""
         while True:
             self._move_due()
             if self._queue:
@@ -107,8 +93,6 @@ class WorkQueue(Generic[Key]):
                 self._dirty.discard(key)
                 self._processing.add(key)
                 return key
-            if self._shut_down:
-                raise QueueShutDown
             self._changed.clear()
             await self._wait()
 

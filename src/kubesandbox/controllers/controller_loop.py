@@ -17,7 +17,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from kubekit.kube.request import Call
 from kubekit.kube.watch import Reflector
-from kubekit.kube.workqueue import QueueShutDown, WorkQueue
+from kubekit.kube.workqueue import WorkQueue
 
 log = structlog.get_logger("cluster")
 
@@ -79,10 +79,7 @@ class Loop:
     async def run(self) -> None:
         """Works until cancelled."""
         while True:
-            try:
-                key = await self.queue.get()
-            except QueueShutDown:
-                return
+            key = await self.queue.get()
             try:
                 await self._work(key)
                 self.queue.forget(key)

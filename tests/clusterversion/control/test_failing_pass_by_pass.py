@@ -469,8 +469,6 @@ async def test_who_is_told_to_stop_stops(scene: Scene) -> None:
     assert running.cancelled()
     assert scene.queue._processing == set()
     scene.api.answers(scene.answer)
-    scene.queue.shut_down()
-    await asyncio.wait_for(controller.run(), 90)
 
 
 def caches() -> Caches:

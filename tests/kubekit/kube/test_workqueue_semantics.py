@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubekit.kube.clock import ManualClock
-from kubekit.kube.workqueue import QueueShutDown, WorkQueue
+from kubekit.kube.workqueue import WorkQueue
 
 
 async def test_a_key_is_queued_once() -> None:
@@ -61,16 +61,6 @@ async def test_a_delay_that_is_over_is_none(seconds: float) -> None:
     queue.add_after("a", seconds)
     assert len(queue) == 1
     assert await queue.get() == "a"
-
-
-async def test_a_delay_after_the_end_is_dropped() -> None:
-    """Nobody would take the key."""
-    queue: WorkQueue[str] = WorkQueue(ManualClock())
-    queue.shut_down()
-    queue.add_after("a", 1)
-    queue.add_after("b", 0)
-    with pytest.raises(QueueShutDown):
-        await queue.get()
 
 
 async def test_a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one() -> None:
@@ -190,22 +180,6 @@ async def test_done_is_only_the_end_of_work() -> None:
     assert len(queue) == 1
 
 
-async def test_workers_that_wait_are_sent_home() -> None:
-    """Also those who wait for a delay, which is dropped."""
-    clock = ManualClock()
-    queue: WorkQueue[str] = WorkQueue(clock)
-    idle = asyncio.create_task(queue.get())
-    await clock.advance(0)
-    queue.add_after("a", 5)
-    waiting = asyncio.create_task(queue.get())
-    await clock.advance(0)
-    queue.shut_down()
-    for task in (idle, waiting):
-        with pytest.raises(QueueShutDown):
-            await asyncio.wait_for(task, 90)
-    assert clock.sleeping == ()
-
-
 async def test_every_worker_gets_work() -> None:
     """Two waiting workers, two keys: neither waits for the other."""
     clock = ManualClock()
@@ -215,19 +189,6 @@ async def test_every_worker_gets_work() -> None:
     queue.add("a")
     queue.add("b")
     assert sorted(await asyncio.gather(*workers)) == ["a", "b"]
-
-
-async def test_shut_down_hands_out_what_is_queued_and_ends_the_workers() -> None:
-    """Queued keys are worked on, delayed and new ones are not."""
-    clock = ManualClock()
-    queue: WorkQueue[str] = WorkQueue(clock)
-    queue.add("a")
-    queue.add_after("b", 1)
-    queue.shut_down()
-    queue.add("c")
-    assert await queue.get() == "a"
-    with pytest.raises(QueueShutDown):
-        await queue.get()
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "get", "done", "later"]), st.sampled_from("abc")), max_size=40))

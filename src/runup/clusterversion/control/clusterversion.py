@@ -22,7 +22,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import Conflict, KubeError
 from kubekit.kube.watch import Reflector
-from kubekit.kube.workqueue import QueueShutDown, WorkQueue
+from kubekit.kube.workqueue import WorkQueue
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.advice.decide import acceptance
@@ -208,14 +208,11 @@ class ClusterVersionController:
             cache.add_state_listener(lambda: queue.add(KEY))
 
     async def run(self) -> None:
-        """Processes keys until cancelled or until the queue shuts down."""
+        """Processes keys until cancelled."""
         # The first pass does not wait for an event.
         self._queue.add(KEY)
         while True:
-            try:
-                key = await self._queue.get()
-            except QueueShutDown:
-                return
+            key = await self._queue.get()
             try:
                 await self._handle(key)
             finally:

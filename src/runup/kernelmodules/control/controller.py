@@ -13,7 +13,7 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import ApiError, Conflict, KubeError, Transient
-from kubekit.kube.workqueue import QueueShutDown, WorkQueue
+from kubekit.kube.workqueue import WorkQueue
 from runup.kernelmodules.control.answer_cache import AnswerCache
 from runup.kernelmodules.control.build_backends import Runners
 from runup.kernelmodules.control.caches import Caches
@@ -66,14 +66,11 @@ class KernelModulesController:
             self.on_change(name)
 
     async def run(self, executor: Executor, asking: AnswerCache, runners: Runners) -> None:
-        """Handles queued names until cancelled or the queue shuts down."""
+        """Handles queued names until cancelled."""
         # A new leader starts with every name, because its caches were filled before it led.
         self.on_any_change()
         while True:
-            try:
-                name = await self._queue.get()
-            except QueueShutDown:
-                return
+            name = await self._queue.get()
             try:
                 await self._handle(name, executor, asking, runners)
             finally:

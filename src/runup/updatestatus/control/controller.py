@@ -16,7 +16,7 @@ import structlog
 from kubekit.api.codec import DecodeError
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import Conflict, KubeError
-from kubekit.kube.workqueue import QueueShutDown, WorkQueue
+from kubekit.kube.workqueue import WorkQueue
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches
@@ -98,13 +98,10 @@ class UpdateStatusController:
         self._queue.add_after(KEY, max(self._timing.quiet_s, self._not_before - self._clock.monotonic()))
 
     async def run(self, keeper: UpdateStatusStore, drains: DrainingPods, alerts: Alerts) -> None:
-        """Processes keys until cancelled or the queue shuts down."""
+        """Processes keys until cancelled."""
         self.on_change()
         while True:
-            try:
-                key = await self._queue.get()
-            except QueueShutDown:
-                return
+            key = await self._queue.get()
             try:
                 await self._handle(key, keeper, drains, alerts)
             finally:
