@@ -8,11 +8,9 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
-import io
 import json
 import resource
 import sys
-import tarfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -221,19 +219,6 @@ def documents() -> Iterator[tuple[str, bytes]]:
     size = room // 12
     yield "annotations", head + b',"annotations":{' + b",".join(b'"%07d":""' % n for n in range(size)) + b',"x":null}}'
     yield "brackets", b"[" * room
-
-
-def release_of_one_file(folder: Path, content: bytes) -> tuple[Layout, str]:
-    """An image whose `release-metadata` is `content`."""
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as archive:
-        info = tarfile.TarInfo(FILE)
-        info.size = len(content)
-        archive.addfile(info, io.BytesIO(content))
-    layout = Layout.create(folder)
-    data = gzip.compress(stream.getvalue(), mtime=0)
-    diff_id = f"sha256:{hashlib.sha256(stream.getvalue()).hexdigest()}"
-    return layout, image_of(layout, [(layout.add_blob(data), len(data), diff_id)])
 
 
 SLOW = ("1,000,000", "3 GiB of zeros")

@@ -65,14 +65,12 @@ def definitions(path: Path) -> list[Document]:
     return documents
 
 
-def load(
-    client: SyncClient, documents: Iterable[Document], *, namespace: str = "default", clock: Clock | None = None
-) -> list[JSON]:
+def load(client: SyncClient, documents: Iterable[Document], *, namespace: str = "default") -> list[JSON]:
     """Creates the objects and returns them as the server has them. Raises SandboxError.
 
     An existing object is replaced, as `kubectl replace` does. `namespace` is for objects that need one and name none.
     """
-    clock = clock or SystemClock()
+    clock = SystemClock()
     ordered = sorted(documents, key=lambda document: _ORDER.get(document.object.get("kind", ""), 2))
     first = [document for document in ordered if document.object.get("kind") == DEFINITION]
     created = [_put(client, document, "") for document in first]

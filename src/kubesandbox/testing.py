@@ -91,18 +91,9 @@ class KubeApi:
 
     def token(self, service_account: str = "default", namespace: str = "default") -> str:
         """Returns a bearer token of a ServiceAccount, for example to test an operator with the rights of its Role."""
-        from kubekit.api.scheme import Resource
-        from kubekit.kube import calls
+        from kubekit.kube.reviews import token_request
 
-        accounts = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
-        body = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "metadata": {"name": service_account, "namespace": namespace},
-            "spec": {"expirationSeconds": 86400},
-        }
-        token_request = self._connected().send(calls.create(accounts, body, name=service_account, subresource="token"))
-        return str(token_request["status"]["token"])
+        return self._connected().send(token_request(service_account, namespace, expiration_s=86400)).token
 
     def kubeconfig_for(self, service_account: str, namespace: str = "default") -> Path:
         """Writes a kubeconfig whose user is a ServiceAccount rather than the administrator, and returns its path."""

@@ -55,7 +55,6 @@ RESOURCES: dict[str, Resource] = {
     ),
     "kubekit.api.whole_v1.WholePod": Resource("", "v1", "Pod", "pods", namespaced=True),
     "kubekit.api.whole_v1.WholeNode": Resource("", "v1", "Node", "nodes", namespaced=False),
-    "kubekit.api.whole_v1.WholeNamespace": Resource("", "v1", "Namespace", "namespaces", namespaced=False),
     "kubekit.api.whole_v1.WholeDeployment": Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
     "kubekit.api.whole_v1.WholeReplicaSet": Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True),
     "kubekit.api.whole_v1.WholeJob": Resource("batch", "v1", "Job", "jobs", namespaced=True),

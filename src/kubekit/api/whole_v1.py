@@ -132,25 +132,6 @@ class WholeJob(Object, frozen=True):
     status: WholeJobStatus = WholeJobStatus()
 
 
-class WholeNamespaceSpec(Wire, frozen=True):
-    """`spec` of a Namespace."""
-
-    finalizers: tuple[str, ...] = ()
-
-
-class WholeNamespaceStatus(Wire, frozen=True):
-    """`status` of a Namespace; `phase` is Active or Terminating."""
-
-    phase: str = ""
-
-
-class WholeNamespace(Object, frozen=True):
-    """A Namespace with its finalizers, which only its own controller removes."""
-
-    spec: WholeNamespaceSpec = WholeNamespaceSpec()
-    status: WholeNamespaceStatus = WholeNamespaceStatus()
-
-
 class WholeNode(Object, frozen=True):
     """A Node with spec and status as on the wire."""
 

@@ -25,7 +25,6 @@ Propagation = Literal["Foreground", "Background", "Orphan"]
 APPLY = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
-STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 _JSON = "application/json"
 # Requests only the metadata; a server that does not support that sends the whole object.
@@ -213,22 +212,6 @@ def merge_patch(
     """Returns a call for a JSON merge patch (RFC 7386): null removes a field, lists are replaced as a whole."""
     query = _write_query(dry_run, field_validation, field_manager)
     return _patch(MERGE_PATCH, path_of(resource, namespace, _named(name), subresource), patch, query)
-
-
-def strategic_patch(
-    resource: Resource,
-    name: str,
-    patch: JSON,
-    namespace: str = "",
-    *,
-    subresource: str = "",
-    dry_run: bool = False,
-    field_validation: str = "",
-    field_manager: str = "",
-) -> Call[JSON]:
-    """Returns a call for a strategic merge patch: lists merge by their keys. Custom resources do not support it."""
-    query = _write_query(dry_run, field_validation, field_manager)
-    return _patch(STRATEGIC_MERGE_PATCH, path_of(resource, namespace, _named(name), subresource), patch, query)
 
 
 def json_patch(

@@ -7,7 +7,7 @@ https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeco
 
 import os
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -17,7 +17,6 @@ from kubekit.kube.errors import ConfigError
 from kubekit.lang.files import contents
 
 Place = str | os.PathLike[str]
-W = TypeVar("W", bound=Wire)
 
 
 class Extension(Wire, frozen=True):

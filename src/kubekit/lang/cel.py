@@ -88,11 +88,11 @@ class Program:
         raise _evaluation_error(reason)
 
 
-def compile_cel(expression: str, variables: Hints, functions: tuple[Function, ...] = ()) -> Program:
-    """Compiles `expression` for `variables` (name -> type hint) and additional `functions`. Raises CelSyntaxError."""
+def compile_cel(expression: str, variables: Hints) -> Program:
+    """Compiles `expression` for `variables` (name -> type hint). Raises CelSyntaxError."""
     optionals = frozenset(name for name, hint in variables.items() if hint == "optional")
     source = _with_optionals(expression, optionals)
-    env = _environment(tuple(sorted(variables.items())), functions)
+    env = _environment(tuple(sorted(variables.items())))
     try:
         compiled = env.compile(source)
     except (RuntimeError, ValueError) as error:
@@ -136,7 +136,7 @@ def _with_optionals(expression: str, names: frozenset[str]) -> str:
 
 
 @cache
-def _environment(variables: tuple[tuple[str, str], ...], functions: tuple[Function, ...]) -> Any:
+def _environment(variables: tuple[tuple[str, str], ...]) -> Any:
     from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
     cel, known = _engine(), _types()
@@ -153,7 +153,7 @@ def _environment(variables: tuple[tuple[str, str], ...], functions: tuple[Functi
         ext_bindings.ExtBindings(),
         ext_optional.ExtOptional(),
         # An extension, and the last one: only then may a function add overloads to an existing one, such as indexOf.
-        cel.CelExtension("kubernetes", _declarations((*FUNCTIONS, *functions))),
+        cel.CelExtension("kubernetes", _declarations(FUNCTIONS)),
     ]
     return cel.NewEnv(variables=types, extensions=extensions)
 

@@ -5,7 +5,7 @@ Durations are integers of nanoseconds here, as in Go: rounding and a quirk of `o
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from kubekit.lang.pattern import Pattern
 
@@ -36,11 +36,6 @@ def _code(char: str) -> str:
 def nanoseconds(span: timedelta) -> int:
     """Returns `span` in nanoseconds, as Go counts it."""
     return ((span.days * 86400 + span.seconds) * 1_000_000 + span.microseconds) * 1000
-
-
-def between(later: datetime, earlier: datetime) -> int:
-    """Returns the nanoseconds from `earlier` to `later`."""
-    return nanoseconds(later - earlier)
 
 
 def rounded(duration: int, unit: int) -> int:

@@ -54,10 +54,10 @@ def copy_of(place: Place, scratch: Path, access: Access) -> Image:
     return open_image(layout, RegistryClient(access).pull(place, layout))
 
 
-def files_in(folder: Path, folders: tuple[str, ...], *, limit: int = MAX_PAYLOAD_BYTES) -> dict[str, bytes]:
+def files_in(folder: Path, folders: tuple[str, ...]) -> dict[str, bytes]:
     """Returns the files below `folders` of a folder on disk; a link to a file counts as that file.
 
-    Raises ImageNotFound if there are none, BadImage for a broken link, a device, or more than `limit` bytes.
+    Raises ImageNotFound if there are none, BadImage for a broken link, a device, or more than `MAX_PAYLOAD_BYTES`.
     """
     if not folder.is_dir():
         raise ImageNotFound(f"{folder}: there is no such folder")
@@ -69,8 +69,8 @@ def files_in(folder: Path, folders: tuple[str, ...], *, limit: int = MAX_PAYLOAD
             f"{odd}: is no file that can be packed, but {'a broken link' if odd.is_symlink() else 'special'}"
         )
     try:
-        if sum(path.stat().st_size for path in paths) > limit:
-            raise BadImage(f"{folder}: {', '.join(folders)} hold more than {limit} bytes")
+        if sum(path.stat().st_size for path in paths) > MAX_PAYLOAD_BYTES:
+            raise BadImage(f"{folder}: {', '.join(folders)} hold more than {MAX_PAYLOAD_BYTES} bytes")
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
     except OSError as error:
         raise ImageNotFound(f"{error.filename}: cannot be read: {error.strerror}") from error

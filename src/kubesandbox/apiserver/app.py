@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import orjson
@@ -28,10 +28,8 @@ from kubesandbox.apiserver.http.routing import Target, parse
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.published.discovery_documents import VERSION, Discovery
-from kubesandbox.apiserver.served_kinds import Kind, KindTable
+from kubesandbox.apiserver.served_kinds import KindTable
 from kubesandbox.apiserver.subresources.places import Subresources
-
-Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
 
 _LOG = logging.getLogger(__name__)
 _HEALTH = frozenset(f"/{probe}{part}" for probe in ("healthz", "livez", "readyz") for part in ("", "/ping", "/log"))
@@ -133,10 +131,10 @@ class App:
             # The aggregator's group handlers accept any method.
             if request.method == "GET" or (path.startswith("/apis") and path.count("/") < 3):
                 return document
-            raise errors.method_not_allowed("", "")
+            raise errors.method_not_allowed()
         if endpoints.in_builtin_group(path):
             known = self._parts.kinds.find(*endpoints.resource_of(path))
-            raise errors.method_not_allowed("", "") if known else endpoints.not_there()
+            raise errors.method_not_allowed() if known else endpoints.not_there()
         return text_response("404 page not found\n", 404)
 
     def _discovered(self, request: Request, path: str) -> Response | None:

@@ -144,13 +144,10 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-def method_not_allowed(resource: str, group: str, verb: str = "") -> ApiError:
-    """Returns 405: the resource does not support the verb; without `verb`, the path does not support the method."""
-    if not verb:
-        message = "the server does not allow this method on the requested resource"
-    else:
-        message = f"{verb} is not supported on resources of kind {qualified(resource, group)!r}".replace("'", '"')
-    return ApiError(405, "MethodNotAllowed", message, details=_about(resource, group, ""))
+def method_not_allowed() -> ApiError:
+    """Returns 405: the path does not support the method."""
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, "MethodNotAllowed", message, details=_about("", "", ""))
 
 
 def expired(message: str) -> ApiError:

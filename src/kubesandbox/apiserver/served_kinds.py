@@ -6,7 +6,7 @@ counted, and the fields for field selectors. `KindTable` finds the row for a pat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -266,8 +266,8 @@ GROUP_ORDER: tuple[str, ...] = (
 class KindTable:
     """The currently served kinds. Custom ones are added and removed with their definitions."""
 
-    def __init__(self, builtin: Iterable[Kind] = BUILTIN) -> None:
-        self._builtin = {(kind.group, kind.version, kind.plural): kind for kind in builtin}
+    def __init__(self) -> None:
+        self._builtin = {(kind.group, kind.version, kind.plural): kind for kind in BUILTIN}
         self._custom: dict[str, tuple[Kind, ...]] = {}
         self._all = dict(self._builtin)
         # Grows with every change; the cache key of discovery and OpenAPI documents.

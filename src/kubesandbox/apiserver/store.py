@@ -283,12 +283,12 @@ class Store:
         table = self._tables.get(resource)
         return table.entries.get(key_of(namespace, name)) if table else None
 
-    def items(self, resource: str, namespace: str = "", after: str = "") -> list[Entry]:
-        """Returns the objects of a resource, or of one of its namespaces, with keys after `after`, by key."""
-        return list(self.entries(resource, namespace, after))
+    def items(self, resource: str, namespace: str = "") -> list[Entry]:
+        """Returns the objects of a resource, or of one of its namespaces, by key."""
+        return list(self.entries(resource, namespace))
 
     def entries(self, resource: str, namespace: str = "", after: str = "") -> Entries:
-        """Returns the same as `items` without copying, valid until the next change."""
+        """Returns the same as `items`, with keys after `after`, without copying; valid until the next change."""
         table = self._tables.get(resource)
         if table is None:
             return Entries({}, ())

@@ -142,14 +142,6 @@ def is_over(pod: WholePod) -> bool:
     return pod.status.get("phase") in _OVER
 
 
-def is_ready(pod: WholePod) -> bool:
-    """Returns whether the pod's Ready condition is True."""
-    return any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in pod.status.get("conditions") or ()
-    )
-
-
 def _only_waiting(pod: WholePod) -> bool:
     """Returns whether an agent wrote the status before any container had started; it has no container ids yet."""
     statuses = pod.status.get("containerStatuses") or ()

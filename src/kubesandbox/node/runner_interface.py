@@ -128,10 +128,10 @@ def until_delivered(deliver: Callable[[], bool], pid: int) -> bool:
     return True
 
 
-def tried(argv: list[str], *, timeout_s: float = 10.0) -> str:
-    """Runs a command to its end; returns "" if it succeeded, else the last line of its errors."""
+def tried(argv: list[str]) -> str:
+    """Runs a command to its end, ten seconds at most; returns "" if it succeeded, else the last line of its errors."""
     try:
-        done = subprocess.run(argv, capture_output=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(argv, capture_output=True, timeout=10.0, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if done.returncode == 0:

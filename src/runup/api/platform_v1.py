@@ -107,19 +107,6 @@ class Service(Object, frozen=True):
     spec: ServiceSpec = ServiceSpec()
 
 
-class NamespaceStatus(Wire, frozen=True):
-    """`status` of a Namespace."""
-
-    phase: str = ""
-    conditions: tuple[LooseCondition, ...] = ()
-
-
-class StatusNamespace(Object, frozen=True):
-    """A Namespace with the progress of its deletion."""
-
-    status: NamespaceStatus = NamespaceStatus()
-
-
 class ManagedFieldsEntry(Wire, frozen=True):
     """The manager of some fields, with the version of the API that it used and the time of its last write."""
 

@@ -48,12 +48,12 @@ def read(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> C
         raise CommandError(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
 
 
-def read_raw(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> dict[str, Any]:
+def read_raw(client: SyncClient, *, no: str = "No") -> dict[str, Any]:
     """Returns the ClusterVersion as JSON. Raises CommandError as `read` does."""
     try:
         return client.send(calls.get_raw(CLUSTER_VERSION, NAME))
     except NotFound as error:
-        raise CommandError(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
+        raise CommandError(NO_CLUSTER_VERSION.format(no=no, server="version 4 ")) from error
 
 
 def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:

@@ -10,11 +10,6 @@ import click
 
 from runup.cli.lazy import Command
 
-HOW = {
-    "bash": "source <(runup completion bash)",
-    "zsh": "source <(runup completion zsh)",
-    "fish": "runup completion fish | source",
-}
 # kubectl and oc look for an executable of this name when `kubectl runup <Tab>` is typed, and call it with what was
 # typed so far; it answers one candidate a line (cobra's protocol), then a directive: ":4" is "no file names", ":16"
 # "names of folders", ":0" "names of files".

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.lang import yaml as kyaml
+from runup.api.config_v1 import Release
+from runup.applying.control.payloads import NotLoaded, read_folder
+from runup.release.decide.payload import Payload, load_payload
 
 JSON = dict[str, Any]
 PROFILE = "include.release.openshift.io/self-managed-high-availability"
@@ -31,6 +34,20 @@ def write_release(root: Path, version: str, files: dict[str, list[JSON]]) -> Pat
     }
     (manifests / "image-references").write_text(json.dumps(references))
     return root
+
+
+class Folders:
+    """A `ReleaseLoader` of releases in folders, by pull spec."""
+
+    def __init__(self, folders: dict[str, Path]) -> None:
+        self.folders = folders
+
+    async def load(self, release: Release) -> Payload:
+        """Returns the payload in the folder of that pull spec; raises NotLoaded."""
+        folder = self.folders.get(release.image)
+        if folder is None:
+            raise NotLoaded(f"there is no folder for {release.image}", reason="RetrievePayload")
+        return load_payload(read_folder(folder), source=str(folder), release_image=release.image)
 
 
 def manifest(api_version: str, kind: str, name: str, namespace: str = "", **fields: Any) -> JSON:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from tests.applying.control.release_folders import config_map, namespace, write_release
+from tests.applying.control.release_folders import config_map, namespace
 from tests.clusterversion.decide.world import release
 
 from kubekit.errors import Terminal
@@ -17,7 +17,7 @@ from kubekit.lang.truncate import stored_bytes
 from runup.api.config_v1 import Release
 from runup.applying.control.fetching.payload_parsing import MAX_ERROR, payload_of
 from runup.applying.control.loading import ReleaseLoads
-from runup.applying.control.payloads import Folders, NotLoaded, read_folder
+from runup.applying.control.payloads import NotLoaded, read_folder
 from runup.release.decide.payload import Payload
 
 OWN = "own"
@@ -131,21 +131,6 @@ async def test_few_releases_are_kept() -> None:
     assert list(at.loads.states) == [OWN, "c", "d", "e"]
     await at.loads.close()
     assert at.loads._tasks == {}
-
-
-async def test_a_release_in_a_folder(tmp_path: Path) -> None:
-    """By its pull spec; what is wrong with it is one error of reading."""
-    whole = write_release(tmp_path / "whole", "5.2.0", {"manifests/0000_00_a.yaml": [namespace()]})
-    (tmp_path / "empty").mkdir()
-    folders = Folders({"whole": whole, "empty": tmp_path / "empty"})
-    assert (await folders.load(Release(image="whole"))).version == "5.2.0"
-    for image, reason, said in (
-        ("other", "RetrievePayload", "there is no folder for other"),
-        ("empty", "LoadPayload", f"no release payload in {tmp_path / 'empty'}; set PAYLOAD_OVERRIDE"),
-    ):
-        with pytest.raises(NotLoaded, match=said) as raised:
-            await folders.load(Release(image=image))
-        assert raised.value.reason == reason
 
 
 def test_which_files_of_a_folder_are_a_release_s(tmp_path: Path) -> None:

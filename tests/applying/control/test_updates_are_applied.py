@@ -21,12 +21,19 @@ from tests.applying.control.applied_world import (
     there,
     until_equal,
 )
-from tests.applying.control.release_folders import NAMESPACE, config_map, deployment, namespace, operator, write_release
+from tests.applying.control.release_folders import (
+    NAMESPACE,
+    Folders,
+    config_map,
+    deployment,
+    namespace,
+    operator,
+    write_release,
+)
 from tests.operator.operator_world import OFFERED, OWN, UNSIGNED, Cluster, cluster, payload, running
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from runup.applying.control.payloads import Folders
 
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
 OPERATORS_OWN = "openshift-cluster-version-operator"

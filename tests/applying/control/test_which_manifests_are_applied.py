@@ -11,12 +11,19 @@ from typing import Any
 
 import pytest
 from tests.applying.control.applied_world import CONFIG_MAPS, completed, eventually, exists, message, there
-from tests.applying.control.release_folders import NAMESPACE, PROFILE, config_map, definition, namespace, write_release
+from tests.applying.control.release_folders import (
+    NAMESPACE,
+    PROFILE,
+    Folders,
+    config_map,
+    definition,
+    namespace,
+    write_release,
+)
 from tests.operator.operator_world import CRDS, NAMESPACES, Cluster, cluster, running
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from runup.applying.control.payloads import Folders
 
 GATES = Resource("config.openshift.io", "v1", "FeatureGate", "featuregates", namespaced=False)
 SET, GATE, CAPABILITY = (

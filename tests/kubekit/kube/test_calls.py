@@ -129,15 +129,11 @@ VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
                 "PATCH /api/v1/namespaces/ns/configmaps/a/status?dryRun=All&fieldValidation=Warn&fieldManager=m",
                 id=f"a trial of a {name}",
             )
-            for name, patch, given in (
-                ("strategic merge patch", calls.strategic_patch, {}),
-                ("JSON patch", calls.json_patch, []),
-            )
+            for name, patch, given in (("JSON patch", calls.json_patch, []),)
         ),
         *(
             pytest.param(patch(MAPS, "a", given, "ns"), "PATCH /api/v1/namespaces/ns/configmaps/a", id=f"a {name}")
             for name, patch, given in (
-                ("strategic merge patch", calls.strategic_patch, {}),
                 ("JSON patch", calls.json_patch, []),
                 ("merge patch", calls.merge_patch, {}),
             )
@@ -186,12 +182,6 @@ def test_request_line(request_: calls.Call[Any], expected: str) -> None:
             "application/json-patch+json",
             [{"op": "remove", "path": "/data"}],
             id="json patch",
-        ),
-        pytest.param(
-            calls.strategic_patch(MAPS, "a", {"data": {}}, "ns"),
-            "application/strategic-merge-patch+json",
-            {"data": {}},
-            id="strategic merge patch",
         ),
         pytest.param(
             calls.delete(NODES, "n", uid="u", resource_version="3", propagation="Foreground", grace_period_s=0),
@@ -513,7 +503,6 @@ def test_an_object_that_is_asked_for_by_name_and_does_not_fit_is_named() -> None
         pytest.param(Request("PATCH", "/"), False, id="a patch of no kind"),
         pytest.param(Request("POST", "/", headers=(("Content-Type", calls.APPLY),)), False, id="a post of a patch"),
         pytest.param(calls.json_patch(NODES, "n", []).request, False, id="json patch"),
-        pytest.param(calls.strategic_patch(NODES, "n", {}).request, False, id="strategic merge patch"),
     ],
 )
 def test_only_what_has_one_effect_when_sent_twice_is_repeatable(request_: Request, repeatable: bool) -> None:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runup.release.decide.manifest import FileName, Identity, duplicates, file_name, parse_manifests
-from runup.release.decide.payload import Payload, PayloadError, load_manifests, load_payload, version_hash
+from runup.release.decide.manifest import FileName, Identity, file_name, parse_manifests
+from runup.release.decide.payload import Payload, PayloadError, load_payload, version_hash
 from runup.release.decide.template import TemplateError, Values, render
 
 IMAGE = "registry.example/release@sha256:" + "1" * 64
@@ -245,15 +245,9 @@ def test_what_a_file_may_hold(data: bytes, expected: list[str]) -> None:
 
 
 def test_an_object_in_two_files_is_legal() -> None:
-    """Identity leaves out the version; across files it is for whoever looks (docs/upstream-behaviour.md 1.2)."""
-    files = {
-        "manifests/a.yaml": config_map("a"),
-        "manifests/b.yaml": config_map("a"),
-        "manifests/c.yaml": config_map("b"),
-    }
-    payload = release(**files)
-    pairs = [(first.file, second.file) for first, second in duplicates(payload.manifests)]
-    assert pairs == [("manifests/a.yaml", "manifests/b.yaml")]
+    """Identity leaves out the version; within one file it is an error (docs/upstream-behaviour.md 1.2)."""
+    files = {"manifests/a.yaml": config_map("a"), "manifests/b.yaml": config_map("a")}
+    assert names(release(**files)) == ["a", "a"]
 
 
 def test_everything_wrong_is_said_at_once() -> None:
@@ -349,14 +343,6 @@ def test_the_verification_config_map_is_found_by_its_annotation() -> None:
     assert payload.verification is not None
     assert payload.verification.file == "manifests/c.yaml"
     assert release().verification is None
-
-
-def test_plain_files_are_loaded_without_metadata() -> None:
-    """As they are named; a template is left as it is."""
-    found = load_manifests({"b.yaml": config_map("b"), "a.yaml": config_map("a"), "c.txt": b"x"}, source="x")
-    assert [manifest.identity.name for manifest in found] == ["a", "b"]
-    with pytest.raises(PayloadError, match=r"from x: a\.yaml, document 1: K has no metadata\.name"):
-        load_manifests({"a.yaml": b"kind: K"}, source="x")
 
 
 def fnv1(data: bytes) -> int:

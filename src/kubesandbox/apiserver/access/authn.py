@@ -20,13 +20,11 @@ ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 class Authenticator:
     """The authenticator of requests. Valid tokens are cached until they expire."""
 
-    def __init__(
-        self, store: Store, signer: TokenSigner, now: Callable[[], datetime], static: Mapping[str, User] | None = None
-    ) -> None:
+    def __init__(self, store: Store, signer: TokenSigner, now: Callable[[], datetime]) -> None:
         self._store = store
         self._signer = signer
         self._now = now
-        self._static = dict(static or {})
+        self._static: dict[str, User] = {}
         self._claims: dict[str, Claims] = {}
 
     def add_token(self, token: str, user: User) -> None:

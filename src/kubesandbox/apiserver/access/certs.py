@@ -138,14 +138,14 @@ def _pair(cert: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
     return KeyPair(cert.public_bytes(pem), private)
 
 
-def kubeconfig(url: str, ca: KeyPair, user: str, credentials: dict[str, Any], namespace: str = "default") -> bytes:
+def kubeconfig(url: str, ca: KeyPair, user: str, credentials: dict[str, Any]) -> bytes:
     """Returns a kubeconfig (JSON, which is YAML) with everything embedded; `credentials` is the user's entry."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "sandbox", "cluster": {"server": url, "certificate-authority-data": _b64(ca.cert)}}],
         "users": [{"name": user, "user": credentials}],
-        "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": user, "namespace": namespace}}],
+        "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": user, "namespace": "default"}}],
         "current-context": "sandbox",
     }
     return (json.dumps(config, indent=2) + "\n").encode()

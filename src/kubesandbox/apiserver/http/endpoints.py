@@ -36,8 +36,8 @@ def refusal(method: str, target: Target, kind: Kind) -> ApiError | None:
     methods = _ITEM if target.name else _COLLECTION
     if method not in methods or (kind.namespaced and not target.namespace and not target.name and method != "GET"):
         # Reviews accept POST on any path, also on one with a namespace or name.
-        return None if target.verb == "create" and kind.verbs == ("create",) else errors.method_not_allowed("", "")
-    return None if target.verb in kind.verbs else errors.method_not_allowed("", "")
+        return None if target.verb == "create" and kind.verbs == ("create",) else errors.method_not_allowed()
+    return None if target.verb in kind.verbs else errors.method_not_allowed()
 
 
 def is_custom_place(target: Target, kind: Kind) -> bool:

@@ -18,12 +18,10 @@ from kubesandbox.apiserver.http.content_negotiation import negotiate
 from kubesandbox.apiserver.http.messages import Request, Response
 from kubesandbox.apiserver.http.query_parameters import ListOptions, list_options
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.metadata import encoder, key_of
 from kubesandbox.apiserver.objects import paging
 from kubesandbox.apiserver.objects.representations import Renderer
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.selectors import parse_selector
-from kubesandbox.apiserver.objects.views import to_stored
 from kubesandbox.apiserver.objects.watch_streams import DEFAULT_TIMEOUT_S, Watch, Watcher
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Entries, Entry, Expired, Store
@@ -65,11 +63,6 @@ class Reading:
         accepted = negotiate(request.header("accept"))
         raw = self._renderer.one(kind, entry, accepted, request.query.get("includeObject", ""))
         return _body(raw, status, as_yaml=accepted.as_yaml)
-
-    def answer_dict(self, request: Request, kind: Kind, obj: JSON, status: int = 200) -> Response:
-        """Returns the response with an object that is not (or no longer) stored, as the client accepts it."""
-        raw = encoder(kind)(to_stored(kind, obj))
-        return self.answer(request, kind, Entry(kind.storage, key_of(obj), 0, raw), status)
 
     # -- lists -----------------------------------------------------------------------------------------------------
 

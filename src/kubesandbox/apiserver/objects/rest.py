@@ -6,7 +6,6 @@ In: the store, kinds and schemas. Out: one object through which subresources and
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.http.messages import Request, Response
@@ -23,7 +22,6 @@ from kubesandbox.apiserver.objects.writing import Change, Writing
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
 from kubesandbox.apiserver.store import Entry, Store
 
-JSON = dict[str, Any]
 Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
 
 

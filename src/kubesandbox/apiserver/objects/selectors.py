@@ -40,11 +40,6 @@ class Selector:
             return False
         return all((field_value(entry, term.path) == term.value) is term.equal for term in self.fields)
 
-    @property
-    def single_name(self) -> str:
-        """The one name that can match, if the selector has `metadata.name=x`, else ""."""
-        return next((term.value for term in self.fields if term.path == "metadata.name" and term.equal), "")
-
 
 def parse_selector(kind: Kind, label_text: str, field_text: str) -> Selector:
     """Returns both selectors of a request. Raises ApiError 400."""

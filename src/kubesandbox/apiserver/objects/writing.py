@@ -168,13 +168,11 @@ class Writing:
         asked: int = 0,
         applying: bool = False,
         putting: bool = False,
-        subresource: str | None = None,
     ) -> Entry:
         """Reads an object, computes its new state and stores it; starts over after a conflict. Raises ApiError.
 
         `asked` is the revision that the client requires. `compute` gets the object as the client sees it.
         """
-        part = target.subresource if subresource is None else subresource
         for attempt in range(RETRIES):
             entry = await self._entry(kind, target)
             old = from_stored(kind, entry.load())
@@ -183,7 +181,7 @@ class Writing:
                 _check_put_uid(kind, entry, old, new)
             _check_revision(kind, target.name, entry, new, asked)
             _check_uid(kind, target.name, old, new)
-            new = self._finished(kind, old, new, options, part, applying=applying)
+            new = self._finished(kind, old, new, options, target.subresource, applying=applying)
             try:
                 return await self._store_change(kind, entry, old, new, options)
             except Conflict as error:

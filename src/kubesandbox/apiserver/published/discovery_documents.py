@@ -35,9 +35,10 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 class Discovery:
     """The documents about a `KindTable`, rebuilt only after it changed."""
 
-    def __init__(self, kinds: KindTable, address: str = "") -> None:
+    def __init__(self, kinds: KindTable) -> None:
         self._kinds = kinds
-        self.address = address
+        # The server sets it once it knows its port.
+        self.address = ""
         self._cache: dict[tuple[str, str, int], Response] = {}
 
     def serve(self, path: str, form: Form) -> Response | None:

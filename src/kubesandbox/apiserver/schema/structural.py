@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-JSON = dict[str, Any]
 Resolve = Callable[[str], Mapping[str, Any]]
 
 # Keywords beside a `$ref` that belong to the field; the referenced type's node is shared.
@@ -76,11 +75,6 @@ class Structural:
         """Returns whether this node or any below it has a default."""
         below = (*self.properties.values(), *filter(None, (self.additional, self.items)))
         return self.has_default or any(node.has_defaults() for node in below)
-
-    @property
-    def defaults_within(self) -> bool:
-        """Reports whether a direct member has a default."""
-        return any(node.has_default for node in self.properties.values())
 
 
 def compile_node(raw: Mapping[str, Any], resolve: Resolve | None = None) -> Structural:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import Any
 
 from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.access.review_requests import Reviews
@@ -13,8 +12,6 @@ from kubesandbox.apiserver.http.messages import Request, Response
 from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.objects.rest import Handler, Rest
 from kubesandbox.apiserver.served_kinds import Kind
-
-JSON = dict[str, Any]
 
 
 class Subresources:
@@ -36,7 +33,7 @@ class Subresources:
             # A custom resource's handler is registered for any subresource name and reports an unknown one itself.
             raise errors.not_found(kind.plural, kind.group, target.name) if kind.custom else not_there()
         if target.verb not in sub.verbs or request.method == "HEAD":
-            raise errors.method_not_allowed("", "")
+            raise errors.method_not_allowed()
         special = self._special.get((kind.resource, sub.name)) or self._special.get(("*", sub.name))
         if special is not None:
             answer = special(request, target, kind)

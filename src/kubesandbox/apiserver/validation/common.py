@@ -30,11 +30,11 @@ def not_negative(obj: JSON, path: str, *names: str) -> Faults:
             yield FieldError(Fault.INVALID, f"{path}.{name}", value, NOT_NEGATIVE)
 
 
-def immutable(obj: JSON, old: JSON, *paths: str, why: str = "field is immutable") -> Faults:
+def immutable(obj: JSON, old: JSON, *paths: str) -> Faults:
     """Yields a fault for each path whose value changed."""
     for path in paths:
         if at(obj, path) != at(old, path):
-            yield FieldError(Fault.INVALID, path, at(obj, path), why)
+            yield FieldError(Fault.INVALID, path, at(obj, path), "field is immutable")
 
 
 def port_number(value: Any, path: str) -> Faults:

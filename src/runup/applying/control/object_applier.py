@@ -14,8 +14,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import structlog
-
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import Resource
 from kubekit.errors import Terminal
@@ -36,7 +34,6 @@ from runup.applying.decide.task import Task
 from runup.applying.decide.workload_health import DEFINITION, JOB, KINDS
 from runup.release.decide.manifest import Identity
 
-log = structlog.get_logger("payload")
 # The most requests at a time. A task that waits for something else holds none of these slots.
 MAX_CONCURRENT_REQUESTS = 16
 NAMESPACE = ("", "Namespace")

@@ -1,7 +1,6 @@
-"""The interface by which other releases are fetched, and its implementation for folders of this machine.
+"""The interface by which other releases are fetched, and the reading of the operator's own from a folder.
 
-The operator's own release is already loaded and does not come from here. Callers have verified the signature of a
-release before they ask for it, or the user has waived that.
+Callers have verified the signature of a release before they ask for it, or the user has waived that.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ from typing import Literal, Protocol
 
 from kubekit.errors import Terminal
 from runup.api.config_v1 import Release
-from runup.process.threads import in_thread
 from runup.release.decide import payload as payloads
-from runup.release.decide.inclusion import DEFAULT_PROFILE
 from runup.release.decide.payload import Payload
 
 Step = Literal["RetrievePayload", "LoadPayload"]
@@ -34,31 +31,6 @@ class ReleaseLoader(Protocol):
     async def load(self, release: Release) -> Payload:
         """Returns the payload of `release.image`, whose version may be unknown; raises NotLoaded."""
         ...
-
-
-class Folders:
-    """A `ReleaseLoader` that reads local folders, by pull spec, laid out like the files of a release image."""
-
-    def __init__(self, folders: dict[str, Path], profile: str = DEFAULT_PROFILE) -> None:
-        self.folders = folders
-        self._profile = profile
-
-    async def load(self, release: Release) -> Payload:
-        """Returns the payload in the folder of that pull spec; raises NotLoaded."""
-        folder = self.folders.get(release.image)
-        if folder is None:
-            raise NotLoaded(f"there is no folder for {release.image}", reason="RetrievePayload")
-        try:
-            return await in_thread(
-                lambda: from_folder(folder, image=release.image, profile=self._profile), f"load {folder}"
-            )
-        except Terminal as error:
-            raise NotLoaded(error.message, reason="LoadPayload") from error
-
-
-def from_folder(root: Path, *, image: str, profile: str) -> Payload:
-    """Returns the payload of the release image's files in `root`; raises Terminal if it is absent or unreadable."""
-    return payloads.load_payload(read_folder(root), source=str(root), release_image=image, profile=profile)
 
 
 def read_folder(root: Path) -> dict[str, bytes]:

@@ -13,7 +13,6 @@ from kubekit.lang.truncate import joined
 from runup.applying.decide.problems import Effect, Problem
 
 MULTIPLE = "MultipleErrors"
-SLOW = "SlowClusterOperator"
 # Bytes of a message about several problems: half of what a condition may have, so that none is cut in the middle.
 MAX_MESSAGE_BYTES = 8 * 1024
 MACHINE_CONFIG = "machine-config"

@@ -7,7 +7,6 @@ one report names everything that is wrong with a release.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,15 +125,6 @@ def parse_manifests(file: str, data: bytes | str) -> tuple[list[Manifest], list[
         identities.add(manifest.identity)
         manifests.append(manifest)
     return manifests, errors
-
-
-def duplicates(manifests: list[Manifest] | tuple[Manifest, ...]) -> Iterator[tuple[Manifest, Manifest]]:
-    """Yields pairs of manifests of the same object, the first one first; legal across files, but likely a mistake."""
-    first: dict[Identity, Manifest] = {}
-    for manifest in manifests:
-        first_of_object = first.setdefault(manifest.identity, manifest)
-        if first_of_object is not manifest:
-            yield first_of_object, manifest
 
 
 def _problem(document: Any) -> str:

@@ -125,18 +125,6 @@ def load_payload(
     )
 
 
-def load_manifests(files: Mapping[str, bytes], *, source: str) -> tuple[Manifest, ...]:
-    """Returns the manifests of plain `files` by name, without rendering templates; raises PayloadError."""
-    broken: list[Skipped] = []
-    manifests = [
-        manifest for path in sorted(files) if _is_manifest(path) for manifest in _parse(path, files[path], broken)
-    ]
-    errors = [str(problem) for problem in broken]
-    if errors:
-        raise PayloadError(f"Error loading manifests from {source}: {'; '.join(errors)}", tuple(errors))
-    return tuple(manifests)
-
-
 def is_cases(path: str) -> bool:
     """Reports whether the file holds a check's tests, which lie beside it and are not part of a release's checks."""
     return path.endswith((".test.yaml", ".test.yml", ".test.json"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from sys import intern
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -24,8 +24,6 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-
-K = TypeVar("K", bound=Object)
 
 MACHINE_CONFIG_PREFIX = "machineconfiguration.openshift.io/"
 RELEASE_VERSION = MACHINE_CONFIG_PREFIX + "release-image-version"

@@ -6,7 +6,7 @@ the reason why one of them waits is kept in words, and labels that many pods sha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from operator import attrgetter
@@ -121,16 +121,6 @@ def stays(pod: PlacedPod) -> bool:
         if owner.kind in _STAY:
             return True
     return False
-
-
-def selected(pods: Iterable[PlacedPod], namespace: str, labels: Mapping[str, str]) -> list[PlacedPod]:
-    """Returns the pods of a namespace that have all of `labels`."""
-    return [
-        pod
-        for pod in pods
-        if pod.metadata.namespace == namespace
-        and all(pod.metadata.labels.get(key) == value for key, value in labels.items())
-    ]
 
 
 @lru_cache(4096)

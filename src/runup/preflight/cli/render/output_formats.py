@@ -15,7 +15,6 @@ from runup.cli.render.text import timestamp
 from runup.preflight.cli.render import finding_texts, preflight_page
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, counts
 
-LEVELS = ("critical", "warning", "info", "unknown", "never")
 _GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
 _SARIF = {"critical": "error", "warning": "warning", "": "warning", "info": "note"}
 _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
