@@ -65,6 +65,13 @@ def test_the_demo_runs_from_the_wheel(run: Run) -> None:
     assert "Preflight of 5.2.0 from 5.0.0" in done.stdout
 
 
+def test_type_checkers_find_the_types(run: Run) -> None:
+    """The mark of PEP 561 is in each of the wheel's packages."""
+    text = "import kubekit, kubesandbox, runup; from pathlib import Path; print(*(package.__name__ for package in "
+    text += "(kubekit, kubesandbox, runup) if Path(package.__file__).with_name('py.typed').is_file()))"
+    assert run("python", "-c", text).stdout == "kubekit kubesandbox runup\n"
+
+
 def test_scenarios_releases_and_pages_come_along(run: Run, tmp_path: Path) -> None:
     """What reads files beside the code finds them."""
     assert "skip-level" in run("runup", "sandbox", "list").stdout
