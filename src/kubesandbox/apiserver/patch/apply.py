@@ -8,17 +8,16 @@ structured-merge-diff's merge/update.go.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any
 
 from kubesandbox.apiserver.errors import ApiError, Cause, apply_conflict
 from kubesandbox.apiserver.metadata import meta, rfc3339
 from kubesandbox.apiserver.patch import managed
-from kubesandbox.apiserver.patch.field_sets import compare, field_set, merged, typed_root, without
+from kubesandbox.apiserver.patch.field_sets import child, compare, field_set, is_declared, merged, typed_root, without
 from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, show
 from kubesandbox.apiserver.patch.managed import Manager, Managers, Ownership
-from kubesandbox.apiserver.patch.paths import in_order, with_structs
 from kubesandbox.apiserver.schema import Structural
 from kubesandbox.apiserver.served_kinds import Kind
 
@@ -101,7 +100,7 @@ def _pruned(root: Structural, new: JSON, before: FieldSet, mine: FieldSet, other
     for ownership in others.values():
         owned |= ownership.paths
     within = {path[:length] for path in owned for length in range(1, len(path) + 1)}
-    surplus = {path for path in with_structs(root, before) if path not in within}
+    surplus = {path for path in _with_structs(root, before) if path not in within}
     if not surplus:
         return new
     result = without(root, new, surplus)
@@ -109,7 +108,7 @@ def _pruned(root: Structural, new: JSON, before: FieldSet, mine: FieldSet, other
 
 
 def _conflicts(managers: Managers, changed: set[Path]) -> list[tuple[Manager, list[Path]]]:
-    overlaps = [(manager, in_order(owned.paths & changed)) for manager, owned in managers.items()]
+    overlaps = [(manager, _in_order(owned.paths & changed)) for manager, owned in managers.items()]
     return [(manager, paths) for manager, paths in overlaps if paths]
 
 
@@ -134,3 +133,27 @@ def _show_manager(manager: Manager) -> str:
     if manager.subresource:
         text = f'{text} with subresource "{manager.subresource}"'
     return text if manager.applies else f"{text} using {manager.version}"
+
+
+def _with_structs(root: Structural, paths: FieldSet) -> set[Path]:
+    """Returns the paths and those of their parent structs' fields (not of map keys and list items)."""
+    result = set(paths)
+    for path in paths:
+        node: Structural | None = root
+        for length, part in enumerate(path[:-1], 1):
+            name = part.removeprefix("f:")
+            if name != part and is_declared(node, name):
+                result.add(path[:length])
+            below = child(node, name) if name != part else node.items if node else None
+            node = below
+    return result
+
+
+def _in_order(paths: Collection[Path]) -> list[Path]:
+    """Returns paths in structured-merge-diff's order: at each level those that end there, then deeper ones."""
+    ends = sorted(path for path in paths if len(path) == 1)
+    below: dict[str, set[Path]] = {}
+    for path in paths:
+        if len(path) > 1:
+            below.setdefault(path[0], set()).add(path[1:])
+    return [*ends, *((part, *rest) for part in sorted(below) for rest in _in_order(below[part]))]

@@ -7,6 +7,7 @@ once; only the leader asks registries, starts runs and writes.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import structlog
@@ -15,15 +16,18 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
+from kubekit.oci.access import Access
 from runup import __version__
-from runup.kernelmodules.control import conversion_webhook
+from runup.kernelmodules.control import build_inputs, conversion_webhook, kernels
 from runup.kernelmodules.control.answer_cache import AnswerCache
-from runup.kernelmodules.control.answers import answering
 from runup.kernelmodules.control.build_backends import Runners
 from runup.kernelmodules.control.caches import Caches, reflectors
 from runup.kernelmodules.control.controller import NAME, KernelModulesController
+from runup.kernelmodules.control.image_stage import verify_image
 from runup.kernelmodules.control.metrics import Metrics
+from runup.kernelmodules.control.registries import ClusterRegistries
 from runup.kernelmodules.decide.build_jobs import Builder
+from runup.kernelmodules.decide.external_queries import AnswerValue, ImageQuestion, Question, ReleaseQuestion
 from runup.process.endpoint import Endpoint
 from runup.process.leader_election import cancel, lead, restart_on_error
 from runup.process.plan_executor import Executor
@@ -82,7 +86,7 @@ class Process:
             caches=self.caches, queue=queue, clock=clock, metrics=self.metrics, builder=options.builder
         )
         runners = Runners(client, self.caches, clock, controller.on_any_change, builds=options.builds)
-        answer = self.metrics.timed(answering(client, plain_http=options.plain_http), clock)
+        answer = self.metrics.timed(_answering(client, plain_http=options.plain_http), clock)
         asking = AnswerCache(answer, clock, controller.on_any_change)
         watches = [each.run for each in reflectors(client, self.caches, clock)]
         tasks = [asyncio.create_task(restart_on_error(each, clock)) for each in (*watches, runners.run)]
@@ -108,6 +112,22 @@ class Process:
     def _not_ready(self) -> str:
         waiting = self.caches.waiting()
         return f"{waiting} is not listed yet" if waiting else ""
+
+
+def _answering(
+    client: Client, *, plain_http: frozenset[str] = frozenset()
+) -> Callable[[Question], Awaitable[AnswerValue]]:
+    """Returns a function that answers questions about `client`'s cluster; `plain_http` are registries without TLS."""
+    registries = ClusterRegistries(client, Access(plain_http=plain_http))
+
+    async def answer(question: Question) -> AnswerValue:
+        if isinstance(question, ImageQuestion):
+            return (await verify_image(question, registries)).answer
+        if isinstance(question, ReleaseQuestion):
+            return await kernels.kernels_of(question, registries)
+        return await build_inputs.read(client, question)
+
+    return answer
 
 
 async def serve(config: ClusterConfig, options: Options) -> None:
