@@ -12,7 +12,7 @@ from typing import Any
 
 from kubesandbox.apiserver.schema import embedded, lists, pruning, rules
 from kubesandbox.apiserver.schema.errors import Fault, FieldError
-from kubesandbox.apiserver.schema.structural import Resolve, Structural, compile_node
+from kubesandbox.apiserver.schema.structural import Structural, compile_node
 from kubesandbox.apiserver.schema.validate import MISSING, validate
 
 JSON = dict[str, Any]
@@ -31,9 +31,9 @@ _NOT_CHECKED = FieldError(
 class Schema:
     """A compiled schema. `raw` is the OpenAPI v3 schema as written."""
 
-    def __init__(self, raw: Mapping[str, Any], resolve: Resolve | None = None) -> None:
+    def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
-        self.root: Structural = compile_node(raw, resolve)
+        self.root: Structural = compile_node(raw)
 
     @cached_property
     def rules(self) -> rules.RuleSet:
@@ -74,9 +74,9 @@ class Schema:
         return errors + self.rules.check(obj, former)
 
 
-def compile_schema(raw: Mapping[str, Any], resolve: Resolve | None = None) -> Schema:
+def compile_schema(raw: Mapping[str, Any]) -> Schema:
     """Compiles an OpenAPI v3 schema, which is slow: keep the result. Raises SchemaError."""
-    return Schema(raw, resolve)
+    return Schema(raw)
 
 
 def strict_errors(unknown: tuple[str, ...]) -> tuple[str, ...]:

@@ -77,13 +77,16 @@ class Structural:
         return self.has_default or any(node.has_defaults() for node in below)
 
 
-def compile_node(raw: Mapping[str, Any], resolve: Resolve | None = None) -> Structural:
-    """Compiles `raw`; `resolve` returns the schema of a `$ref`. Raises SchemaError for a `$ref` without it."""
-    return Compiler(resolve).node(raw)
+def compile_node(raw: Mapping[str, Any]) -> Structural:
+    """Compiles `raw`, the schema of a custom resource. Raises SchemaError for a `$ref`, which these cannot have."""
+    return Compiler(None).node(raw)
 
 
 class Compiler:
-    """A compiler that shares one node per `$ref`, so that a recursive type compiles to a cycle instead of for ever."""
+    """A compiler that shares one node per `$ref`, so that a recursive type compiles to a cycle instead of for ever.
+
+    `resolve` returns the schema of a `$ref`; None: there are none.
+    """
 
     def __init__(self, resolve: Resolve | None) -> None:
         self._resolve = resolve
