@@ -24,13 +24,15 @@ def pages() -> dict[str, str]:
 
 
 def main() -> int:
-    """Write what differs, and name it."""
+    """Write what differs, and name it; name what a check lacks to become a page, which is an error."""
     for name, text in pages().items():
         path = FOLDER / name
         if not path.is_file() or path.read_text() != text:
             path.write_text(text)
             print(path.relative_to(FOLDER.parents[1]))
-    return 0
+    lacking = [f"{check.name}: {what}" for check in CHECKS if check.about for what in check_page.problems(check)]
+    print(*lacking, sep="\n", end="\n" if lacking else "")
+    return 1 if lacking else 0
 
 
 if __name__ == "__main__":
