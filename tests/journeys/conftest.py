@@ -99,16 +99,18 @@ class Sandbox:
         return eventually(lambda: holds(self.cluster_version()), what)
 
 
-def _started(scenario: str, server: str = "sandbox") -> Iterator[Sandbox]:
+def started_sandbox(scenario: str, server: str = "sandbox") -> Iterator[Sandbox]:
+    """Yields a sandbox of a scenario, in a folder of its own that goes away with it."""
     # A short path: sockets below it have a length limit.
     data = Path(tempfile.mkdtemp(prefix=f"runup-test-{Path(scenario).name}-"))
     try:
-        yield from _sandbox(data, scenario) if server == "sandbox" else _around_a_real_server(data, scenario)
+        yield from sandbox_in(data, scenario) if server == "sandbox" else _around_a_real_server(data, scenario)
     finally:
         shutil.rmtree(data, ignore_errors=True)
 
 
-def _sandbox(data: Path, scenario: str) -> Iterator[Sandbox]:
+def sandbox_in(data: Path, scenario: str) -> Iterator[Sandbox]:
+    """Yields a sandbox of a scenario in the folder `data`, and stops it."""
     words = ["sandbox", "start", "--scenario", scenario, "--data", str(data)]
     try:
         done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=START_S)
@@ -126,40 +128,40 @@ def _around_a_real_server(data: Path, scenario: str) -> Iterator[Sandbox]:
 @pytest.fixture(scope="session", params=SERVERS)
 def skip_level(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """5.0.0 with things in the way of 5.2.0."""
-    yield from _started("skip-level", request.param)
+    yield from started_sandbox("skip-level", request.param)
 
 
 @pytest.fixture(scope="session", params=SERVERS)
 def misbehaving(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """5.0.0 with one release for each way in which a target goes wrong."""
-    yield from _started("misbehaving", request.param)
+    yield from started_sandbox("misbehaving", request.param)
 
 
 @pytest.fixture(scope="session", params=SERVERS)
 def clean(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """5.0.0 with nothing to find."""
-    yield from _started("clean", request.param)
+    yield from started_sandbox("clean", request.param)
 
 
 @pytest.fixture(scope="session", params=SERVERS)
 def pruned(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """4.22.0 whose ClusterVersion has no field `mode`."""
-    yield from _started("default-4-22", request.param)
+    yield from started_sandbox("default-4-22", request.param)
 
 
 @pytest.fixture(scope="session", params=SERVERS)
 def updates(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A cluster that its operator installs, and releases to update it to."""
-    yield from _started("updates", request.param)
+    yield from started_sandbox("updates", request.param)
 
 
 @pytest.fixture(scope="session", params=SERVERS)
 def troubled(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """5.0.0, and patches of it whose components are in trouble."""
-    yield from _started("troubled-components", request.param)
+    yield from started_sandbox("troubled-components", request.param)
 
 
 @pytest.fixture(scope="session", params=SERVERS)
 def kernel_modules(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """5.0.0 with kernel modules, of which not all would load on 5.1.0's kernel."""
-    yield from _started("kernel-modules", request.param)
+    yield from started_sandbox("kernel-modules", request.param)

@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 from aiohttp import web as server_side
 from structlog.testing import capture_logs
-from tests.advice.control.test_prometheus import _asking, _until
+from tests.advice.control.test_prometheus import asking, quiet, rounds, until
 from tests.kubekit.kube.apiscript import ScriptedApi, reply, scripted_api
 from tests.release.control.test_release_verification import DIGEST, GOOD, checked, config_maps, sent
 
@@ -211,8 +211,7 @@ async def test_how_long_a_graph_may_be(
     api.answers(sent(b"{}".ljust(size)))
     service, answered = UpdateService(SystemClock(), lambda: None), Query(api.url, "c", "amd64", "id", "5.0.0")
     service.ask(answered)
-    assert service._task is not None
-    await service._task
+    await until(lambda: not service.state.asking)
     failure = service.state.failure
     assert (failure.reason if failure else "") == ("" if fits else "RemoteFailed")
     assert ("the answer is longer than 20 bytes" in (failure.message if failure else "")) is not fits
@@ -225,41 +224,43 @@ async def test_how_long_a_graph_may_be(
 )
 async def test_how_often_alerts_are_asked_for(alert_age_s: int, again: bool) -> None:
     """By the clock on the wall; one that was set back is no reason to wait."""
-    clock = ManualClock(NOON)
-    asks = Prometheus("http://127.0.0.1:9", Static(), clock, lambda: None)
-    assert asks._due() == [""]
-    asks._alerts_at = NOON - timedelta(seconds=alert_age_s)
-    assert asks._due() == ([""] if again else [])
-    asks._alerts_at = NOON + timedelta(seconds=1)
-    assert asks._due() == [""]
-    quiet = Prometheus("http://127.0.0.1:9", Static(), clock, lambda: None, alerts=False)
-    assert quiet._due() == []
+    async with asking() as (_played, asks, clock, _changed):
+        told = []
+        for passed_s in (0.0, alert_age_s, -alert_age_s - 1):
+            clock.jump(passed_s)
+            asks.want([])
+            told.append(len(rounds()))
+            await until(quiet)
+        assert told == [1, 1 if again else 0, 1]
+        without = Prometheus("http://127.0.0.1:9", Static(), clock, lambda: None, alerts=False)
+        without.want([])
+        assert rounds() == []
 
 
 async def test_the_longest_without_an_answer_is_asked_first() -> None:
     """What was never asked before all others."""
-    async with _asking() as (played, asks, clock, _changed):
+    async with asking() as (played, asks, clock, _changed):
         played.go.set()
         asks.want(["older"])
-        await _until(lambda: "older" in asks.state.answers and asks._task is not None and asks._task.done())
+        await until(quiet)
         clock.jump(5)
         asks.want(["older", "old"])
-        await _until(lambda: "old" in asks.state.answers and asks._task is not None and asks._task.done())
+        await until(quiet)
         clock.jump(60)
-        asks._wanted = ("old", "new", "older")
-        assert [query for query in asks._due() if query] == ["new", "older", "old"]
-        asks._wanted = ("old",)
-        assert [query for query in asks._due() if query] == ["old"]
+        played.asked.clear()
+        asks.want(("old", "new", "older"))
+        await until(quiet)
+        assert played.asked == ["new", "older", "old"]
 
 
 async def test_whoever_is_told_is_told_at_once_where_all_is_known() -> None:
     """And as often as there are answers while others are still waited for; a second round asks nobody twice."""
-    async with _asking() as (played, asks, _clock, changed):
+    async with asking() as (played, asks, _clock, changed):
         asks.want(["q"])
-        await _until(lambda: played.open == 1)
-        first = asks._task
+        await until(lambda: played.open == 1)
+        first = rounds()
         asks.want(["q"])
-        assert asks._task is first
+        assert rounds() == first
         await asyncio.wait_for(changed.wait(), 90)  # the alerts, which are there already
         assert "q" not in asks.state.answers
         changed.clear()

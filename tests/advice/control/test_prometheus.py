@@ -48,7 +48,8 @@ class Played:
 
 
 @asynccontextmanager
-async def _asking(*, hosted: bool = False) -> AsyncGenerator[tuple[Played, Prometheus, ManualClock, asyncio.Event]]:
+async def asking(*, hosted: bool = False) -> AsyncGenerator[tuple[Played, Prometheus, ManualClock, asyncio.Event]]:
+    """Yields a played Prometheus, its client, the clock, and an event that is set where something changed."""
     played, clock, changed = Played(), ManualClock(START), asyncio.Event()
     app = web.Application()
     app.add_routes([web.get("/api/v1/query", played.query), web.get("/api/v1/alerts", played.list_alerts)])
@@ -61,7 +62,18 @@ async def _asking(*, hosted: bool = False) -> AsyncGenerator[tuple[Played, Prome
             await asks.close()
 
 
-async def _until(condition: Any) -> None:
+def rounds() -> list[asyncio.Task[Any]]:
+    """The rounds of queries that are under way."""
+    return [task for task in asyncio.all_tasks() if task.get_name() == "prometheus"]
+
+
+def quiet() -> bool:
+    """Whether nothing is being asked for."""
+    return not rounds()
+
+
+async def until(condition: Any) -> None:
+    """Waits until it holds."""
     async with asyncio.timeout(90):
         while not condition():  # noqa: ASYNC110 -- what is waited for is no event
             await asyncio.sleep(0.001)
@@ -69,36 +81,36 @@ async def _until(condition: Any) -> None:
 
 async def test_a_hundred_at_once_within_the_budget() -> None:
     """Never more than eight are open, and all are known in the end."""
-    async with _asking() as (played, asks, _clock, changed):
+    async with asking() as (played, asks, _clock, changed):
         queries = [f"q{number}" for number in range(100)]
         asks.want(queries)
-        await _until(lambda: played.open == AT_ONCE)
+        await until(lambda: played.open == AT_ONCE)
         played.go.set()
-        await _until(lambda: len(asks.state.answers) == 100 and changed.is_set())
+        await until(lambda: len(asks.state.answers) == 100 and changed.is_set())
         assert played.most == AT_ONCE
         assert sorted(played.asked) == sorted(queries)
 
 
 async def test_nothing_is_asked_oftener_than_it_is_due() -> None:
     """What applies is asked again after half a minute, what does not after five; what is not wanted is forgotten."""
-    async with _asking() as (played, asks, clock, _changed):
+    async with asking() as (played, asks, clock, _changed):
         played.go.set()
         for _ in range(3):
             asks.want(["q"])
-            await _until(lambda: asks._task is not None and asks._task.done())
+            await until(quiet)
         assert played.asked == ["q"]
         clock.jump(29)
         asks.want(["q"])
-        await _until(lambda: asks._task.done())
+        await until(quiet)
         assert played.asked == ["q"]
         clock.jump(1)
         played.value = "0"
         asks.want(["q"])
-        await _until(lambda: asks._task.done())
+        await until(quiet)
         assert played.asked == ["q", "q"]
         clock.jump(299)
         asks.want(["q"])
-        await _until(lambda: asks._task.done())
+        await until(quiet)
         assert played.asked == ["q", "q"]
         asks.want([])
         assert asks.state.answers == {}
@@ -112,10 +124,10 @@ async def test_nothing_is_asked_oftener_than_it_is_due() -> None:
 async def test_a_query_names_the_cluster(hosted: bool, asked: str) -> None:
     """What is known is kept under the query as the update service wrote it."""
     query = 'max(a{_id=""} * b{_id="",c=""})'
-    async with _asking(hosted=hosted) as (played, asks, _clock, _changed):
+    async with asking(hosted=hosted) as (played, asks, _clock, _changed):
         played.go.set()
         asks.want([query], "4f1a")
-        await _until(lambda: asks.state.answers)
+        await until(lambda: asks.state.answers)
         assert played.asked == [asked]
         assert list(asks.state.answers) == [query]
 
@@ -125,7 +137,7 @@ async def test_a_prometheus_that_is_away() -> None:
     clock, changed = ManualClock(START), asyncio.Event()
     asks = Prometheus("http://127.0.0.1:1", Static(), clock, changed.set)
     asks.want(["q"])
-    await _until(lambda: "q" in asks.state.answers and asks.state.alerting.error)
+    await until(lambda: "q" in asks.state.answers and asks.state.alerting.error)
     assert str(evaluate("q", asks.state, START)).startswith("http://127.0.0.1:1: ")
     assert asks.state.alerting.at is None
     await asks.close()
@@ -135,7 +147,7 @@ async def test_nobody_is_asked_without_an_address() -> None:
     """And the rules say whose flag is missing."""
     asks = Prometheus("", Static(), ManualClock(START), lambda: None)
     asks.want(["q"])
-    assert asks._task is None
+    assert rounds() == []
     assert "--prometheus-url" in str(evaluate("q", asks.state, START))
     await asks.close()
 
@@ -157,7 +169,7 @@ async def test_answers_that_nobody_can_read_are_answers() -> None:
         asks = Prometheus(str(server.make_url("")), Static(), ManualClock(START), lambda: None)
         for _ in range(3):
             asks.want(["q"])
-            await _until(lambda: asks._task is not None and asks._task.done())
+            await until(quiet)
         await asks.close()
     assert sorted(asked) == ["/api/v1/alerts", "/api/v1/query"]
     assert "cannot be read" in str(evaluate("q", asks.state, START))
@@ -177,7 +189,7 @@ def test_a_real_one(tmp_path: Path) -> None:
             clock = ManualClock(START)
             asks = Prometheus(real.url, Static(), clock, lambda: None)
             asks.want(queries)
-            await _until(lambda: len(asks.state.answers) == len(queries))
+            await until(lambda: len(asks.state.answers) == len(queries))
             await asks.close()
             return {query: evaluate(query, asks.state, START) for query in queries}
 

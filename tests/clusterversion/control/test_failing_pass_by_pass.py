@@ -154,7 +154,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 def asking(world: World) -> None:
     """A preflight is asked for, and all that is to be known of its target is known."""
     world.ask_preflight().settle()
-    world._set(history=None, deployment=None)
+    world.change(history=None, deployment=None)
 
 
 STATUS, RECORD = "clusterversions/version/status", "configmaps/preflight-history"
@@ -170,7 +170,7 @@ async def passes(controller: ClusterVersionController, count: int) -> list[str]:
 
 async def test_a_conflict_is_no_trouble(scene: Scene) -> None:
     """What was decided on an old version is decided anew, and nobody is told."""
-    scene.world._set(cluster_version=with_fields(scene.world.version, status=type(scene.world.version.status)()))
+    scene.world.change(cluster_version=with_fields(scene.world.version, status=type(scene.world.version.status)()))
     controller = scene.controller()
     scene.refusals = {STATUS: CONFLICT}
     with capture_logs() as logs:
@@ -191,7 +191,7 @@ async def test_a_conflict_is_no_trouble(scene: Scene) -> None:
 
 async def test_a_status_that_is_refused_is_not_sent_again(scene: Scene) -> None:
     """It is counted, and the next one goes without what was refused."""
-    scene.world._set(cluster_version=with_fields(scene.world.version, status=type(scene.world.version.status)()))
+    scene.world.change(cluster_version=with_fields(scene.world.version, status=type(scene.world.version.status)()))
     controller = scene.controller()
     scene.refusals = {STATUS: INVALID}
     assert await passes(controller, 1) == ["the API server refuses the status"]

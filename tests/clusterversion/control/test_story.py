@@ -193,14 +193,14 @@ def test_a_report_is_nobodys_only_when_its_attempt_is_over(world: Listener) -> N
     world.ask_preflight().settle()
     made, record = world.observed.deployment, world.observed.history
     for seen in (record, None):
-        world._set(deployment=None, history=seen)
+        world.change(deployment=None, history=seen)
         assert not nobody()
-    world._set(deployment=made, history=record)
+    world.change(deployment=made, history=record)
     world.pod(state=terminated("OOMKilled", 137), restart_count=2)
     world.finalizing = True
     world.settle()
     assert world.observed.deployment is None and not nobody()
-    world._set(pods=())
+    world.change(pods=())
     assert nobody()
 
 
@@ -237,7 +237,7 @@ def test_checks_and_settings_are_counted_as_they_are_now(world: Listener) -> Non
         f"{counted}{{Clear}}": 1
     }
     assert world.samples["cluster_version_preflight_unusable_settings{}"] == 0
-    world._set(unusable=("cpu: lots is no quantity",))
+    world.change(unusable=("cpu: lots is no quantity",))
     world.step()
     assert world.samples["cluster_version_preflight_unusable_settings{}"] == 1
 
@@ -266,7 +266,7 @@ def test_a_workload_that_is_changed_is_no_start(world: Listener) -> None:
     place = world.observed.facts.place
     with capture_logs() as logs:
         facts = replace(world.observed.facts, place=with_fields(place, prometheus_ca="another"))
-        world._set(facts=facts).settle()
+        world.change(facts=facts).settle()
     assert ("info", "preflight workload applied", "Changed") in lines(logs)
     assert world.samples["cluster_version_preflight_requests_total{}"] == 1
 

@@ -156,7 +156,7 @@ def test_an_update_is_completed_once() -> None:
 
 def test_the_own_release_is_not_fetched() -> None:
     """The operator runs in it."""
-    world = World.new().applying()._set(loads={})
+    world = World.new().applying().change(loads={})
     world.step()
     assert LoadRelease not in world.ran
 
@@ -204,7 +204,7 @@ def test_what_decides_which_manifests_the_cluster_gets(spec: dict[str, Any]) -> 
     world = kept()
     before = world.observed.progress
     version = world.version
-    world._set(cluster_version=with_fields(version, spec=with_fields(version.spec, **spec))).settle()
+    world.change(cluster_version=with_fields(version, spec=with_fields(version.spec, **spec))).settle()
     after = world.observed.progress
     assert before is not None and after is not None and before.wanted is not None and after.wanted is not None
     changed = before.wanted.filters.overrides != after.wanted.filters.overrides
@@ -217,7 +217,7 @@ def test_capabilities_are_told() -> None:
     world = kept()
     version = world.version
     spec = with_fields(version.spec, capabilities=CapabilitiesSpec(baseline_capability_set="v4.11"))
-    world._set(cluster_version=with_fields(version, spec=spec)).settle()
+    world.change(cluster_version=with_fields(version, spec=spec)).settle()
     assert "Console" in world.version.status.capabilities.enabled_capabilities
     assert world.condition("ImplicitlyEnabledCapabilities") == ("True", "CapabilitiesImplicitlyEnabled")
     assert world.message("ImplicitlyEnabledCapabilities").startswith(
@@ -242,7 +242,7 @@ def test_a_release_that_cannot_be_had_changes_nothing() -> None:
 def test_an_operator_that_starts_in_the_middle_of_an_update_fetches_it_again() -> None:
     """Its own release is not what it works towards; while that is fetched the status says where it stands."""
     world = updating()
-    started = world._set(
+    started = world.change(
         progress=replace(World.new().applying().observed.progress),
         loads={k: v for k, v in world.observed.loads.items() if k == world.observed.facts.release.image},
     )

@@ -177,7 +177,7 @@ class ChangesNothing(RuleBasedStateMachine):
             gates = world.observed.feature_gate
             assert gates is not None
             details = with_fields(gates.status.feature_gates[0], version=own.version)
-            world._set(
+            world.change(
                 cluster_version=with_fields(world.version, status=status),
                 facts=type(facts)(own, facts.place, facts.version_hash),
                 **_started_anew(world, own),
@@ -206,7 +206,7 @@ class ChangesNothing(RuleBasedStateMachine):
         self.up = True
         for world in (self.real, self.twin):
             own = world.observed.facts.release
-            world._set(service=type(world.observed.service)(), releases={}, report=None, **_started_anew(world, own))
+            world.change(service=type(world.observed.service)(), releases={}, report=None, **_started_anew(world, own))
         self._work()
 
     @rule(actions=st.integers(0, 3))
@@ -288,7 +288,7 @@ def _started_anew(world: World, own: Release) -> dict[str, Any]:
 
 def _killed_after(world: World, actions: int) -> None:
     plan = reconcile.reconcile(world.observed, now=world.now)
-    world._carry_out(plan.actions[:actions])
+    world.carry_out(plan.actions[:actions])
 
 
 @pytest.mark.timeout(60 + SEQUENCES)

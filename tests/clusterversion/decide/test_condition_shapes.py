@@ -63,7 +63,7 @@ def badly_asked(**spec: str) -> World:
     world = kept()
     version = world.observed.cluster_version
     changed = with_fields(version.spec, **spec, desired_update=Update(version="x"))
-    return world._set(cluster_version=with_fields(version, spec=changed)).settle()
+    return world.change(cluster_version=with_fields(version, spec=changed)).settle()
 
 
 def updating_and_badly_asked() -> World:
@@ -71,7 +71,7 @@ def updating_and_badly_asked() -> World:
     world = kept().ask(TO_503).settle()
     version = world.observed.cluster_version
     changed = with_fields(version.spec, cluster_id="x")
-    return world._set(cluster_version=with_fields(version, spec=changed)).settle()
+    return world.change(cluster_version=with_fields(version, spec=changed)).settle()
 
 
 def capable(spec: CapabilitiesSpec | None) -> World:
@@ -79,7 +79,7 @@ def capable(spec: CapabilitiesSpec | None) -> World:
     world = kept()
     version = world.observed.cluster_version
     changed = with_fields(version.spec, capabilities=spec)
-    return world._set(cluster_version=with_fields(version, spec=changed)).settle()
+    return world.change(cluster_version=with_fields(version, spec=changed)).settle()
 
 
 GIANT = (
@@ -258,12 +258,12 @@ def test_what_else_is_asked_for_counts_though_the_release_is_refused() -> None:
     world = World.new(capabilities=CapabilitiesStatus()).applying()
     version = world.observed.cluster_version
     few = with_fields(version.spec, capabilities=CapabilitiesSpec(baseline_capability_set="None"))
-    world._set(cluster_version=with_fields(version, spec=few)).settle().worker_completes().settle()
+    world.change(cluster_version=with_fields(version, spec=few)).settle().worker_completes().settle()
     assert world.version.status.capabilities.enabled_capabilities == ()
     world.registry = False
     more = CapabilitiesSpec(baseline_capability_set="None", additional_enabled_capabilities=("Console",))
     version = world.observed.cluster_version
-    world._set(cluster_version=with_fields(version, spec=with_fields(version.spec, capabilities=more)))
+    world.change(cluster_version=with_fields(version, spec=with_fields(version.spec, capabilities=more)))
     world.ask(TO_503).settle()
     assert world.condition("ReleaseAccepted") == ("False", "RetrievePayload")
     assert world.version.status.capabilities.enabled_capabilities == ("Console",)

@@ -89,7 +89,7 @@ def test_a_pod_of_another_deployment_makes_way() -> None:
     (pod,) = world.observed.check_pods
     assert world.observed.deployment is not None
     deployment = world.observed.deployment
-    world._set(deployment=with_fields(deployment, metadata=with_fields(deployment.metadata, uid="new")))
+    world.change(deployment=with_fields(deployment, metadata=with_fields(deployment.metadata, uid="new")))
     world.settle()
     (again,) = world.observed.check_pods
     assert again.metadata.uid != pod.metadata.uid
@@ -103,7 +103,7 @@ def test_a_release_whose_images_cannot_be_read_runs_none_and_is_asked_again() ->
     world.report(execution_status="running", containers=wants("network")).settle()
     assert world.observed.check_pods == ()
     (image,) = (name for name, check in world.observed.releases.items() if check.images is not None)
-    world._set(releases={image: replace(world.observed.releases[image], images_until=world.now)})
+    world.change(releases={image: replace(world.observed.releases[image], images_until=world.now)})
     world.images = IMAGES
     world.settle()
     assert len(world.observed.check_pods) == 1

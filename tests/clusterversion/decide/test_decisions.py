@@ -36,7 +36,7 @@ def test_before_the_service_has_answered_the_request_waits() -> None:
 def test_an_image_of_another_version_is_refused(version: str) -> None:
     """It is not what was asked for, whoever vouches for it."""
     world = World.new().settle()
-    world._set(releases={image("5.0.3"): ReleaseCheck(trust=Trust.VERIFIED, version=version)}).ask(ASKED).settle()
+    world.change(releases={image("5.0.3"): ReleaseCheck(trust=Trust.VERIFIED, version=version)}).ask(ASKED).settle()
     assert accepted(world)[0] == "False"
     assert version in accepted(world)[2]
     assert world.version.status.desired.version == "5.0.0"
@@ -45,7 +45,7 @@ def test_an_image_of_another_version_is_refused(version: str) -> None:
 def test_an_image_of_that_version_is_taken() -> None:
     """As it should be."""
     world = World.new().settle()
-    world._set(releases={image("5.0.3"): ReleaseCheck(trust=Trust.VERIFIED, version="5.0.3")}).ask(ASKED).settle()
+    world.change(releases={image("5.0.3"): ReleaseCheck(trust=Trust.VERIFIED, version="5.0.3")}).ask(ASKED).settle()
     assert world.version.status.desired.version == "5.0.3"
 
 
@@ -54,7 +54,7 @@ def test_a_loaded_release_says_which_it_is(version: str, taken: bool) -> None:
     """What it is to be counts, not what its image was called."""
     world = World.new().applying().settle()
     loads = {**world.observed.loads, image("5.0.3"): Loading(payload=release(version), at=world.now)}
-    world._set(loads=loads).ask(ASKED).settle()
+    world.change(loads=loads).ask(ASKED).settle()
     assert (world.version.status.desired.version == "5.0.3") is taken
     assert taken or (accepted(world)[0] == "False" and version in accepted(world)[2])
 
@@ -104,7 +104,7 @@ def test_an_update_stays_with_the_architecture_of_the_cluster(own: Any, said: st
     world = World.new()
     facts = world.observed.facts
     own_release = with_fields(facts.release, architecture=own)
-    world._set(facts=replace(facts, release=own_release)).settle().ask(ASKED).settle()
+    world.change(facts=replace(facts, release=own_release)).settle().ask(ASKED).settle()
     assert world.version.status.desired.version == "5.0.3"
     assert world.version.status.desired.architecture == said
 
@@ -125,7 +125,7 @@ def test_what_was_accepted_stays_as_it_was_said(status: Any, version: str, stays
         with_fields(each, status=status, message=said) if each.type == "ReleaseAccepted" else each
         for each in world.version.status.conditions
     )
-    world._set(
+    world.change(
         cluster_version=with_fields(world.version, status=with_fields(world.version.status, conditions=conditions))
     ).settle()
     assert accepted(world)[0] == "True"

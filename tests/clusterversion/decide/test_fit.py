@@ -77,7 +77,7 @@ class Stored:
         plan = self.world.step()
         for action in plan.actions:
             if isinstance(action, PatchStatus):
-                self._patch(action)
+                self.patch_status(action)
             elif isinstance(action, Apply) and action.resource.kind == "ConfigMap":
                 check_config_map(action.object)
         return bool(plan)
@@ -115,7 +115,7 @@ def check_config_map(obj: dict[str, Any]) -> None:
 def reported(world: World, data: bytes) -> bool:
     """The target writes `data`; whether the reader takes it."""
     seen = parse(data, world.attempt_id, SystemClock())
-    world._set(report=seen)
+    world.change(report=seen)
     return not isinstance(seen.content, BadReportSeen)
 
 
@@ -267,7 +267,7 @@ def test_stored_reports_are_checked_as_new_ones() -> None:
     ]
     data = {f"{entry.preflight_id}.json".replace(" ", ""): reports.encode(entry).decode() for entry in (good, *bad)}
     assert world.observed.history is not None
-    world._set(history=with_fields(world.observed.history, data=data))
+    world.change(history=with_fields(world.observed.history, data=data))
     stored = Stored(world)
     stored.settle()
     names = {entry.name for entry in world.version.status.conditional_update_risks}
@@ -283,7 +283,7 @@ def test_history_and_conditions_of_years_fit() -> None:
     past = tuple(with_fields(entry, version=f"4.{i}.0", accepted_risks="<r>" * 20_000) for i in range(100))
     theirs = Condition(type="Failing", status="True", reason="X", message="\x9bboom", last_transition_time=world.now)
     told = with_fields(status, history=past, conditions=(theirs, theirs, *status.conditions))
-    world._set(cluster_version=with_fields(world.version, status=told))
+    world.change(cluster_version=with_fields(world.version, status=told))
     fitted = size_limits.status(told)
     assert len(codec.encode(fitted)) < 300_000
     kept = [len(item.accepted_risks) for item in fitted.history]
@@ -322,12 +322,12 @@ def _is_taken(seed: str) -> None:
     question = service.query_for(
         world.version.spec, world.version.status.desired, configured_url="", architecture="amd64"
     )
-    world._work(RetrieveUpdates(question))
+    world.do_work(RetrieveUpdates(question))
     data = hostile.report(random, "preflight-1-0123456789")
     config_map = ConfigMap(data={"preflight-1-0123456789.json": data.decode()})
     for taken in histories.read(config_map).reports:
         check_config_map(histories.config_map(histories.with_report(histories.History(), taken), "somewhere"))
-    world._set(history=config_map)
+    world.change(history=config_map)
     stored.step()
     assert stored.writes == 1
     names = {entry.name for entry in world.version.status.conditional_update_risks}

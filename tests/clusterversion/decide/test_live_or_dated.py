@@ -105,13 +105,13 @@ def test_an_update_that_is_refused_while_its_preflight_makes_way() -> None:
     world.ask(TO).settle()
     assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightStopping")
     world.trusted = False
-    world._set(releases={}).settle()
-    world._set(pods=()).settle()
+    world.change(releases={}).settle()
+    world.change(pods=()).settle()
     assert world.condition("ReleaseAccepted") == ("False", "RetrievePayload")
     assert world.version.status.desired.version == "5.0.0"
     assert world.risks("5.0.3")["PreflightIncomplete"][1] == "PreflightFailed"
     world.trusted = True
-    world._set(releases={}).settle()
+    world.change(releases={}).settle()
     assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightRunning")
     world.report().settle()
     assert world.version.status.desired.version == "5.0.3"
@@ -196,7 +196,7 @@ class Silent:
 
     def __init__(self, folder: Path, *found: Any) -> None:
         self.world = checked(*found)
-        self.world._set(pods=()).pod()
+        self.world.change(pods=()).pod()
         self.clock = ManualClock(NOW)
         self.reader = ReportReader(folder, self.clock, lambda: None)
         self.file = folder / self.world.attempt_id / "report.json"
@@ -221,7 +221,7 @@ class Silent:
 
     def _look(self) -> None:
         self.reader.follow(self.world.attempt_id)
-        self.world._set(report=self.reader.seen)
+        self.world.change(report=self.reader.seen)
         self.world.settle()
 
 
@@ -295,7 +295,7 @@ def test_another_image_of_the_running_version(architecture: str) -> None:
         asked = Update(mode="Preflight", version="5.0.0", image=other)
     world.settle().ask(asked)
     releases = {} if architecture else {other: _read_as("5.0.0")}
-    world._set(releases=releases).settle()
+    world.change(releases=releases).settle()
     assert world.container_image == other
     world.report(risk("R"), target_version="5.0.0").settle()
     assert world.condition("PreflightCompleted") == ("True", "RisksFound")
@@ -377,5 +377,5 @@ def test_an_update_waits_as_long_for_a_preflight_that_cannot_begin() -> None:
     assert "the pods of the preflight before it are ending" in world.message("ReleaseAccepted").lower()
     world.pass_time(1).settle()
     assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightStopping")
-    world._set(pods=()).settle()
+    world.change(pods=()).settle()
     assert world.version.status.desired.version == "5.1.0"

@@ -24,7 +24,7 @@ def test_a_preflight_starts(said: Any) -> None:
     """And the FeatureGate stays what it is."""
     world = World.new()
     facts = replace(world.observed.facts, gates=GATES)
-    world = world._set(feature_gate=said, facts=facts).settle().ask_preflight().settle()
+    world = world.change(feature_gate=said, facts=facts).settle().ask_preflight().settle()
     assert world.observed.deployment is not None
     assert world.condition("PreflightFailed") != ("True", "InvalidRequest")
     assert world.observed.feature_gate == said

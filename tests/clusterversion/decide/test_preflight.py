@@ -180,7 +180,7 @@ def test_a_version_that_is_not_found_is_answered_with_those_that_there_are() -> 
 )
 def test_with_the_gate_closed_no_mode_ever_becomes_an_update(mode: str, gates: Any) -> None:
     """Neither a preflight nor an update comes of it, and the condition says which gate."""
-    world = World.new()._set(feature_gate=gates).settle().ask(Update(mode=mode, version="5.0.3")).settle()
+    world = World.new().change(feature_gate=gates).settle().ask(Update(mode=mode, version="5.0.3")).settle()
     assert world.observed.deployment is None
     assert world.version.status.desired.version == "5.0.0"
     assert (world.condition("PreflightFailed") or ("", ""))[0] == "True"
@@ -349,7 +349,7 @@ def test_nothing_new_starts_while_old_pods_end() -> None:
     world.ask_preflight("5.1.0").settle()
     assert world.observed.deployment is None
     assert world.condition("PreflightRunning") == ("True", "ReplacingTarget")
-    world._set(pods=()).settle()
+    world.change(pods=()).settle()
     assert world.container_image == image("5.1.0")
 
 
@@ -360,12 +360,12 @@ def test_a_deployment_that_is_being_deleted_is_waited_for(target: str) -> None:
     deployment = world.observed.deployment
     assert deployment is not None
     metadata = with_fields(deployment.metadata, deletion_timestamp=world.now)
-    world._set(deployment=with_fields(deployment, metadata=metadata))
+    world.change(deployment=with_fields(deployment, metadata=metadata))
     world.log.clear()
     world.ask_preflight(target).settle()
     assert not {"apply Deployment", "delete Deployment"} & set(world.log)
     assert world.condition("PreflightRunning") == ("True", "ReplacingTarget")
-    world._set(deployment=None).settle()
+    world.change(deployment=None).settle()
     assert world.container_image == image(target)
 
 
@@ -430,7 +430,7 @@ def test_reports_in_config_maps_are_removed_once_nobody_writes_them() -> None:
     world = started(service_account="dedicated", report_sink="configmap")
     assert "apply RoleBinding" in world.log
     own = preflight_deployment.report_map(world.attempt_id)
-    world._set(report_maps=(own, "preflight-report-preflight-1-0000000000"))
+    world.change(report_maps=(own, "preflight-report-preflight-1-0000000000"))
     assert _config_maps_deleted(world.step()) == ["preflight-report-preflight-1-0000000000"]
     assert world.settle().observed.report_maps == (own,)
     assert world.ask(None).settle().observed.report_maps == ()
@@ -447,7 +447,7 @@ def test_a_restart_keeps_what_is_known() -> None:
     before = (world.available, world.risks("5.2.0"), world.risks("5.1.0"), world.attempt_id)
     from runup.advice.decide.service import ServiceState
 
-    world._set(service=ServiceState(), releases={})
+    world.change(service=ServiceState(), releases={})
     world.step()
     assert (world.available, world.risks("5.2.0"), world.risks("5.1.0"), world.attempt_id) == before
 

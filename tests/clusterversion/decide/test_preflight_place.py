@@ -52,7 +52,7 @@ def set_to(world: World, **data: str) -> World:
     defaults = World.new().observed.facts.place
     found = preflight_settings.read(ConfigMap(metadata=ObjectMeta(name=SETTINGS_MAP), data=data), defaults)
     facts = replace(world.observed.facts, place=found.place)
-    return world._set(facts=facts, unusable=found.unusable)
+    return world.change(facts=facts, unusable=found.unusable)
 
 
 def here(node: str) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def test_the_deployment_follows_the_operator_to_another_node() -> None:
     """The report's folder is on the operator's node."""
     world = started()
     facts = world.observed.facts
-    world._set(facts=replace(facts, place=with_fields(facts.place, node_name="node-2"))).settle()
+    world.change(facts=replace(facts, place=with_fields(facts.place, node_name="node-2"))).settle()
     assert terms(world) == here("node-2")
 
 
@@ -256,7 +256,7 @@ def test_rights_that_could_not_be_looked_up_are_looked_up_again_at_the_next_star
     world = started(service_account="dedicated")
     checks = world.observed.releases
     fallback = {image: replace(check, rights=(), rights_until=world.now) for image, check in checks.items()}
-    world._set(releases=fallback).ask(None).settle()
+    world.change(releases=fallback).ask(None).settle()
     before = world.ran.count(ReadRights)
     world.rights = (service_account.Right("apps", "deployments"),)
     world.pass_time(60).ask_preflight().step()
@@ -313,7 +313,7 @@ def test_a_target_whose_signature_was_waived_never_gets_the_operators_account() 
     set_to(world, memoryLimit="1Gi").settle()
     assert container(world)["resources"]["limits"]["memory"] == "1Gi"
     assert pod(world)["serviceAccountName"] == NAME
-    world._set(releases={})
+    world.change(releases={})
     set_to(world, memoryLimit="2Gi", serviceAccount="operator").settle()
     assert pod(world)["serviceAccountName"] == NAME
 
@@ -330,7 +330,7 @@ def test_a_report_of_a_deployment_that_is_out_of_sight_is_not_removed() -> None:
     """A watch may bring the report before the Deployment that was made just now."""
     world = started(service_account="dedicated", report_sink="configmap")
     own = preflight_deployment.report_map(world.attempt_id)
-    world._set(report_maps=(own, "preflight-report-preflight-1-0000000000"), deployment=None).step()
+    world.change(report_maps=(own, "preflight-report-preflight-1-0000000000"), deployment=None).step()
     assert world.observed.report_maps == (own,)
 
 

@@ -33,7 +33,7 @@ def given_up() -> tuple[World, Any]:
     assert deployment is not None
     world.pod(state=terminated("OOMKilled", 137), restart_count=2).settle()
     assert world.observed.deployment is None
-    world._set(pods=())
+    world.change(pods=())
     return world, deployment
 
 
@@ -47,7 +47,7 @@ def test_a_deployment_that_is_there_after_the_end_is_removed_again(whose: str) -
     annotations = deployment.metadata.annotations
     if whose == "another's":
         annotations = annotations | {preflight_deployment.ID_ANNOTATION: "preflight-1-0000000000"}
-    world._set(deployment=with_fields(deployment, metadata=with_fields(deployment.metadata, annotations=annotations)))
+    world.change(deployment=with_fields(deployment, metadata=with_fields(deployment.metadata, annotations=annotations)))
     world.log.clear()
     world.step()
     assert world.log.count("delete Deployment") == 1
@@ -60,9 +60,9 @@ def test_an_attempt_that_is_over_waits_for_nothing() -> None:
     """While its Deployment or its pods still end it is told as what it is."""
     world, deployment = given_up()
     metadata = with_fields(deployment.metadata, deletion_timestamp=world.now)
-    world._set(deployment=with_fields(deployment, metadata=metadata)).settle()
+    world.change(deployment=with_fields(deployment, metadata=metadata)).settle()
     assert world.condition("PreflightFailed") == OOM
-    world._set(deployment=None).pod().settle()
+    world.change(deployment=None).pod().settle()
     assert world.condition("PreflightFailed") == OOM
     assert world.condition("PreflightRunning") == ("False", "OOMKilled")
 
@@ -94,7 +94,7 @@ ENDING: dict[str, tuple[tuple[Pod, ...], str]] = {
 @pytest.mark.parametrize(("pods", "text"), ENDING.values(), ids=ENDING.keys())
 def test_pods_that_are_waited_for(pods: tuple[Pod, ...], text: str) -> None:
     """Which they are; after a minute since when, and what helps where their node is lost."""
-    observed = World.new()._set(pods=pods).observed
+    observed = World.new().change(pods=pods).observed
     assert preflights.ending(view.look(observed, NOW)) == text
 
 
@@ -201,7 +201,7 @@ def test_how_long_a_silent_target_holds_an_update_up(silent_s: float, frees: boo
     world = World.new().settle().ask_preflight("5.0.3").settle().report(risk("Found")).settle()
     report = world.observed.report
     assert report is not None
-    world._set(report=with_fields(report, unchanged_s=silent_s)).ask(Update(version="5.0.3")).settle()
+    world.change(report=with_fields(report, unchanged_s=silent_s)).ask(Update(version="5.0.3")).settle()
     assert (world.version.status.desired.version == "5.0.3") is frees
 
 
@@ -226,7 +226,7 @@ def test_when_a_releases_images_are_read(known: dict[str, Any], work: list[str])
     """When a check wants one, once at a time, and again when what was found has had its time."""
     world = started().report(containers=(ReportedContainer(check="a", image="network"),))
     check = world.observed.releases[world.container_image]
-    world._set(releases={world.container_image: replace(check, **known)})
+    world.change(releases={world.container_image: replace(check, **known)})
     assert planned(world, ReadImages) == work
     world.report()
     assert planned(world, ReadImages) == []
@@ -247,11 +247,11 @@ def test_when_it_is_read_what_a_targets_checks_read(known: dict[str, Any] | None
     """Before its own account is given anything, here since a setting changed under a preflight that runs."""
     world = started(service_account="dedicated")
     check = world.observed.releases[world.container_image]
-    world._set(releases={} if known is None else {world.container_image: replace(check, **known)})
+    world.change(releases={} if known is None else {world.container_image: replace(check, **known)})
     assert planned(world, ReadRights) == []
     quantities = with_fields(world.observed.facts.place.quantities, memory_limit="1Gi")
     place = with_fields(world.observed.facts.place, quantities=quantities)
-    world._set(facts=replace(world.observed.facts, place=place))
+    world.change(facts=replace(world.observed.facts, place=place))
     assert planned(world, ReadRights) == work
 
 

@@ -21,7 +21,7 @@ def _patches(plan: Plan[object]) -> list[PatchStatus]:
 def _refuse(world: World, *causes: str) -> PatchStatus:
     """The API server refuses what is planned, and says why."""
     (patch,) = _patches(reconcile(world.observed, now=world.now))
-    world._set(refused=world.observed.refused.and_also(patch.fields, causes, SAID))
+    world.change(refused=world.observed.refused.and_also(patch.fields, causes, SAID))
     return patch
 
 

@@ -121,7 +121,7 @@ def test_the_update_waits_for_the_preflights_pods() -> None:
     world.ask(Update(version="5.0.3")).settle()
     assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightStopping")
     assert world.version.status.desired.version == "5.0.0"
-    world._set(pods=()).settle()
+    world.change(pods=()).settle()
     assert world.version.status.desired.version == "5.0.3"
 
 
@@ -148,7 +148,7 @@ def test_a_pod_that_does_not_end_is_named(ask: Any, condition: str, after_s: flo
     (pod,) = world.observed.pods
     going = with_fields(pod.metadata, deletion_timestamp=world.now)
     there = with_fields(pod.spec, node_name="node-1")
-    world._set(pods=(with_fields(pod, metadata=going, spec=there),)).pass_time(after_s).settle()
+    world.change(pods=(with_fields(pod, metadata=going, spec=there),)).pass_time(after_s).settle()
     assert said.format(then=f"{going.deletion_timestamp:%Y-%m-%dT%H:%M:%SZ}") in world.message(condition)
 
 
@@ -229,7 +229,7 @@ def test_advice_is_dropped_where_the_channel_has_no_such_version() -> None:
 
 def test_upgradeable_still_counts() -> None:
     """An operator that is not upgradeable blocks the minor update even where its risk is accepted, not the patch."""
-    world = World.new()._set(operators=(cluster_operator("storage", upgradeable="False", message="Old driver."),))
+    world = World.new().change(operators=(cluster_operator("storage", upgradeable="False", message="Old driver."),))
     world.settle()
     assert world.message("Upgradeable") == "Old driver."
     assert "ClusterOperatorUpgradeable-storage" in world.risks("5.1.0")
@@ -241,7 +241,7 @@ def test_upgradeable_still_counts() -> None:
 
 def test_operators_that_cannot_be_listed_are_not_fine() -> None:
     """Unknown is told as such."""
-    world = World.new()._set(operators=None, operators_error="forbidden").settle()
+    world = World.new().change(operators=None, operators_error="forbidden").settle()
     assert world.condition("Upgradeable") == ("Unknown", "EvaluationFailed")
     assert world.risks("5.1.0")["ClusterOperatorUpgradeableUnknown"] == ("Unknown", "EvaluationFailed")
 
@@ -343,7 +343,7 @@ def test_the_hash_is_that_of_the_operator_which_runs() -> None:
     """Not one that an earlier release or another FeatureGate left; where nothing is known, what is there stays."""
     world = World.new(version_hash="earlier").settle()
     assert world.version.status.version_hash == "hash-5.0.0"
-    world._set(facts=replace(world.observed.facts, version_hash="hash-of-other-gates")).settle()
+    world.change(facts=replace(world.observed.facts, version_hash="hash-of-other-gates")).settle()
     assert world.version.status.version_hash == "hash-of-other-gates"
-    world._set(facts=replace(world.observed.facts, version_hash="")).settle()
+    world.change(facts=replace(world.observed.facts, version_hash="")).settle()
     assert world.version.status.version_hash == "hash-of-other-gates"

@@ -139,6 +139,6 @@ def test_an_image_that_is_not_trusted() -> None:
 def test_a_closed_gate() -> None:
     """It is named, and both ways out."""
     gates = feature_gate(enabled=("ClusterUpdateAcceptRisks",))
-    world = World.new()._set(feature_gate=gates).settle().ask_preflight("5.0.3").settle()
+    world = World.new().change(feature_gate=gates).settle().ask_preflight("5.0.3").settle()
     said = "feature gate ClusterUpdatePreflight is not enabled for version 5.0.0. Enable it, or clear the request"
     assert said in world.message("PreflightFailed")

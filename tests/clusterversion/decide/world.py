@@ -124,14 +124,14 @@ class World:
         version = self.observed.cluster_version
         spec = with_fields(version.spec, desired_update=desired)
         metadata = with_fields(version.metadata, generation=version.metadata.generation + 1)
-        return self._set(cluster_version=with_fields(version, spec=spec, metadata=metadata))
+        return self.change(cluster_version=with_fields(version, spec=spec, metadata=metadata))
 
     def applying(self) -> World:
         """From now on the operator applies releases; the worker does what a test says (`worker_says`)."""
         facts, version = self.observed.facts, self.observed.cluster_version
         own = Loading(payload=release(facts.release.version))
         metadata = with_fields(version.metadata, uid="uid-of-version")
-        return self._set(
+        return self.change(
             cluster_version=with_fields(version, metadata=metadata),
             progress=Progress(),
             loads={facts.release.image: own},
@@ -140,7 +140,7 @@ class World:
     def worker_says(self, **changes: Any) -> World:
         """What the worker has come to with what it was asked for."""
         assert self.observed.progress is not None
-        return self._set(progress=replace(self.observed.progress, **changes))
+        return self.change(progress=replace(self.observed.progress, **changes))
 
     def worker_completes(self) -> World:
         """All is applied, and is being kept."""
@@ -161,9 +161,9 @@ class World:
         """One pass: reconcile, then carry the plan out."""
         plan = reconcile.reconcile(self.observed, now=self.now)
         self.plans.append(plan)
-        self._carry_out(plan.actions)
+        self.carry_out(plan.actions)
         for work in plan.work:
-            self._work(work)
+            self.do_work(work)
         return plan
 
     def settle(self, limit: int = 20) -> World:
@@ -193,11 +193,11 @@ class World:
             "checks": (ReportedCheck(name="DualStack", result="Applies" if risks else "Clear"),),
             "risks": risks,
         }
-        return self._set(report=ReportSeen(attempt, Report(**base | changes), self.now))
+        return self.change(report=ReportSeen(attempt, Report(**base | changes), self.now))
 
     def bad_report(self, reason: str, message: str) -> World:
         """The target writes something that is no report."""
-        return self._set(report=ReportSeen(self.attempt_id, BadReportSeen(reason, message), self.now))
+        return self.change(report=ReportSeen(self.attempt_id, BadReportSeen(reason, message), self.now))
 
     def pod(self, **container: Any) -> World:
         """The kubelet reports a container of the preflight's pod."""
@@ -205,7 +205,7 @@ class World:
         metadata = ObjectMeta(
             name="preflight-1", labels={"app": preflight_deployment.NAME}, creation_timestamp=self.now
         )
-        return self._set(pods=(Pod(metadata=metadata, status=PodStatus(container_statuses=(status,))),))
+        return self.change(pods=(Pod(metadata=metadata, status=PodStatus(container_statuses=(status,))),))
 
     # What can be asked about it.
 
@@ -262,28 +262,31 @@ class World:
         """Versions in availableUpdates."""
         return [release.version for release in self.version.status.available_updates or ()]
 
-    def _set(self, **changes: Any) -> World:
+    def change(self, **changes: Any) -> World:
+        """What is observed changes in these fields."""
         self.observed = replace(self.observed, **changes)
         return self
 
-    def _carry_out(self, actions: Iterable[Action]) -> None:
+    def carry_out(self, actions: Iterable[Action]) -> None:
+        """Does to the cluster what a plan says."""
         for action in actions:
             _CARRY_OUT[type(action)](self, action)
 
-    def _work(self, work: Work) -> None:
+    def do_work(self, work: Work) -> None:
+        """Does one piece of work of a plan."""
         self.ran.append(type(work))
         match work:
             case RetrieveUpdates(query):
                 graph = parse_graph(codec.encode(self.graph))
-                self._set(service=ServiceState(query, graph=graph, attempted_at=self.now, succeeded_at=self.now))
+                self.change(service=ServiceState(query, graph=graph, attempted_at=self.now, succeeded_at=self.now))
             case LoadRelease(wanted):
                 found = Loading(payload=release(wanted.version)) if self.registry else _UNLOADED
-                self._set(loads={**self.observed.loads, wanted.image: replace(found, at=self.now)})
+                self.change(loads={**self.observed.loads, wanted.image: replace(found, at=self.now)})
             case ApplyRelease(wanted, state):
-                self._set(progress=Progress(wanted, state, version_hash=wanted.version, total=3))
+                self.change(progress=Progress(wanted, state, version_hash=wanted.version, total=3))
             case VerifyRelease(asked) | ReadRelease(asked) | ReadRights(asked) | ReadImages(asked):
                 check = self._look(work, self.observed.releases.get(asked, ReleaseCheck()))
-                self._set(releases={**self.observed.releases, asked: check})
+                self.change(releases={**self.observed.releases, asked: check})
             case _:
                 raise AssertionError(f"nobody does {work}")
 
@@ -301,7 +304,8 @@ class World:
                 found = names.get(asked, "") if self.registry else ""
                 return replace(check, version=found, unreadable="" if found else "no answer", read_at=self.now)
 
-    def _apply(self, action: Apply) -> None:
+    def apply_object(self, action: Apply) -> None:
+        """Creates or changes an object."""
         self.log.append(f"apply {action.resource.kind}")
         kinds: dict[str, tuple[str, type[Any]]] = {
             "Deployment": ("deployment", Deployment),
@@ -311,7 +315,7 @@ class World:
             self.counter += 1
             pod = codec.convert(Pod, action.object)
             metadata = with_fields(pod.metadata, creation_timestamp=self.now, uid=f"uid-{self.counter}")
-            self._set(check_pods=(*self.observed.check_pods, with_fields(pod, metadata=metadata)))
+            self.change(check_pods=(*self.observed.check_pods, with_fields(pod, metadata=metadata)))
         if action.resource.kind not in kinds:
             return
         name, kind = kinds[action.resource.kind]
@@ -320,23 +324,25 @@ class World:
         self.counter += 1
         created = found.metadata.creation_timestamp if found else self.now
         metadata = with_fields(obj.metadata, creation_timestamp=created, uid=f"uid-{self.counter}")
-        self._set(**{name: with_fields(obj, metadata=metadata)})
+        self.change(**{name: with_fields(obj, metadata=metadata)})
         if kind is Deployment:
             self.applied = action.object
 
-    def _delete(self, action: Delete) -> None:
+    def delete_object(self, action: Delete) -> None:
+        """Deletes an object."""
         self.log.append(f"delete {action.resource.kind}")
         if action.resource.kind == "Deployment":
-            self._set(deployment=None, pods=self.observed.pods if self.finalizing else (), report=None)
+            self.change(deployment=None, pods=self.observed.pods if self.finalizing else (), report=None)
         elif action.resource.kind == "Pod":
             for name in ("pods", "check_pods"):
                 left = tuple(pod for pod in getattr(self.observed, name) if pod.metadata.name != action.key.name)
-                self._set(**{name: left})
+                self.change(**{name: left})
         elif action.resource.kind == "ConfigMap":
             maps = tuple(name for name in self.observed.report_maps if name != action.key.name)
-            self._set(report_maps=maps)
+            self.change(report_maps=maps)
 
-    def _patch(self, action: PatchStatus) -> None:
+    def patch_status(self, action: PatchStatus) -> None:
+        """Changes the status of ClusterVersion."""
         self.log.append("patch status")
         version = self.version
         assert action.resource_version == version.metadata.resource_version
@@ -346,16 +352,17 @@ class World:
         self.counter += 1
         metadata = with_fields(version.metadata, resource_version=str(self.counter))
         status = codec.convert(type(version.status), merged)
-        self._set(cluster_version=with_fields(version, metadata=metadata, status=status))
+        self.change(cluster_version=with_fields(version, metadata=metadata, status=status))
 
-    def _event(self, event: Event) -> None:
+    def record_event(self, event: Event) -> None:
+        """Records an event."""
         self.log.append(f"event {event.reason}")
         self.events.append(event)
 
 
 _CARRY_OUT: dict[type, Callable[[World, Any], None]] = {
-    Apply: World._apply,
-    Delete: World._delete,
-    PatchStatus: World._patch,
-    Event: World._event,
+    Apply: World.apply_object,
+    Delete: World.delete_object,
+    PatchStatus: World.patch_status,
+    Event: World.record_event,
 }

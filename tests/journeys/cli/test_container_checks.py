@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.controlplane.rows import SERVERS
-from tests.journeys.conftest import Sandbox, _started
+from tests.journeys.conftest import Sandbox, started_sandbox
 from tests.servers import eventually
 
 from kubekit.api.conditions import status_of
@@ -129,7 +129,7 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A cluster of that scenario."""
     folder = Path(tempfile.mkdtemp(prefix="runup-scenario-"))
     try:
-        yield from _started(str(scenario(folder / "containers")), request.param)
+        yield from started_sandbox(str(scenario(folder / "containers")), request.param)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.controlplane.rows import SERVERS
-from tests.journeys.conftest import Sandbox, _started
+from tests.journeys.conftest import Sandbox, started_sandbox
 from tests.servers import eventually
 
 from kubekit.api.conditions import find, status_of
@@ -28,7 +28,7 @@ QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
 @pytest.fixture(scope="module", params=SERVERS)
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """5.0.0, and a 5.2.0 that ships a check of its own, of a kind that 5.0.0's checks do not read."""
-    yield from _started("skip-level", request.param)
+    yield from started_sandbox("skip-level", request.param)
 
 
 def set_to(sandbox: Sandbox, **data: str) -> None:

@@ -204,7 +204,8 @@ def odd_registry(
         def log_message(self, *_args: object) -> None:
             """Say nothing."""
 
-        def _handle(self) -> None:
+        def respond(self) -> None:
+            """Sends what is odd."""
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             answer = odd.answer(Asked(self.command, self.path, dict(self.headers.items()), body))
             self.close_connection = True
@@ -218,7 +219,7 @@ def odd_registry(
                     self.wfile.write(answer.body[: answer.cut])
 
     for method in ("GET", "HEAD", "POST", "PUT", "PATCH"):
-        setattr(Handler, f"do_{method}", Handler._handle)
+        setattr(Handler, f"do_{method}", Handler.respond)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     if tls is not None:

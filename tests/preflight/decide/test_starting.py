@@ -119,7 +119,7 @@ def at(world: World, seconds: float, *objects: str) -> World:
         each["metadata"].setdefault("creationTimestamp", f"{world.now:%Y-%m-%dT%H:%M:%SZ}")
     pods = tuple(codec.convert(Pod, each) for each in parsed if "involvedObject" not in each)
     events = tuple(codec.convert(Event, each) for each in parsed if "involvedObject" in each)
-    return world._set(pods=pods, warnings=events).pass_time(seconds).settle()
+    return world.change(pods=pods, warnings=events).pass_time(seconds).settle()
 
 
 def refused(world: World, type_: str, reason: str, message: str) -> World:
@@ -131,7 +131,7 @@ def refused(world: World, type_: str, reason: str, message: str) -> World:
     changed: Deployment = codec.convert(Deployment, codec.to_dict(found) | {"status": {"conditions": []}})
     from msgspec.structs import replace
 
-    return world._set(deployment=replace(changed, status=replace(changed.status, conditions=said)))
+    return world.change(deployment=replace(changed, status=replace(changed.status, conditions=said)))
 
 
 WORDS: list[Any] = [
