@@ -111,38 +111,38 @@ REQUEST: dict[str, Any] = {
 
 def test_what_is_asked_for(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     """The release's own version unless another is named; the profile and the namespace that most clusters have."""
-    from runup.operator.preflight_command import _request
+    from runup.operator.preflight_command import request_of
 
     monkeypatch.delenv("CLUSTER_PROFILE", raising=False)
     monkeypatch.delenv("CVO_NAMESPACE", raising=False)
     monkeypatch.delenv("PREFLIGHT_PROMETHEUS_HOSTED", raising=False)
-    told = _request(REQUEST, "5.1.0")
+    told = request_of(REQUEST, "5.1.0")
     assert (told.target_version, told.source_version, told.engine_version) == ("5.1.0", "5.0.0", __version__)
     assert (told.profile, told.namespace) == ("self-managed-high-availability", "openshift-cluster-version-operator")
     assert (told.prometheus_url, told.prometheus_ca, told.prometheus_hosted) == ("https://prom.example", "", False)
     assert (told.preflight_id, told.target_image, told.reads_catalogs) == ("", "", True)
     monkeypatch.setenv("CLUSTER_PROFILE", "single-node-developer")
     monkeypatch.setenv("PREFLIGHT_PROMETHEUS_HOSTED", "true")
-    told = _request({**REQUEST, "to": "5.2.0", "catalogs": "skip", "prometheus_ca": "ca.pem"}, "5.1.0")
+    told = request_of({**REQUEST, "to": "5.2.0", "catalogs": "skip", "prometheus_ca": "ca.pem"}, "5.1.0")
     assert (told.target_version, told.profile, told.reads_catalogs) == ("5.2.0", "single-node-developer", False)
     assert (told.prometheus_hosted, told.prometheus_ca) == (True, "ca.pem")
     monkeypatch.setenv("PREFLIGHT_PROMETHEUS_HOSTED", "false")
-    assert _request(REQUEST, "5.1.0").prometheus_hosted is False
+    assert request_of(REQUEST, "5.1.0").prometheus_hosted is False
 
 
 def test_authorities_come_as_text_and_are_taken_from_a_file(
     operator: Operator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of the environment; a file that a flag names goes before them."""
-    from runup.operator.preflight_command import _request
+    from runup.operator.preflight_command import request_of
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("PREFLIGHT_PROMETHEUS_CA", "-----BEGIN CERTIFICATE-----\n")
-    told = Path(_request(REQUEST, "5.1.0").prometheus_ca)
+    told = Path(request_of(REQUEST, "5.1.0").prometheus_ca)
     assert told.read_text() == "-----BEGIN CERTIFICATE-----\n"
     assert told.name.startswith("prometheus-ca-")
     assert told.suffix == ".pem"
-    assert _request({**REQUEST, "prometheus_ca": "ca.pem"}, "5.1.0").prometheus_ca == "ca.pem"
+    assert request_of({**REQUEST, "prometheus_ca": "ca.pem"}, "5.1.0").prometheus_ca == "ca.pem"
     assert list(tmp_path.iterdir()) == [told]
 
 

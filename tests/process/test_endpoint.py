@@ -155,7 +155,7 @@ async def test_made_up_tokens_do_not_fill_the_memory(scene: Scene) -> None:
     """So many are remembered, as hashes, and no more."""
     for number in range(MAX_CACHED + 5):
         await scene.readers.refusal(f"Bearer made-up-{number}", "/metrics")
-    assert len(scene.readers._kept) == MAX_CACHED
+    assert scene.readers.cached == MAX_CACHED
 
 
 async def test_metrics_for_everybody_are_asked_for_in_so_many_words(tmp_path: Path) -> None:

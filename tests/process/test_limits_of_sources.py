@@ -8,7 +8,7 @@ import errno
 import json
 import os
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,8 @@ from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.advice.decide.service import Query
 from runup.preflight.control import catalogs
-from runup.preflight.control.catalogs import _Choice, read_catalog
-from runup.preflight.control.report_reader import ReportReader, _read_up_to, read_file
+from runup.preflight.control.catalogs import Choice, read_catalog
+from runup.preflight.control.report_reader import ReportReader, read_file, read_up_to
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import BadReportSeen
 from runup.preflight.decide.report import MAX_BYTES as MAX_REPORT
@@ -39,7 +39,7 @@ from runup.process import http_fetch, monitoring
 from runup.process.ca_file import MAX_BYTES, Authorities
 from runup.process.monitoring import Monitoring
 from runup.release.control import signature_stores
-from runup.release.control.signature_stores import _fetch, _why, bytes_of
+from runup.release.control.signature_stores import bytes_of, fetch_signature, reason_of
 from runup.updatestatus.control import alert_queries
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -110,7 +110,7 @@ async def test_headers_go_along_with_every_request(api: ScriptedApi) -> None:
 )
 def test_who_may_have_the_password(place: str, url: str, same: bool) -> None:
     """The server that was named, over TLS."""
-    assert http_fetch._is_same(place, url) is same
+    assert http_fetch.is_same_server(place, url) is same
 
 
 async def test_what_is_no_address_is_told_as_one(api: ScriptedApi) -> None:
@@ -313,7 +313,7 @@ def test_a_bundle_s_trouble_is_told_again_when_it_comes_back(tmp_path: Path) -> 
 )
 def test_which_files_of_a_catalog_are_read(path: str, reads: bool) -> None:
     """Those of the packages that are looked for, and of one other for how folders are called."""
-    choice = _Choice(frozenset({"a"}))
+    choice = Choice(frozenset({"a"}))
     assert choice.reads(path) is reads
     assert choice.specimen == ""
     assert choice.reads("configs/b/catalog.json")
@@ -381,7 +381,7 @@ def test_a_catalog_that_cannot_be_read_says_why() -> None:
 async def test_a_signature_of_a_web_server(api: ScriptedApi, code: int, expected: bytes | None) -> None:
     """Or that there is none."""
     api.answers(reply({}, code))
-    assert await _fetch(f"{api.url}/s", None) == expected
+    assert await fetch_signature(f"{api.url}/s", None) == expected
 
 
 @pytest.mark.parametrize("code", [400, 403, 500])
@@ -389,17 +389,17 @@ async def test_a_web_server_that_refuses_a_signature(api: ScriptedApi, code: int
     """Is told by its status."""
     api.answers(reply({}, code))
     with pytest.raises(aiohttp.ClientPayloadError, match=f"unexpected HTTP status: {code}"):
-        await _fetch(f"{api.url}/s", None)
+        await fetch_signature(f"{api.url}/s", None)
 
 
 async def test_a_signature_on_disk(tmp_path: Path) -> None:
     """Read one byte beyond the limit, so that what is too large shows; a space in its name is none in the address."""
     file = tmp_path / "a b"
     file.write_bytes(b"x" * (MAX_SIGNATURE_BYTES + 100))
-    found = await _fetch(file.as_uri(), None)
+    found = await fetch_signature(file.as_uri(), None)
     assert found is not None
     assert len(found) == MAX_SIGNATURE_BYTES + 1
-    assert await _fetch((tmp_path / "other").as_uri(), None) is None
+    assert await fetch_signature((tmp_path / "other").as_uri(), None) is None
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ async def test_a_signature_on_disk(tmp_path: Path) -> None:
 )
 def test_why_a_store_did_not_answer(error: Exception, said: str) -> None:
     """Never nothing."""
-    assert _why(error) == said
+    assert reason_of(error) == said
     assert signature_stores.TIMEOUT_S == 30
 
 
@@ -461,10 +461,10 @@ def test_a_file_is_read_in_as_many_parts_as_it_takes(tmp_path: Path) -> None:
     """Up to a limit, which one part may reach exactly."""
     reader, writer = os.pipe()
     os.write(writer, b"abcdef")
-    assert _read_up_to(reader, 4) == b"abcd"
-    assert _read_up_to(reader, 0) == b""
+    assert read_up_to(reader, 4) == b"abcd"
+    assert read_up_to(reader, 0) == b""
     os.close(writer)
-    assert _read_up_to(reader, 10) == b"ef"
+    assert read_up_to(reader, 10) == b"ef"
     os.close(reader)
 
 

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 from tests.factories import cluster_version
-from tests.kubekit.kube.apiscript import eventually
+from tests.kubekit.kube.apiscript import eventually, failure, scripted_api
 from tests.operator.operator_world import OWN, payload
 
 from kubekit.errors import Terminal
@@ -27,7 +27,8 @@ from runup.clusterversion.decide.observed import Facts
 from runup.operator.manager import Manager, Options, load_own, options_from_environment
 from runup.preflight.decide.preflight_deployment import Workplace
 from runup.process import shutdown
-from runup.process.shutdown import _CutOff, run_until_told
+from runup.process.leader_election import cancel
+from runup.process.shutdown import CutOff, run_until_told
 
 PLACE = Workplace(namespace="ns", node_name="node-1")
 
@@ -62,7 +63,7 @@ def test_a_process_ends_within_five_seconds() -> None:
 
 def test_of_several_ends_the_soonest_counts(exits: list[int]) -> None:
     """With the code of the first: why it ends does not change."""
-    cut_off = _CutOff()
+    cut_off = CutOff()
     assert not cut_off.is_set
     cut_off.after(3600, 7)
     assert cut_off.is_set
@@ -208,27 +209,33 @@ def test_which_signature_stores_an_administrator_has_named(tmp_path: Path) -> No
     """As ClusterVersion says; none where it says nothing, or is not there."""
     options = Options(release_image=OWN, place=PLACE, payload=tmp_path)
     manager = Manager(ClusterConfig("http://127.0.0.1:9"), options)
-    assert manager._custom_stores() is None
+    assert manager.custom_stores() is None
     stores = (SignatureStore(url="https://store.example"),)
     version = cluster_version()
     for named in (None, (), stores):
         spec = replace(version.spec, signature_stores=named)
         metadata = replace(version.metadata, name="version")
         manager.caches.versions.put(replace(version, metadata=metadata, spec=spec))
-        assert manager._custom_stores() == named
+        assert manager.custom_stores() == named
 
 
 async def test_a_kind_that_a_release_brings_is_looked_for_at_once(tmp_path: Path) -> None:
     """By whoever follows it; a kind that nobody follows is nobody's."""
     options = Options(release_image=OWN, place=PLACE, payload=tmp_path)
-    manager = Manager(ClusterConfig("http://127.0.0.1:9"), options, clock=ManualClock())
-    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
-        following = reflectors(client, manager.caches, "ns", ManualClock())
+    clock = ManualClock()
+    manager = Manager(ClusterConfig("http://127.0.0.1:9"), options, clock=clock)
+    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+        api.answers(failure(403, "Forbidden"))
+        following = reflectors(client, manager.caches, "ns", clock)
         facts = Facts(Release(version="5.0.0", image=OWN), PLACE)
-        worker = manager._applier(client, facts, lambda: None, following)
-        for each in following:
-            each._failures = 1
-        worker._hurry("example.org", "Widget")
-        worker._hurry("config.openshift.io", "ClusterOperator")
-    assert [each.resource.kind for each in following if each._hurried.is_set()] == ["ClusterOperator"]
+        worker = manager.applier(client, facts, lambda: None, following)
+        running = [asyncio.create_task(each.run()) for each in following]
+        await eventually(lambda: len(clock.sleeping) == len(following))
+        worker.served("example.org", "Widget")
+        worker.served("config.openshift.io", "ClusterOperator")
+        await api.until_requests(len(following) + 1)
+        await eventually(lambda: len(clock.sleeping) == len(following))
+        again = [target.partition("?")[0].rpartition("/")[2] for target in api.targets[len(following) :]]
+        await cancel(running)
+    assert again == ["clusteroperators"]
     assert manager.metrics.cluster.failed_attempts is worker.failed_attempts

@@ -28,7 +28,7 @@ from runup.clusterversion.control.metrics import Metrics
 from runup.process import endpoint as endpoint_module
 from runup.process import serving_tls
 from runup.process.certificate import ServingCertificate
-from runup.process.endpoint import Endpoint, _place
+from runup.process.endpoint import Endpoint, host_and_port
 from runup.process.metrics_authorization import MetricsAuthorizer, Refusal
 from runup.process.process_server import ProcessOptions, served
 from runup.process.readiness import Readiness
@@ -138,9 +138,9 @@ async def test_the_oldest_answers_are_dropped(reviews: Reviews) -> None:
         before = len(reviews.api.requests)
         await readers.refusal("Bearer 0", "/metrics")
         assert len(reviews.api.requests) == before
-        assert len(readers._kept) == 256
+        assert readers.cached == 256
         await readers.refusal("Bearer and another", "/metrics")
-        assert len(readers._kept) == 256
+        assert readers.cached == 256
 
 
 async def test_four_are_asked_about_at_a_time(reviews: Reviews) -> None:
@@ -183,7 +183,7 @@ async def test_what_could_not_be_asked_lets_nobody_in(reviews: Reviews, answer: 
     assert refusal.status == 503
     assert refusal.message.startswith("the API server could not be asked who may read this: ")
     assert said in refusal.message
-    assert readers._kept == {}
+    assert readers.cached == 0
 
 
 async def test_the_api_server_is_asked_every_five_seconds_at_most(reviews: Reviews) -> None:
@@ -252,14 +252,14 @@ async def test_what_a_process_serves_hangs_on_its_flags(tmp_path: Path, reviews:
 )
 def test_where_it_listens(listen: str, place: tuple[str, int]) -> None:
     """An empty host is every address, as it is to every other program."""
-    assert _place(listen) == place
+    assert host_and_port(listen) == place
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:٣", "127.0.0.1", ""])
 def test_where_nobody_can_listen(listen: str) -> None:
     """One port more than there are, digits that are none, no port at all."""
     with pytest.raises(Terminal, match="give host:port") as caught:
-        _place(listen)
+        host_and_port(listen)
     assert caught.value.reason == "BadFlag"
 
 
@@ -282,13 +282,12 @@ async def _ready() -> str:
 
 def test_what_is_posted_and_what_is_followed() -> None:
     """A webhook takes a whole list of objects at once; watches of singletons last half an hour to an hour."""
-    assert endpoint_module._LONGEST_BODY == 64 << 20
+    assert endpoint_module.LONGEST_BODY == 64 << 20
     assert (serving_tls.WATCH_S, object_watches.WATCH_S) == (1800, 1800)
 
 
-async def test_before_it_is_started_it_is_not_ready() -> None:
-    """And the probe's reader is told why."""
-    assert await Endpoint(Metrics())._ready() == "starting"
+async def test_what_was_never_started_can_be_stopped() -> None:
+    """An error on the way to the start is told, not another one."""
     await Endpoint(Metrics()).stop()
 
 

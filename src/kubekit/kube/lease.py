@@ -50,7 +50,7 @@ class LeaderElector:
         clock: Clock,
         on_started: Callable[[], None],
         on_stopped: Callable[[], None],
-        rand: Callable[[], float] = random.random,
+        rand: Callable[[], float] = random.random,  # noqa: S311 -- spreads requests, is no secret
     ) -> None:
         if not lease_duration_s > renew_deadline_s > retry_period_s > 0:
             raise ValueError("a lease must outlast the renew deadline, and that the retry period")

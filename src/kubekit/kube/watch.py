@@ -58,7 +58,7 @@ class Reflector(Generic[K]):
         field_selector: str = "",
         clock: Clock,
         resource: Resource | None = None,
-        rand: Callable[[], float] = random.random,
+        rand: Callable[[], float] = random.random,  # noqa: S311 -- spreads requests, is no secret
         listed_as: type[K] | None = None,
         watch_s: int = SHORTEST_WATCH_S,
     ) -> None:
@@ -73,7 +73,7 @@ class Reflector(Generic[K]):
         self._rand = rand
         self._failures = 0
         self._listed_as = listed_as or kind
-        self._watch_s = watch_s
+        self.watch_s = watch_s
         self._hurried = asyncio.Event()
 
     def hurry(self) -> None:
@@ -112,7 +112,7 @@ class Reflector(Generic[K]):
 
     async def _watch(self) -> None:
         """Follows one watch to its end; a watch that ends at once without an event counts as a failure."""
-        timeout_s = int(self._watch_s * (1 + self._rand()))
+        timeout_s = int(self.watch_s * (1 + self._rand()))
         call = calls.watch(
             self._kind,
             self._namespace,
@@ -123,7 +123,7 @@ class Reflector(Generic[K]):
             resource=self.resource,
         )
         started = self._clock.monotonic()
-        silence_s = timeout_s if self._watch_s <= SHORTEST_WATCH_S else LONGEST_SILENCE_S
+        silence_s = timeout_s if self.watch_s <= SHORTEST_WATCH_S else LONGEST_SILENCE_S
         heard = False
         async with aclosing(self._client.stream(call, timeout_s=silence_s, opened=self._opened)) as events:
             async for event in events:

@@ -70,6 +70,11 @@ class WorkQueue(Generic[Key]):
         """Returns how often `key` was added with a back-off since it was last forgotten."""
         return self._failures.get(key, 0)
 
+    @property
+    def due(self) -> dict[Key, float]:
+        """The delayed keys, each with the time of the monotonic clock at which it is queued."""
+        return dict(self._due)
+
     def forget(self, key: Key) -> None:
         """Resets the back-off of `key` after a success."""
         self._failures.pop(key, None)

@@ -174,7 +174,7 @@ def _prepare(connection: Connection | SecureConnection) -> None:
         return connected(place[0], place[1], reach, deadline)
 
     def answer(sock: Any, *arguments: Any, **options: Any) -> http.client.HTTPResponse:
-        return http.client.HTTPResponse(cast("socket.socket", _Paced(sock, deadline)), *arguments, **options)
+        return http.client.HTTPResponse(cast("socket.socket", PacedSocket(sock, deadline)), *arguments, **options)
 
     # http.client's own hooks for replacing the connection and the answer; its tests use the first one.
     connection._create_connection = create  # type: ignore[union-attr]
@@ -187,7 +187,7 @@ def _send(connection: Connection | SecureConnection, send: Callable[[Any], None]
     send(data)
 
 
-class _Paced:
+class PacedSocket:
     """A socket whose answer is read within a deadline."""
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:

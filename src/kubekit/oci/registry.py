@@ -47,8 +47,8 @@ class RegistryClient:
     """
 
     def __init__(self, access: Access | None = None) -> None:
-        self._access = access or Access()
-        self._transport = Transport(self._access)
+        self.access = access or Access()
+        self._transport = Transport(self.access)
         self.received_bytes = 0
         """Bytes of blobs received so far, as they were sent."""
 
@@ -115,7 +115,7 @@ class RegistryClient:
         Raises the error of the last source, with the errors of its mirrors added.
         """
         problems: list[str] = []
-        *first, last = mirrors.sources(reference, self._access.mirrors)
+        *first, last = mirrors.sources(reference, self.access.mirrors)
         for source in first:
             try:
                 return fetch(source)
@@ -257,7 +257,7 @@ class RegistryClient:
         """Yields a blob's bytes as they arrive, exactly as many as it claims; resumes after a broken connection."""
         what = f"{reference}: blob {blob.digest}"
         received = 0
-        for attempt in range(1, self._access.attempts + 1):
+        for attempt in range(1, self.access.attempts + 1):
             try:
                 for piece in self._attempt(reference, blob, received, what):
                     received += len(piece)
@@ -269,7 +269,7 @@ class RegistryClient:
                     return
                 raise Interrupted(f"it ended after {received} of {blob.size} bytes")
             except Interrupted as error:
-                if attempt == self._access.attempts or self._access.wait(pause_s(attempt)):
+                if attempt == self.access.attempts or self.access.wait(pause_s(attempt)):
                     raise Unreachable(f"{what}: {reference.host} broke off: {error}") from error
 
     def _attempt(self, reference: Reference, blob: Descriptor, received: int, what: str) -> Iterator[bytes]:
@@ -285,7 +285,7 @@ class RegistryClient:
                 skip = max(skip - len(piece), 0)
 
     def _piece(self, answer: http.client.HTTPResponse, question: Question) -> bytes:
-        if self._access.wait(0):
+        if self.access.wait(0):
             raise Unreachable(f"{question.what}: given up")
         try:
             return answer.read1(_PIECE)

@@ -127,7 +127,7 @@ def check_claim(body: bytes, digest: str) -> str:
     try:
         claim = msgspec.json.decode(body, type=_Claim)
         # Rejects duplicate members, because JSON readers differ in which of them counts.
-        json.loads(body, object_pairs_hook=_unique)
+        json.loads(body, object_pairs_hook=unique_members)
     except (ValueError, RecursionError) as error:
         return f"the signed claim cannot be read: {error}"
     critical = claim.critical
@@ -140,12 +140,13 @@ def check_claim(body: bytes, digest: str) -> str:
     return ""
 
 
-def _unique(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    unique_members = dict(members)
-    if len(unique_members) < len(members):
+def unique_members(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the members of a JSON object as a dict. Raises ValueError if a name occurs twice."""
+    by_name = dict(members)
+    if len(by_name) < len(members):
         names = [name for name, _ in members]
         raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)!r} twice")
-    return unique_members
+    return by_name
 
 
 class Verification:

@@ -172,12 +172,12 @@ class Manager:
             client, architecture=self._options.architecture, plain_http=self._options.plain_http_registries
         )
         verifier: Callable[[], Verifier | None] = lambda: own.verifier(self.caches.feature_gate())  # noqa: E731
-        checks = ReleaseChecks(client, verifier, self._clock, wake, images=images, custom_stores=self._custom_stores)
+        checks = ReleaseChecks(client, verifier, self._clock, wake, images=images, custom_stores=self.custom_stores)
         reader = ReportReader(self._options.report_folder or Path(facts.place.report_dir), self._clock, wake)
         following = reflectors(client, self.caches, facts.place.namespace, self._clock)
         fetched = self._payloads or self._fetching(client, facts, images)
         loads = ReleaseLoads(fetched, self._clock, wake, image=facts.release.image, own=own.payload)
-        worker = self._applier(client, facts, wake, following) if self._options.applies else None
+        worker = self.applier(client, facts, wake, following) if self._options.applies else None
         controller = ClusterVersionController(
             caches=self.caches,
             facts=facts,
@@ -221,7 +221,7 @@ class Manager:
             profile=options.profile,
         )
 
-    def _applier(
+    def applier(
         self, client: Client, facts: Facts, wake: Callable[[], None], following: Sequence[Reflector[Any]]
     ) -> Worker:
         """Returns the worker that applies releases."""
@@ -267,7 +267,8 @@ class Manager:
             elect=self._options.leader_elect,
         )
 
-    def _custom_stores(self) -> tuple[SignatureStore, ...] | None:
+    def custom_stores(self) -> tuple[SignatureStore, ...] | None:
+        """Returns the signature stores that ClusterVersion names, None if it names none or is not known."""
         version = self.caches.versions.get(NAME)
         return version.spec.signature_stores if version is not None else None
 

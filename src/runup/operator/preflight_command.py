@@ -124,7 +124,7 @@ async def _run(flags: Mapping[str, Any]) -> int:
     from runup.process.shutdown import run_until_told
 
     release = load_release(flags["release_dir"])
-    request = _request(flags, release.version)
+    request = request_of(flags, release.version)
     config = load(flags["kubeconfig"], flags["context"])
     async with ReadOnlyClient(config, namespace=request.namespace, user_agent=AGENT) as client:
         target = PreflightTarget(
@@ -150,7 +150,8 @@ async def _until_cancelled(running: asyncio.Future[None]) -> None:
         await running
 
 
-def _request(flags: Mapping[str, Any], version: str) -> Request:
+def request_of(flags: Mapping[str, Any], version: str) -> Request:
+    """Returns the preflight that flags and environment variables ask for; `version` is the release's own."""
     from runup.preflight.control.target_process import Request
 
     return Request(

@@ -24,7 +24,7 @@ from runup.process.tls_profile import TlsProfile
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _STOP_S = 1.0
 # Largest request body of a webhook, in bytes: the API server sends a whole list of objects at once.
-_LONGEST_BODY = 64 * 1024 * 1024
+LONGEST_BODY = 64 * 1024 * 1024
 
 Ready = Callable[[], Awaitable[str]]
 Refused = Callable[[str, str], Awaitable[Refusal | None]]
@@ -69,7 +69,7 @@ class Endpoint:
         which names the flag.
         """
         self._ready, self._refused = ready, refused
-        host, port = _place(listen)
+        host, port = host_and_port(listen)
         # Tokens are sent with requests for metrics: never in plain text over a network.
         if not cert_file and host not in _LOOPBACK:
             raise _bad(listen, "give --serving-cert-file and --serving-key-file, or listen on 127.0.0.1")
@@ -78,7 +78,7 @@ class Endpoint:
             certificate.start()
         context = certificate.context if certificate else None
         self._secured = TlsSettings(context, tls or TlsProfile()) if context is not None else None
-        app = web.Application(client_max_size=_LONGEST_BODY)
+        app = web.Application(client_max_size=LONGEST_BODY)
         app.router.add_routes(self._webhooks)
         app.router.add_get("/metrics", self._serve_metrics)
         app.router.add_get("/healthz", self._serve_health)
@@ -128,7 +128,8 @@ async def _not_started() -> str:
     return "starting"
 
 
-def _place(listen: str) -> tuple[str, int]:
+def host_and_port(listen: str) -> tuple[str, int]:
+    """Returns host and port of an address to listen on. Raises Terminal if it is not one."""
     host, colon, port = listen.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise _bad(listen, "give host:port, such as 127.0.0.1:9099")

@@ -54,7 +54,7 @@ async def fetch(
         loopback, place = is_loopback(urlsplit(url).netloc.rpartition("@")[2]), url
         async with asyncio.timeout(within_s):
             for hop in range(MAX_REDIRECTS + 1):
-                own = {"Authorization": authorization} if authorization and _is_same(place, url) else {}
+                own = {"Authorization": authorization} if authorization and is_same_server(place, url) else {}
                 # The first URL is the administrator's and may name any address; a redirect may name no internal one.
                 reach = AddressPolicy(not hop, loopback)
                 answer = await _once(place, reach, limit, {**(headers or {}), **own}, context)
@@ -69,7 +69,7 @@ async def fetch(
     raise aiohttp.ClientPayloadError(f"more than {MAX_REDIRECTS} redirects, the last to {place[:_SHOWN]}")
 
 
-def _is_same(place: str, url: str) -> bool:
+def is_same_server(place: str, url: str) -> bool:
     """Returns whether a password for `url` may be sent to `place`."""
     asked, first = urlsplit(place), urlsplit(url)
     return (asked.scheme, asked.netloc) == ("https", first.netloc)

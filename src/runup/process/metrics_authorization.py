@@ -44,6 +44,11 @@ class MetricsAuthorizer:
         self._kept: OrderedDict[tuple[bytes, str], tuple[float, Refusal | None]] = OrderedDict()
         self._asking = asyncio.Semaphore(MAX_CONCURRENT)
 
+    @property
+    def cached(self) -> int:
+        """The number of answers that are remembered."""
+        return len(self._kept)
+
     async def refusal(self, authorization: str, path: str) -> Refusal | None:
         """Returns why the sender of this header may not read `path`; None if they may."""
         scheme, _, token = authorization.partition(" ")

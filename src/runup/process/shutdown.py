@@ -20,7 +20,7 @@ GRACEFUL_STOP_S = 4.0
 THREAD_JOIN_S = 1.0
 
 
-class _CutOff:
+class CutOff:
     """The timer that ends the process. Of several calls the soonest applies, with the exit code of the first."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ async def run_until_told(
     it was told to stop, else with 1.
     """
     loop = asyncio.get_running_loop()
-    cut_off = _CutOff()
+    cut_off = CutOff()
     signalled = False
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
@@ -73,7 +73,7 @@ async def run_until_told(
         cut_off.after(THREAD_JOIN_S, 0 if signalled else 1)
 
 
-async def _when(stopping: asyncio.Event | None, cut_off: _CutOff) -> None:
+async def _when(stopping: asyncio.Event | None, cut_off: CutOff) -> None:
     if stopping is not None:
         await stopping.wait()
         if not cut_off.is_set:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-import re._parser as expressions  # type: ignore[import-not-found]
+import re._parser as expressions  # type: ignore[import-not-found]  # noqa: PLC2701 -- Python has no public parser
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator

@@ -16,7 +16,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import KubeError
-from runup.applying.control.kind_resolver import ResourceDiscovery, _of_definition
+from runup.applying.control.kind_resolver import ResourceDiscovery, kinds_of_definition
 
 CORE = [
     {"name": "configmaps", "kind": "ConfigMap", "namespaced": True},
@@ -137,4 +137,4 @@ SERVED = {"name": "v1", "served": True}
 )
 def test_what_a_definition_defines(spec: dict[str, Any] | None, found: dict[tuple[str, str, str], bool]) -> None:
     """Each version that is served."""
-    assert {key: each.namespaced for key, each in _of_definition({"spec": spec}).items()} == found
+    assert {key: each.namespaced for key, each in kinds_of_definition({"spec": spec}).items()} == found

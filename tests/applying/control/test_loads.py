@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.applying.control.release_folders import config_map, namespace
 from tests.clusterversion.decide.world import release
+from tests.kubekit.kube.apiscript import eventually
 
 from kubekit.errors import Terminal
 from kubekit.kube.clock import ManualClock
@@ -54,7 +55,7 @@ class Scene:
     async def load(self, image: str) -> None:
         """Ask for it, and wait."""
         self.loads.load(Release(image=image, version="5.2.0"))
-        await asyncio.gather(*self.loads._tasks.values())
+        await eventually(lambda: not self.loads.states[image].running)
 
 
 async def test_a_release_is_loaded_once() -> None:
@@ -130,7 +131,7 @@ async def test_few_releases_are_kept() -> None:
     at.loads.load(Release(image="e"))
     assert list(at.loads.states) == [OWN, "c", "d", "e"]
     await at.loads.close()
-    assert at.loads._tasks == {}
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 def test_which_files_of_a_folder_are_a_release_s(tmp_path: Path) -> None:

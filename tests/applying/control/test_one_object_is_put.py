@@ -30,8 +30,8 @@ from runup.applying.control.object_applier import (
     Good,
     Memory,
     ObjectApplier,
-    _short,
     digests_of,
+    short_digest,
 )
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.task_errors import KindMissing
@@ -124,7 +124,7 @@ async def test_whether_an_object_is_in_place(
     if good is not None:
         owned = cache.all()[0].owned if good[0] == "same" else b""
         digest = "of another content" if good[0] == "another" else DIGEST
-        scene.memory.good[TASK.identity] = Good(digest, _short(owned), good[1])
+        scene.memory.good[TASK.identity] = Good(digest, short_digest(owned), good[1])
     puts = scene.putting(TASK)
     assert puts.in_place(TASK) is expected
     assert puts.drifted(TASK) is (not expected and found is not None and found.metadata.deletion_timestamp is None)

@@ -199,7 +199,7 @@ def refused(kind: type[Any], retry_after_s: float | None = None) -> KubeError:
 async def test_how_long_until_the_next_attempt(parts: Parts, attempts: int, error: Exception, seconds: float) -> None:
     """Twice as long each time up to a quarter of a minute, and as long as the server asks."""
     (task,) = tasks(config_map("a", {}))
-    pausing = asyncio.create_task(parts.insisting(parts.course(task))._pause(task, attempts, error))
+    pausing = asyncio.create_task(parts.insisting(parts.course(task)).pause(task, attempts, error))
     await parts.clock.advance(0)
     assert parts.clock.sleeping == (seconds,)
     await parts.clock.advance(seconds)
@@ -210,7 +210,7 @@ async def test_the_next_attempt_does_not_wait_once_what_it_needs_is_there(parts:
     """Its namespace is done in the meantime."""
     space, task = found = tasks(namespace(), config_map("a", {}))
     course = parts.course(*found)
-    pausing = asyncio.create_task(parts.insisting(course)._pause(task, 4, refused(Forbidden)))
+    pausing = asyncio.create_task(parts.insisting(course).pause(task, 4, refused(Forbidden)))
     await parts.clock.advance(1)
     assert not pausing.done()
     course.finish(space)
@@ -319,7 +319,7 @@ def repairs(keeping: DriftRepairer, clock: ManualClock, task: Task, *after_s: fl
     found = []
     for seconds in after_s:
         clock.jump(seconds)
-        found.append(keeping._last_repair(task.identity, clock.monotonic()))
+        found.append(keeping.next_pause(task.identity, clock.monotonic()))
     return found
 
 
@@ -354,10 +354,10 @@ async def test_only_what_is_kept_is_looked_after(parts: Parts) -> None:
     keeping.look_after(task)
     assert course.problems == {}
     course.completed = True
-    keeping._repairing.add(task.identity)
+    keeping.repairing.add(task.identity)
     keeping.look_after(task)
     assert course.problems == {}
-    keeping._repairing.clear()
+    keeping.repairing.clear()
     keeping.look_after(task)
     assert course.problems[task.index].message == "waiting on the list of ClusterOperators"
 
@@ -370,7 +370,7 @@ async def test_what_is_anew_in_a_day(served: tuple[Parts, Server]) -> None:
     )
     course = parts.course(*found)
     keeping = DriftRepairer(course, parts.insisting(course), parts.judging(course))
-    keeping._repairing.add(busy.identity)
+    keeping.repairing.add(busy.identity)
     server.refusal = FORBIDDEN
     going = asyncio.create_task(keeping.over_and_over())
     quarter = 24 * 3600 / 4
@@ -450,10 +450,12 @@ async def test_who_listens_for_an_object_hears_of_it_and_of_no_other(parts: Part
     """As long as it listens."""
     one, other = found = tasks(operator("a", "5.0.0"), operator("b", "5.0.0"))
     judging = parts.judging(parts.course(*found))
-    with judging._changes(one.identity) as event, judging._changes(one.identity) as second:
+    with judging.changes(one.identity) as event, judging.changes(one.identity) as second:
         judging.changed(other.identity)
         assert not event.is_set()
         judging.changed(one.identity)
         assert event.is_set()
         assert second.is_set()
-    assert judging._listening == {}
+    event.clear()
+    judging.changed(one.identity)
+    assert not event.is_set()

@@ -255,7 +255,7 @@ async def test_what_a_new_operator_concerns_itself_with_is_said_for_it(
         at = scene(client, tasks(made), operators)
         await at.putting.put(tasks(made)[0])
         assert at.putting.writes == len(writes)
-        await at.putting._tracking.close()
+        await at.putting.tracking.close()
     assert server.writes == writes
 
 
@@ -265,7 +265,7 @@ async def test_problems_are_told_in_the_order_of_their_tasks(server: Server) -> 
     async with Client(ClusterConfig(server.api.url)) as client:
         at = scene(client, found, Cache(ClusterOperator))
         for task in reversed(found):
-            at.run._course.tell(task, Problem("R", task.identity.name, Effect.NONE))
+            at.run.course.tell(task, Problem("R", task.identity.name, Effect.NONE))
         assert [problem.message for problem in at.run.problems] == ["a", "b", "c"]
         assert (at.run.done, at.run.completed, at.run.state) == (0, False, State.UPDATING)
         # Nobody is at work yet: what changes is looked at when its turn comes.
@@ -293,7 +293,7 @@ async def test_an_object_that_drifts_while_it_is_kept_is_put_back_once(server: S
         going = asyncio.create_task(at.run.go())
         await eventually(lambda: at.run.completed)
         before = len(server.writes)
-        cache = at.putting._tracking.follow(MAPS)
+        cache = at.putting.tracking.follow(MAPS)
         cache.replace([], "8")  # of which version the second one was made
         cache.recover()
         for _ in range(3):
@@ -303,4 +303,4 @@ async def test_an_object_that_drifts_while_it_is_kept_is_put_back_once(server: S
         assert server.writes[before:] == ["PATCH configmaps/a"]
         assert [line["again"] for line in logs if line["event"] == "put back"] == [False]
         await cancel([going])
-        await at.putting._tracking.close()
+        await at.putting.tracking.close()

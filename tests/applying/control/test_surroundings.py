@@ -15,7 +15,7 @@ from tests.kubekit.kube.apiscript import ScriptedApi, event, eventually, scripte
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.applying.control.cluster_values import API_SERVER, INFRASTRUCTURE, PROXY, ClusterValuesWatcher, _asked_for
+from runup.applying.control.cluster_values import API_SERVER, INFRASTRUCTURE, PROXY, ClusterValuesWatcher, resources_for
 from runup.applying.decide.rendering import ClusterValues, Proxy
 
 OPERATOR = ("openshift-cluster-version-operator", "cluster-version-operator")
@@ -62,7 +62,7 @@ INJECT = "config.openshift.io/inject"
 )
 def test_what_a_release_has_followed(obj: dict[str, Any], followed: set[Any]) -> None:
     """Only what its objects ask for."""
-    assert _asked_for(tasks(obj), OPERATOR) == followed
+    assert resources_for(tasks(obj), OPERATOR) == followed
 
 
 class Singletons:

@@ -15,12 +15,13 @@ from tests.applying.control.test_a_run_by_itself import NOON, tasks
 from tests.clusterversion.decide.world import release
 from tests.kubekit.kube.apiscript import eventually, failure, reply, scripted_api
 
+from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterOperator
-from runup.applying.control.worker import Work, Worker, _chosen
+from runup.applying.control.worker import Work, Worker, chosen
 from runup.applying.decide.progress import Progress, State, Wanted
 from runup.process.leader_election import cancel
 from runup.release.decide.inclusion import Filters
@@ -37,6 +38,8 @@ class Scene:
     worker: Worker
     clock: ManualClock
     woken: list[Progress]
+    operators: Cache[ClusterOperator]
+    hurried: list[tuple[str, str]]
 
 
 @pytest.fixture
@@ -44,16 +47,18 @@ async def scene() -> AsyncIterator[Scene]:
     """One that asks nobody."""
     clock = ManualClock(NOON)
     woken: list[Progress] = []
+    operators, hurried = Cache(ClusterOperator), list[tuple[str, str]]()
     async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
         worker = Worker(
             client,
             clock,
-            operators=Cache(ClusterOperator),
+            operators=operators,
             operator=("ns", "operator"),
             image="own",
             wake=lambda: woken.append(worker.progress),
+            hurry=lambda group, kind: hurried.append((group, kind)),
         )
-        yield Scene(worker, clock, woken)
+        yield Scene(worker, clock, woken, operators, hurried)
 
 
 def work(wanted: Wanted, state: State = State.RECONCILING) -> Work:
@@ -83,23 +88,22 @@ async def test_why_a_release_is_applied(scene: Scene, states: list[State], taken
     with capture_logs() as logs:
         for wanted, state in zip((FIRST, SECOND), states, strict=False):
             scene.worker.want(work(wanted, state))
-            found.append(scene.worker._next.state)
+            found.append(scene.worker.latest.state)
+        scene.worker.latest = replace(scene.worker.latest, done=7)
+        scene.worker.want(work((FIRST, SECOND)[len(states) - 1], State.INITIALIZING))
     assert found == taken
     assert [line["state"] for line in logs if line["event"] == "wanted"] == [str(state) for state in taken]
-    before = scene.worker._next
-    scene.worker._next = replace(before, done=7)
-    scene.worker.want(work((FIRST, SECOND)[len(states) - 1], State.INITIALIZING))
-    assert scene.worker._next.done == 7, "what is applied already is not begun anew"
+    assert scene.worker.latest.done == 7, "what is applied already is not begun anew"
 
 
 async def test_when_it_says_what_is_new(scene: Scene) -> None:
     """At once after a quiet time; mere numbers after three seconds; at once where it cannot wait; never twice."""
     worker, clock, woken = scene.worker, scene.clock, scene.woken
-    telling = asyncio.create_task(worker._telling())
+    telling = asyncio.create_task(worker.publish())
 
     async def tell(done: int, *, urgent: bool) -> int:
-        worker._next = replace(worker._next, done=done)
-        worker._tell(urgent)
+        worker.latest = replace(worker.latest, done=done)
+        worker.tell(urgent)
         await clock.advance(0)
         return len(woken)
 
@@ -150,7 +154,7 @@ async def test_a_worker_that_is_run_again_goes_on(scene: Scene) -> None:
                 await scene.clock.advance(3)
         assert scene.worker.progress.wanted == FIRST
         await cancel([going])
-        scene.worker._next = Progress(FIRST)
+        scene.worker.latest = Progress(FIRST)
         scene.worker.progress = Progress()
 
 
@@ -178,8 +182,7 @@ async def test_a_kind_that_cannot_be_followed(code: int, logged: list[str]) -> N
             )
             with capture_logs() as logs:
                 for _ in range(2):
-                    await worker._follow(tasks(config_map("a", {})))
-            assert not worker._tracking.follows("", "ConfigMap")
+                    await worker.follow(tasks(config_map("a", {})))
     assert [line["event"] for line in logs] == logged
     assert api.targets == ["GET /api/v1"] * 2
 
@@ -208,8 +211,8 @@ def test_which_objects_of_a_release_are_applied() -> None:
     off = config_map("c", {}, annotations={CAPABILITY: "Console"})
     found = payload(one, unknown, again, off)
     wanted = replace(FIRST, filters=Filters(profile="self-managed-high-availability", major=5))
-    own, own_hash = _chosen(Work(wanted, State.UPDATING, found))
-    other, other_hash = _chosen(Work(wanted, State.UPDATING, found, own=False))
+    own, own_hash = chosen(Work(wanted, State.UPDATING, found))
+    other, other_hash = chosen(Work(wanted, State.UPDATING, found, own=False))
     assert names(own) == [("a", '{"k": "2"}'), ("c", "{}")]
     assert names(other) == [("b", "{}"), ("a", '{"k": "2"}'), ("c", "{}")]
     raw = found.manifests
@@ -219,11 +222,10 @@ def test_which_objects_of_a_release_are_applied() -> None:
 
 async def test_what_changes_before_anything_is_applied_is_nobody_s_business(scene: Scene) -> None:
     """Operators that are listed, objects and surroundings that change: there is no run yet to be told."""
-    scene.worker._operators.replace([], "1")
-    scene.worker._operator_changed("DELETED", None, None)
-    scene.worker._changed(tasks(config_map("a", {}))[0].identity)
-    scene.worker._surroundings_changed()
-    heard: list[tuple[str, str]] = []
-    scene.worker._hurry = lambda group, kind: heard.append((group, kind))
-    scene.worker._served("example.org", "Widget")
-    assert heard == [("example.org", "Widget")]
+    one = ClusterOperator(metadata=ObjectMeta(name="a"))
+    scene.operators.replace([one], "1")
+    scene.operators.remove(one)
+    scene.worker.changed(tasks(config_map("a", {}))[0].identity)
+    scene.worker.surroundings_changed()
+    scene.worker.served("example.org", "Widget")
+    assert scene.hurried == [("example.org", "Widget")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace as with_fields
 from structlog.testing import capture_logs
+from tests.advice.control.test_prometheus import asking, quiet, until
 from tests.applying.control.test_own_release import own
 from tests.clusterversion.decide.world import World
 from tests.factories import cluster_operator
@@ -21,16 +22,16 @@ from tests.kubekit.kube.apiscript import ScriptedApi, scripted_api, status
 from kubekit.api.codec import Undecodable
 from kubekit.api.core_v1 import ConfigMap, Pod
 from kubekit.api.meta_v1 import ObjectMeta
-from kubekit.kube.auth import Static
-from kubekit.kube.cache import Cache
+from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
-from runup.api.config_v1 import ClusterOperator, Release
+from runup.api.config_v1 import Release
 from runup.applying.control.loading import ReleaseLoads
+from runup.applying.control.own_release import OwnRelease
 from runup.applying.control.payloads import NotLoaded
 from runup.applying.control.worker import Worker
 from runup.applying.decide.progress import Loading, State, Wanted
@@ -38,16 +39,14 @@ from runup.clusterversion.control.clusterversion import (
     KEY,
     Caches,
     ClusterVersionController,
-    _of_app,
-    _sorted,
-    _unreadable,
     reflectors,
 )
 from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.clusterversion.decide.work import ApplyRelease
 from runup.preflight.control.report_reader import ReportReader
-from runup.preflight.decide import preflight_deployment
+from runup.preflight.decide import container_check_pods, preflight_deployment
+from runup.preflight.decide.outcome import ReportSeen
 from runup.preflight.decide.report import FORMAT, Report, encode
 from runup.process.ca_file import Authorities
 from runup.process.plan_executor import Executor
@@ -76,8 +75,11 @@ class Scene:
     caches: Caches = field(default_factory=Caches.new)
     metrics: Metrics = field(default_factory=Metrics)
     refusals: dict[str, Refusal] = field(default_factory=dict)
+    own: OwnRelease = field(default_factory=own)
 
-    def controller(self, *, applies: bool = False) -> ClusterVersionController:
+    def controller(
+        self, *, applies: bool = False, loads: ReleaseLoads | None = None, prometheus: Prometheus | None = None
+    ) -> ClusterVersionController:
         """One that sees the world as it is now, and whose sources know what there is to know."""
         self.queue: WorkQueue[str] = WorkQueue(self.clock)
         observed = self.world.observed
@@ -88,7 +90,7 @@ class Scene:
         self.service.state = observed.service
         self.checks.states = dict(observed.releases)
         self.reader = ReportReader(self.folder, self.clock, self._wake)
-        worker = Worker(
+        self.worker = Worker(
             self.client,
             self.clock,
             operators=self.caches.operators,
@@ -99,13 +101,15 @@ class Scene:
         made = ClusterVersionController(
             caches=self.caches,
             facts=observed.facts,
-            own=own(),
+            own=self.own,
             executor=Executor(self.client, self.clock),
             service=self.service,
             checks=self.checks,
             reader=self.reader,
             queue=self.queue,
-            worker=worker if applies else None,
+            loads=loads,
+            prometheus=prometheus,
+            worker=self.worker if applies else None,
             authorities=Authorities(""),
             metrics=self.metrics,
             clock=self.clock,
@@ -151,7 +155,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
             await made.checks.close()
 
 
-def asking(world: World) -> None:
+def ask_for_preflight(world: World) -> None:
     """A preflight is asked for, and all that is to be known of its target is known."""
     world.ask_preflight().settle()
     world.change(history=None, deployment=None)
@@ -164,7 +168,7 @@ async def passes(controller: ClusterVersionController, count: int) -> list[str]:
     """The lines of the log that so many passes leave."""
     with capture_logs() as logs:
         for _ in range(count):
-            await controller._handle(KEY)
+            await controller.handle(KEY)
     return [line["event"] for line in logs if line["log_level"] in ("warning", "error")]
 
 
@@ -174,13 +178,13 @@ async def test_a_conflict_is_no_trouble(scene: Scene) -> None:
     controller = scene.controller()
     scene.refusals = {STATUS: CONFLICT}
     with capture_logs() as logs:
-        await controller._handle(KEY)
+        await controller.handle(KEY)
     assert [(line["log_level"], line["event"]) for line in logs] == [("debug", "decided on an old version")]
     assert await passes(controller, 19) == []
     assert scene.queue.failures(KEY) == 20
     scene.refusals = {}
     with capture_logs() as logs:
-        await controller._handle(KEY)
+        await controller.handle(KEY)
     # What it said is an event, too.
     versions = "clusterversions.config.openshift.io"
     assert [(line["event"], line["actions"]) for line in logs] == [
@@ -212,7 +216,7 @@ async def test_a_status_that_is_refused_is_not_sent_again(scene: Scene) -> None:
 )
 async def test_a_record_that_is_not_taken(scene: Scene, refusal: Refusal, told_at: int) -> None:
     """Until it is taken nothing of the preflight is started; its own condition says why, and the cluster is well."""
-    asking(scene.world)
+    ask_for_preflight(scene.world)
     controller = scene.controller(applies=True)
     scene.refusals = {RECORD: refusal}
     for number in range(1, 20):
@@ -229,7 +233,7 @@ async def test_a_record_that_is_not_taken(scene: Scene, refusal: Refusal, told_a
 async def test_passes_that_fail_again_and_again_are_told(scene: Scene, applies: bool) -> None:
     """After fifteen in a row; whoever only records leaves that to whoever applies."""
     controller = scene.controller(applies=applies)
-    broken(controller)
+    scene.metrics.count = None  # type: ignore[method-assign,assignment]
     assert await passes(controller, 14) == ["reconcile failed"] * 14
     assert _failing(scene) == []
     await passes(controller, 1)
@@ -237,11 +241,6 @@ async def test_passes_that_fail_again_and_again_are_told(scene: Scene, applies: 
     assert len(told) == (1 if applies else 0)
     if applies:
         assert (told[0]["Available"][0], told[0]["Failing"]) == ("False", ("True", ""))
-
-
-def broken(controller: ClusterVersionController) -> None:
-    """A bug of ours, after a pass was carried out."""
-    controller._metrics = None  # type: ignore[assignment]
 
 
 async def test_a_status_that_may_not_be_written_is_tried_again_and_again(scene: Scene) -> None:
@@ -274,12 +273,11 @@ def _failing(scene: Scene) -> list[dict[str, Any]]:
 async def test_a_pass_that_succeeds_takes_back_that_they_failed(scene: Scene) -> None:
     """By one more pass, which says that all is well."""
     controller = scene.controller(applies=True)
-    metrics = controller._metrics
-    broken(controller)
+    scene.metrics.count = None  # type: ignore[method-assign,assignment]
     await passes(controller, 16)
     assert controller.observe() is not None
     assert controller.observe().failure is not None  # type: ignore[union-attr]
-    controller._metrics = metrics
+    del scene.metrics.count
     await scene.queue.get()
     scene.queue.done(KEY)
     assert len(scene.queue) == 0
@@ -306,6 +304,9 @@ async def test_nothing_is_observed_before_there_is_enough(scene: Scene) -> None:
 async def test_what_is_observed_of_operators(scene: Scene) -> None:
     """In the order of their names; why they are not known, where they are not."""
     controller = scene.controller()
+    found = controller.observe()
+    assert found is not None
+    assert found.operators == (), "none of them is not the same as not knowing"
     for name in ("network", "etcd"):
         scene.caches.operators.put(cluster_operator(name))
     scene.caches.operators.fail("cut")
@@ -323,21 +324,21 @@ async def test_objects_that_cannot_be_read_are_told_once(scene: Scene) -> None:
     """In the order of the alphabet, again when their trouble is another one, and when it comes back."""
     controller = scene.controller()
 
-    def told() -> list[str]:
+    async def told() -> list[str]:
         with capture_logs() as logs:
-            controller._say_what_is_odd()
-        return [line["error"].partition(":")[0] for line in logs]
+            await controller.handle(KEY)
+        return [line["error"].partition(":")[0] for line in logs if line["event"].startswith("an object is not as")]
 
     for name in ("b", "a"):
         scene.caches.operators.put_undecoded(Undecodable("", name, "no"))
-    assert told() == [f"ClusterOperator {name} cannot be read" for name in ("a", "b")]
-    assert told() == []
+    assert await told() == [f"ClusterOperator {name} cannot be read" for name in ("a", "b")]
+    assert await told() == []
     scene.caches.operators.put_undecoded(Undecodable("", "a", "not at all"))
-    assert told() == ["ClusterOperator a cannot be read"]
+    assert await told() == ["ClusterOperator a cannot be read"]
     scene.caches.operators.put(cluster_operator("a"))
-    assert told() == []
+    assert await told() == []
     scene.caches.operators.put_undecoded(Undecodable("", "a", "not at all"))
-    assert told() == ["ClusterOperator a cannot be read"]
+    assert await told() == ["ClusterOperator a cannot be read"]
 
 
 class Nowhere:
@@ -350,88 +351,99 @@ class Nowhere:
 
 async def test_whose_release_is_handed_over(scene: Scene) -> None:
     """The operator's own by its image or by what is loaded; any other one is not; what is not loaded not at all."""
-    controller = scene.controller(applies=True)
-    own_image = controller._facts.release.image
+    own_image = scene.world.observed.facts.release.image
     theirs = own().payload
-    loads = ReleaseLoads(Nowhere(), scene.clock, lambda: None, image=own_image, own=controller._own.payload)
-    loads.states["same"] = Loading(payload=controller._own.payload)
+    loads = ReleaseLoads(Nowhere(), scene.clock, lambda: None, image=own_image, own=scene.own.payload)
+    loads.states["same"] = Loading(payload=scene.own.payload)
     loads.states["other"] = Loading(payload=theirs)
     loads.states["not yet"] = Loading(running=True)
-    worker = controller._worker
-    assert worker is not None
 
-    def applied(image: str) -> bool | None:
+    def applied(controller: ClusterVersionController, image: str) -> bool | None:
         """Whether it is applied as the operator's own, None where it is not."""
-        controller._apply(ApplyRelease(Wanted(image, "5.0.0"), State.UPDATING))
-        work = worker._work
+        controller.apply(ApplyRelease(Wanted(image, "5.0.0"), State.UPDATING))
+        work = scene.worker.work
         return work.own if work is not None and work.wanted.image == image else None
 
-    assert applied(own_image) is None
-    controller._loads = loads
-    found = {image: applied(image) for image in (own_image, "same", "other", "not yet", "no")}
+    assert applied(scene.controller(applies=True), own_image) is None
+    controller = scene.controller(applies=True, loads=loads)
+    found = {image: applied(controller, image) for image in (own_image, "same", "other", "not yet", "no")}
     assert found == {own_image: True, "same": True, "other": False, "not yet": None, "no": None}
-    controller._worker = None
-    assert applied(own_image) is None
+    assert applied(scene.controller(loads=loads), own_image) is None
 
 
 async def test_who_asks_for_a_release_where_nobody_fetches_any(scene: Scene) -> None:
     """Nothing happens; where somebody does, it is asked for."""
-    controller = scene.controller()
-    controller._load(Release(image="a"))
+    scene.controller().load(Release(image="a"))
     loads = ReleaseLoads(Nowhere(), scene.clock, lambda: None, image="own", own=own().payload)
-    controller._loads = loads
-    controller._load(Release(image="a"))
+    scene.controller(loads=loads).load(Release(image="a"))
     assert loads.states["a"].running
     await loads.close()
 
 
 async def test_queries_are_put_for_this_cluster(scene: Scene) -> None:
     """By its ID, none where there is no ClusterVersion; nobody is asked where nobody is named."""
-    controller = scene.controller()
-    controller._evaluate(("q",))
-    asks = Prometheus("", Static(), scene.clock, lambda: None)
-    controller._prometheus = asks
-    controller._evaluate(("q",))
-    assert (asks._wanted, asks._cluster_id) == (("q",), scene.world.version.spec.cluster_id)
-    assert asks._cluster_id
-    scene.caches.versions.remove(scene.world.version)
-    controller._evaluate(("r",))
-    assert (asks._wanted, asks._cluster_id) == (("r",), "")
+    scene.controller().evaluate(("q",))
+    cluster_id = scene.world.version.spec.cluster_id
+    assert cluster_id
+    async with asking(hosted=True) as (played, asks, _clock, _changed):
+        played.go.set()
+        controller = scene.controller(prometheus=asks)
+        controller.evaluate(('q{_id=""}',))
+        await until(quiet)
+        scene.caches.versions.remove(scene.world.version)
+        controller.evaluate(('r{_id=""}',))
+        await until(quiet)
+    assert played.asked == [f'q{{_id="{cluster_id}"}}', 'r{_id=""}']
 
 
 @pytest.mark.parametrize("sink", ["file", "configmap"])
 async def test_where_the_report_is_taken_from(scene: Scene, sink: str) -> None:
     """From the folder, or from the ConfigMap of that preflight; the other one is not looked at."""
+    facts = scene.world.observed.facts
+    place = with_fields(facts.place, report_sink=sink)
+    scene.world.change(facts=replace(facts, place=place))
     controller = scene.controller()
     good = encode(Report(format=FORMAT, preflight_id="p1", target_version="5.2.0", execution_status="completed"))
-    place = with_fields(controller._facts.place, report_sink=sink)
+    ours = ObjectMeta(
+        name=preflight_deployment.NAME,
+        namespace=place.namespace,
+        annotations={preflight_deployment.ID_ANNOTATION: "p1"},
+    )
+    scene.caches.deployments.put(Deployment(metadata=ours))
+
+    def seen() -> ReportSeen | None:
+        found = controller.observe()
+        assert found is not None
+        return found.report
+
     metadata = ObjectMeta(name=preflight_deployment.report_map("p1"), namespace=place.namespace)
     scene.caches.config_maps.put(ConfigMap(metadata=metadata, data={"report.json": good.decode()}))
-    seen = controller._report("p1", place)
-    assert (seen is not None) is (sink == "configmap")
+    assert (seen() is not None) is (sink == "configmap")
     (scene.folder / "p1").mkdir()
     (scene.folder / "p1" / "report.json").write_bytes(good)
-    seen = controller._report("p1", place)
-    assert seen is not None
-    assert seen.preflight_id == "p1"
+    report = seen()
+    assert report is not None
+    assert report.preflight_id == "p1"
 
 
 @pytest.mark.parametrize("applies", [True, False])
 async def test_whose_hash_of_a_release_is_told(scene: Scene, applies: bool) -> None:
     """That of the own one where nothing is applied; else the worker knows better."""
-    assert bool(scene.controller(applies=applies)._hash()) is not applies
+    found = scene.controller(applies=applies).observe()
+    assert found is not None
+    assert bool(found.facts.version_hash) is not applies
 
 
 async def test_what_is_wanted_later_is_looked_at_later(scene: Scene) -> None:
     """When the plan says so."""
     controller = scene.controller()
-    asking(scene.world)
+    ask_for_preflight(scene.world)
     controller = scene.controller()
-    scene.queue._due.clear()
+    assert scene.queue.due == {}
     await passes(controller, 1)
     plan = reconcile(controller.observe(), now=scene.clock.now())  # type: ignore[arg-type]
     assert plan.requeue_after_s is not None
-    assert list(scene.queue._due) == [KEY]
+    assert list(scene.queue.due) == [KEY]
 
 
 async def test_that_there_is_no_cluster_version_is_told_once(scene: Scene) -> None:
@@ -467,7 +479,8 @@ async def test_who_is_told_to_stop_stops(scene: Scene) -> None:
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert running.cancelled()
-    assert scene.queue._processing == set()
+    scene.queue.add(KEY)
+    assert len(scene.queue) == 1, "nobody is at work on it"
     scene.api.answers(scene.answer)
 
 
@@ -527,34 +540,39 @@ def test_a_feature_gate_counts_once_it_is_listed() -> None:
     assert len(made.all()) == 10
 
 
-def test_why_what_administrators_say_is_not_known() -> None:
-    """The first that is not listed, or that is no ConfigMap."""
-    one, other = Cache(ConfigMap), Cache(ConfigMap)
-    one.replace([], "1")
-    assert _unreadable(one, other) == "it is not listed yet"
-    other.fail("forbidden")
-    assert _unreadable(one, other) == "forbidden"
-    other.replace([], "1")
-    other.recover()
-    assert _unreadable(one, other) == ""
-    one.put_undecoded(Undecodable("ns", "gates", "no"))
-    assert _unreadable(one, other).startswith("ns/gates cannot be read: ")
+async def test_why_what_administrators_say_is_not_known(scene: Scene) -> None:
+    """The first that may not be listed, or that is no ConfigMap."""
+    controller = scene.controller()
+    gates, acks = scene.caches.admin_gates, scene.caches.admin_acks
+
+    def why() -> str:
+        found = controller.observe()
+        assert found is not None
+        return found.admin_unreadable
+
+    assert why() == ""
+    acks.synced = False
+    acks.fail("forbidden")
+    assert why() == "forbidden"
+    acks.replace([], "1")
+    acks.recover()
+    assert why() == ""
+    gates.put_undecoded(Undecodable("ns", "gates", "no"))
+    assert why().startswith("ns/gates cannot be read: ")
 
 
-def test_whose_pods_are_whose() -> None:
+async def test_whose_pods_are_whose(scene: Scene) -> None:
     """By the label of the application."""
-    cache = Cache(Pod)
-    for name, labels in (("a", {"app": "one"}), ("b", {"app": "other"}), ("c", {})):
-        cache.put(Pod(metadata=ObjectMeta(name=name, namespace="ns", labels=labels)))
-    assert [pod.metadata.name for pod in _of_app(cache, "one")] == ["a"]
-
-
-def test_operators_are_known_once_they_are_listed() -> None:
-    """None of them is not the same as not knowing."""
-    cache = Cache(ClusterOperator)
-    assert _sorted(cache) is None
-    cache.replace([], "1")
-    assert _sorted(cache) == ()
+    controller = scene.controller()
+    apps = {"a": preflight_deployment.NAME, "b": container_check_pods.NAME, "c": "other"}
+    for name, app in apps.items():
+        metadata = ObjectMeta(name=name, namespace="ns", labels={preflight_deployment.APP_LABEL: app})
+        scene.caches.pods.put(Pod(metadata=metadata))
+    scene.caches.pods.put(Pod(metadata=ObjectMeta(name="d", namespace="ns")))
+    found = controller.observe()
+    assert found is not None
+    assert [pod.metadata.name for pod in found.pods] == ["a"]
+    assert [pod.metadata.name for pod in found.check_pods] == ["b"]
 
 
 async def test_watches_last_half_an_hour_to_an_hour(scene: Scene) -> None:
@@ -562,4 +580,4 @@ async def test_watches_last_half_an_hour_to_an_hour(scene: Scene) -> None:
     scene.controller()
     found = reflectors(scene.client, scene.caches, "ns", scene.clock)
     assert len(found) == len(scene.caches.all())
-    assert {each._watch_s for each in found} == {1800}
+    assert {each.watch_s for each in found} == {1800}

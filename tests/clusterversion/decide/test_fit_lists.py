@@ -46,7 +46,7 @@ def most(*, from_preflight: bool = False) -> list[Candidate]:
 
 def test_what_fits_in_bytes_fits_in_number() -> None:
     """The definition's limits are never reached, with the least of updates and of risks."""
-    one, two = (size_limits._bytes(update(1, *map(judged, names))) for names in ("A", "AB"))
+    one, two = (size_limits.candidate_bytes(update(1, *map(judged, names))) for names in ("A", "AB"))
     assert size_limits.MAX_LISTS // one < size_limits.MAX_UPDATES
     assert size_limits.MAX_LISTS // (two - one) < size_limits.MAX_RISKS
 

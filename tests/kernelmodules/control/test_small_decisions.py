@@ -38,11 +38,11 @@ from runup.kernelmodules.control.answer_cache import ANSWER_TTL, MAX_CONCURRENT_
 from runup.kernelmodules.control.build_backends import AFTER_ERROR_S, AGAIN_S, Runners
 from runup.kernelmodules.control.caches import Caches, trim_job, trim_node, trim_pod
 from runup.kernelmodules.control.controller import BATCH_DELAY_S, KernelModulesController
-from runup.kernelmodules.control.image_stage import _outcome, _some, with_options
+from runup.kernelmodules.control.image_stage import judged_by, some_of, with_options
 from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.control.module_readiness import toolkits_of
 from runup.kernelmodules.control.process import Options, Process
-from runup.kernelmodules.control.registries import ClusterRegistries, _names
+from runup.kernelmodules.control.registries import ClusterRegistries, names_of
 from runup.kernelmodules.decide.build_jobs import JOBS, Builder
 from runup.kernelmodules.decide.external_queries import AnswerValue, Image, ImageQuestion, Question, ReleaseQuestion
 from runup.kernelmodules.decide.flavours import Flavour, flavour_of
@@ -214,7 +214,16 @@ class Scene:
 
     async def carry_out(self, *actions: Action) -> None:
         """A plan of these."""
-        await self.controller._carry_out(Plan(actions), self.executor)
+        await self.controller.carry_out(Plan(actions), self.executor)
+
+    async def handle(self) -> None:
+        """One pass."""
+        await self.controller.handle("p", self.executor, self.asking, self.runners)
+
+    @property
+    def observed(self) -> Observed:
+        """What a pass would observe now."""
+        return self.controller.observe("p", self.asking, self.runners)
 
     @property
     def done(self) -> list[str]:
@@ -282,17 +291,19 @@ async def test_the_first_failure_is_the_one_that_counts(scene: Scene) -> None:
 async def test_a_refused_run_is_remembered_for_three_minutes(scene: Scene) -> None:
     """In the server's words; then a quota or a webhook may have changed."""
     scene.caches.validations.put(PreflightValidation(metadata=meta("p")))
-    scene.queue._due.clear()
+    scene.clock.jump(1)
+    await scene.queue.get()
     scene.refused = {"a": FOR_EVER}
     await scene.carry_out(job("a"))
     key = NamespacedName("drivers", "a")
-    assert scene.queue._due == {"p": BATCH_DELAY_S}, "the status of this pass does not know of it"
+    due = {"p": scene.clock.monotonic() + BATCH_DELAY_S}
+    assert scene.queue.due == due, "the status of this pass does not know of it"
     said = {key: "Job drivers/a was refused: not so"}
-    assert scene.controller._refusals() == said
+    assert scene.observed.refused == said
     scene.clock.jump(179)
-    assert scene.controller._refusals() == said
+    assert scene.observed.refused == said
     scene.clock.jump(1)
-    assert scene.controller._refusals() == {}
+    assert scene.observed.refused == {}
 
 
 async def test_what_is_no_run_is_never_a_refusal_of_one(scene: Scene) -> None:
@@ -300,7 +311,7 @@ async def test_what_is_no_run_is_never_a_refusal_of_one(scene: Scene) -> None:
     scene.refused = {"v": FOR_EVER}
     with pytest.raises(KubeError):
         await scene.carry_out(Apply(VALIDATIONS, {"metadata": {"name": "v"}}))
-    assert scene.controller._refused == {}
+    assert scene.observed.refused == {}
 
 
 @pytest.mark.parametrize(
@@ -314,16 +325,16 @@ async def test_a_pass_that_fails_is_done_again(scene: Scene, refusal: tuple[int,
     arguments = (scene.executor, scene.asking, scene.runners)
     for number in (1, 2):
         with capture_logs() as logs:
-            await scene.controller._handle("p", *arguments)
+            await scene.controller.handle("p", *arguments)
         assert scene.queue.failures("p") == number
         assert level in [line["log_level"] for line in logs]
         if level == "debug":
             assert [line["event"] for line in logs if line["log_level"] == level] == ["decided on an old version"]
     scene.refused = {}
-    await scene.controller._handle("p", *arguments)
+    await scene.controller.handle("p", *arguments)
     assert scene.queue.failures("p") == 0
     with capture_logs() as logs:
-        await scene.controller._handle("p", scene.executor, None, scene.runners)  # type: ignore[arg-type]
+        await scene.controller.handle("p", scene.executor, None, scene.runners)  # type: ignore[arg-type]
     assert [line["event"] for line in logs if line["log_level"] == "error"] == ["the pass failed"]
     assert scene.queue.failures("p") == 1
 
@@ -334,22 +345,27 @@ async def test_nothing_is_decided_before_all_is_listed(scene: Scene) -> None:
     scene.caches.nodes.synced = False
     with capture_logs() as logs:
         for _ in range(2):
-            await scene.controller._handle("p", scene.executor, scene.asking, scene.runners)
+            await scene.handle()
     assert [(line["event"], line["kind"]) for line in logs] == [("waiting for the cluster to be read", "Node")]
-    assert scene.controller._requested
-    scene.asking._known[ReleaseQuestion("r")] = None  # type: ignore[assignment]
+    scene.asking.ask([ReleaseQuestion("r")])
+    await eventually(lambda: scene.asking.known.known)
+    await scene.handle()
+    assert scene.asking.known.known, "a request is not forgotten, nor is it heard yet"
     scene.caches.nodes.synced = True
-    await scene.controller._handle("p", scene.executor, scene.asking, scene.runners)
-    assert not scene.controller._requested
+    await scene.handle()
     assert scene.asking.known.known == {}
+    scene.asking.ask([ReleaseQuestion("r")])
+    await eventually(lambda: scene.asking.known.known)
+    await scene.handle()
+    assert scene.asking.known.known, "one request drops answers once"
 
 
 async def test_a_change_without_a_name_is_nobody_s(scene: Scene) -> None:
     """A pod that no validation made."""
     scene.controller.on_change("")
-    assert scene.queue._due == {}
+    assert scene.queue.due == {}
     scene.controller.on_change("p")
-    assert scene.queue._due == {"p": 0.1}
+    assert scene.queue.due == {"p": 0.1}
 
 
 async def test_what_is_observed(scene: Scene) -> None:
@@ -397,10 +413,10 @@ async def test_each_transition_is_one_line(scene: Scene, kind: Any, changes: dic
     observed = Observed("p", **{"validation" if kind is PreflightValidation else "ocp": before})
     patch = PatchStatus(resource_of(kind), NamespacedName("", "p"), {"modules": [entry(**changes)]}, (), "1")
     with capture_logs() as logs:
-        scene.controller._tell(observed, Plan((patch, job("a"))))
+        scene.controller.log_plan(observed, Plan((patch, job("a"))))
         assert len([line for line in logs if line["event"] == "module"]) == lines
         assert [line["object"] for line in logs if line["event"] == "applying"] == ["drivers/a"]
-        scene.controller._tell(Observed("p"), Plan((patch,)))
+        scene.controller.log_plan(Observed("p"), Plan((patch,)))
     assert len([line for line in logs if line["event"] == "module"]) == lines + 1
 
 
@@ -420,7 +436,7 @@ REFUSED = (errors.Unauthorized("no"), errors.ImageNotFound("no"), errors.FileNot
 )
 def test_what_an_error_says_of_an_image(error: errors.OciError, note: str, outcome: Outcome) -> None:
     """Nothing where its registry is away, or where a login that may exist could not be read."""
-    assert _outcome(error, ["another note", note] if note else []) is outcome
+    assert judged_by(error, ["another note", note] if note else []) is outcome
 
 
 @pytest.mark.parametrize(
@@ -435,7 +451,7 @@ def test_what_an_error_says_of_an_image(error: errors.OciError, note: str, outco
 )
 def test_three_paths_are_named(paths: str, said: str) -> None:
     """And how many there are besides."""
-    assert _some(list(paths)) == said
+    assert some_of(list(paths)) == said
 
 
 def question(**tls: bool) -> ImageQuestion:
@@ -533,7 +549,7 @@ async def test_who_is_left_behind_in_a_thread_waits_no_longer() -> None:
     waits: list[Callable[[float], Any]] = []
 
     def what(client: RegistryClient) -> str:
-        waits.append(client._access.wait)
+        waits.append(client.access.wait)
         return "read"
 
     await image_stage.asked(parse("registry.example/a:1"), Access(), what, within_s=60)
@@ -546,8 +562,8 @@ async def test_plain_http_is_tried_where_tls_is_not_to_be_had() -> None:
     access = Access(attempts=3)
 
     def what(client: RegistryClient) -> str:
-        plain = client._access.is_plain("registry.example")
-        tried.append((plain, client._access.attempts))
+        plain = client.access.is_plain("registry.example")
+        tried.append((plain, client.access.attempts))
         if not plain:
             raise errors.Unreachable("no TLS")
         return "read"
@@ -575,7 +591,7 @@ async def test_plain_http_is_tried_where_tls_is_not_to_be_had() -> None:
 )
 def test_which_pull_secrets_an_account_names(references: Any, names: list[str]) -> None:
     """Those that are named by text."""
-    assert list(_names(references)) == names
+    assert list(names_of(references)) == names
 
 
 ACCOUNT = "/api/v1/namespaces/drivers/serviceaccounts/builder"
@@ -760,10 +776,10 @@ async def test_how_long_an_answer_took_is_measured() -> None:
 async def test_a_process_says_what_it_waits_for() -> None:
     """The probe's answer names the kind."""
     made = Process(ClusterConfig("http://127.0.0.1:9"), Options())
-    assert made._not_ready() == "PreflightValidationOCP is not listed yet"
+    assert made.not_ready() == "PreflightValidationOCP is not listed yet"
     for cache in made.caches.all():
         cache.replace([], "1")
-    assert made._not_ready() == ""
+    assert made.not_ready() == ""
     made.stop()
     assert made.stopping.is_set()
 

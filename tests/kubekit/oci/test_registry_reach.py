@@ -14,7 +14,7 @@ import pytest
 from tests.kubekit.oci.registries import Answer, Asked, odd_registry, release
 
 from kubekit.oci.access import Access
-from kubekit.oci.connections import AddressPolicy, Deadline, ForbiddenAddress, _Paced, address_of, connected
+from kubekit.oci.connections import AddressPolicy, Deadline, ForbiddenAddress, PacedSocket, address_of, connected
 from kubekit.oci.errors import OciError, Unauthorized, Unreachable
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
@@ -108,7 +108,7 @@ def test_a_deadline_counts_down() -> None:
 def test_an_answer_is_read_as_it_comes() -> None:
     """What is there is handed out; nobody waits for a buffer to be full."""
     ours, theirs = socket.socketpair()
-    with ours, theirs, _Paced(ours, Deadline.after(60, 5, lambda: 0.0)).makefile("rb") as answer:
+    with ours, theirs, PacedSocket(ours, Deadline.after(60, 5, lambda: 0.0)).makefile("rb") as answer:
         for piece in (b"x", b"yz"):
             theirs.sendall(piece)
             assert answer.read1(100) == piece

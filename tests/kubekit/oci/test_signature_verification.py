@@ -24,10 +24,10 @@ from kubekit.oci.signatures import (
     Keyring,
     SigningKey,
     Verification,
-    _unique,
     claim,
     digest_to_verify,
     generate_key,
+    unique_members,
     verifier_from_config_map,
     verify_signatures,
 )
@@ -293,8 +293,8 @@ def test_a_member_that_is_there_twice_is_named() -> None:
     """The first of them, where there are several."""
     body = b'{"a": 1, "b": 2, "c": 3, "b": 4, "c": 5}'
     with pytest.raises(ValueError, match="it has 'b' twice"):
-        json.loads(body, object_pairs_hook=_unique)
-    assert json.loads(b'{"a": {"b": 1}, "b": 2}', object_pairs_hook=_unique) == {"a": {"b": 1}, "b": 2}
+        json.loads(body, object_pairs_hook=unique_members)
+    assert json.loads(b'{"a": {"b": 1}, "b": 2}', object_pairs_hook=unique_members) == {"a": {"b": 1}, "b": 2}
 
 
 def test_why_a_key_does_not_count_is_said() -> None:

@@ -39,8 +39,8 @@ from runup.preflight.control.catalog_images import (
     SUBSCRIPTIONS,
     SWITCHED_OFF,
     CatalogImages,
-    _Known,
-    _noted,
+    KnownCatalog,
+    noted,
 )
 from runup.preflight.control.catalogs import MAX_FILE_BYTES
 from runup.preflight.control.read_only_client import ReadOnlyClient
@@ -370,9 +370,9 @@ async def test_a_preflight_tells_which_operators_are_left_behind(tmp_path: Path,
     assert "it has no channel stable, but fast" in risk.message
 
 
-def known(problem: str = "", *looked_for: str) -> _Known:
+def known(problem: str = "", *looked_for: str) -> KnownCatalog:
     """An answer of the beginning."""
-    return _Known(TargetCatalog("i", problem=problem, looked_for=frozenset(looked_for)), "sha256:1", 0.0)
+    return KnownCatalog(TargetCatalog("i", problem=problem, looked_for=frozenset(looked_for)), "sha256:1", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -386,16 +386,16 @@ def known(problem: str = "", *looked_for: str) -> _Known:
         pytest.param(known("", "a"), "", 0, False, id="nothing is wanted any more"),
     ],
 )
-def test_when_an_answer_is_due_again(answer: _Known, packages: str, now: float, due: bool) -> None:
+def test_when_an_answer_is_due_again(answer: KnownCatalog, packages: str, now: float, due: bool) -> None:
     """By its age, or where more is asked for than was looked for."""
     assert answer.is_due(frozenset(packages), now) is due
 
 
 def test_why_a_catalog_could_not_be_read_has_what_might_be_the_cause() -> None:
     """Of the cluster, such as its pull secret; where it was read that is nobody's business."""
-    assert _noted(known("no", "a"), ["x", "y"]).found.problem == "no (x; y)"
-    assert _noted(known("no", "a"), []).found.problem == "no"
-    assert _noted(known("", "a"), ["x"]).found.problem == ""
+    assert noted(known("no", "a"), ["x", "y"]).found.problem == "no (x; y)"
+    assert noted(known("no", "a"), []).found.problem == "no"
+    assert noted(known("", "a"), ["x"]).found.problem == ""
 
 
 async def test_how_long_a_first_report_waits(tmp_path: Path) -> None:

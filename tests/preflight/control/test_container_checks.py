@@ -106,7 +106,7 @@ class World:
 
     async def _until(self, holds: Callable[[list[Pod]], bool]) -> None:
         async with asyncio.timeout(90):
-            while not holds(list(self.checks._pods.all())):
+            while not holds(list(self.checks.pods.all())):
                 self.changed.clear()
                 await self.changed.wait()
 

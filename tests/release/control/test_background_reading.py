@@ -27,7 +27,7 @@ from runup.checks.decide import rights
 from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control import release_images, signature_stores
 from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
-from runup.release.control.release_verification import RIGHTS_AGAIN, WITHIN_S, ReleaseChecks, _told
+from runup.release.control.release_verification import RIGHTS_AGAIN, WITHIN_S, ReleaseChecks, text_of
 from runup.release.control.stored_signatures import MOST_BYTES, merged, remember
 from runup.release.decide.payload import METADATA_FILE
 
@@ -52,8 +52,7 @@ class Scene:
     async def settled(self) -> None:
         """Wait until nothing is read any more."""
         async with asyncio.timeout(90):
-            while self.checks._tasks:
-                await asyncio.gather(*self.checks._tasks)
+            await self.checks.settled()
 
 
 @pytest.fixture
@@ -173,7 +172,7 @@ async def test_without_keys_nothing_is_verified(scene: Scene) -> None:
 )
 def test_how_much_of_what_stores_answered_is_told(details: tuple[str, ...], said: str) -> None:
     """Three of them, and how many there are besides."""
-    assert _told(Unverified("no", details)) == said
+    assert text_of(Unverified("no", details)) == said
 
 
 def test_how_long_each_may_take() -> None:
@@ -273,11 +272,11 @@ async def test_who_is_left_behind_in_a_thread_waits_no_longer() -> None:
     waits: list[Any] = []
 
     def what(client: RegistryClient) -> str:
-        waits.append(client._access.wait)
+        waits.append(client.access.wait)
         return "read"
 
     async with cluster({}) as client:
-        assert await ReleaseImages(client)._asked("r.example/a:1", what, "or else", 60) == "read"
+        assert await ReleaseImages(client).asked("r.example/a:1", what, "or else", 60) == "read"
     assert [wait(0) for wait in waits] == [True]
 
 

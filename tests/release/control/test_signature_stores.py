@@ -61,8 +61,7 @@ async def checked(client: Client, *stores: SignatureStore, within_s: float = 90.
     async with asyncio.timeout(90):
         await done.wait()
         # Keeping is not waited for by whoever decides.
-        while checks._tasks:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await checks.settled()
     return checks.states[IMAGE]
 
 

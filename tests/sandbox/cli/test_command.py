@@ -160,7 +160,7 @@ def test_the_steps_of_a_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     """Each as it is done and when, then how to use what runs."""
     settings.save_ready(tmp_path, READY)
     steps = iter((Progress("API server", 1.26), Progress("cluster", 12.0)))
-    assert command._started(tmp_path, steps) == 0
+    assert command.print_start(tmp_path, steps) == 0
     assert capsys.readouterr().out == (
         f"  1.3 s  API server ready\n 12.0 s  cluster ready\n{command.how_to_use(tmp_path, READY)}\n"
     )
@@ -253,7 +253,7 @@ def test_a_log_is_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     file = tmp_path / "a.log"
     file.write_text("one\n")
     with pytest.raises(Stop):
-        command._print_log(file, follow=True, clock=Writing(file, "two\n", "", "th\xffree\n"))
+        command.print_log(file, follow=True, clock=Writing(file, "two\n", "", "th\xffree\n"))
     assert capsys.readouterr().out == "one\ntwo\nth\ufffdree\n"
-    command._print_log(file, follow=False, clock=Writing(file, "four\n"))
+    command.print_log(file, follow=False, clock=Writing(file, "four\n"))
     assert capsys.readouterr().out == "one\ntwo\nth\ufffdree\n"

@@ -136,22 +136,23 @@ def _with_references(schemas: dict[str, JSON]) -> dict[str, JSON]:
     result, known = dict(schemas), definitions()
     waiting = list(schemas.values())
     while waiting:
-        for name in _references(waiting.pop()):
+        for name in references_in(waiting.pop()):
             if name not in result and name in known:
                 result[name] = known[name]
                 waiting.append(known[name])
     return dict(sorted(result.items()))
 
 
-def _references(value: Any) -> Iterator[str]:
+def references_in(value: Any) -> Iterator[str]:
+    """Yields the name of every schema that a document refers to, at any depth."""
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"].rsplit("/", 1)[1]
         for child in value.values():
-            yield from _references(child)
+            yield from references_in(child)
     elif isinstance(value, list):
         for child in value:
-            yield from _references(child)
+            yield from references_in(child)
 
 
 def _paths(kind: Kind) -> Iterator[tuple[str, JSON]]:

@@ -54,7 +54,7 @@ class ClusterValuesWatcher:
     def wanted(self, tasks: Sequence[Task], owner_uid: str) -> None:
         """Starts to watch what `tasks` ask for."""
         self._owner_uid = owner_uid
-        for resource in _asked_for(tasks, self._operator):
+        for resource in resources_for(tasks, self._operator):
             if resource not in self._caches:
                 self._follow(resource)
         self.surroundings = self._now()
@@ -123,7 +123,8 @@ class ClusterValuesWatcher:
             return "", ""
 
 
-def _asked_for(tasks: Sequence[Task], operator: tuple[str, str]) -> set[Resource]:
+def resources_for(tasks: Sequence[Task], operator: tuple[str, str]) -> set[Resource]:
+    """Returns the resources whose values the manifests of `tasks` are rendered with."""
     resources: set[Resource] = set()
     for task in tasks:
         annotations = task.manifest.annotations or {}

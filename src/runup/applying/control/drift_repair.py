@@ -28,24 +28,24 @@ class DriftRepairer:
         self._insisting = insisting
         self._judging = judging
         self._repaired: dict[Identity, tuple[float, float]] = {}
-        self._repairing: set[Identity] = set()
+        self.repairing: set[Identity] = set()
 
     def look_after(self, task: Task) -> None:
         """Judges the health of `task` again, if the release is completed and the task is not being repaired."""
-        if self._course.completed and task.identity not in self._repairing:
+        if self._course.completed and task.identity not in self.repairing:
             self._course.tell(task, self._judging.health(task))
 
     def must_repair(self, task: Task) -> bool:
         """Returns whether `task` has drifted and is not being repaired; the caller must then repair it."""
-        if task.identity in self._repairing or not self._putting.drifted(task):
+        if task.identity in self.repairing or not self._putting.drifted(task):
             return False
-        self._repairing.add(task.identity)
+        self.repairing.add(task.identity)
         return True
 
     async def repair(self, task: Task) -> None:
         """Applies a drifted object again, after a growing pause (up to 60 s) if it was repaired shortly before."""
         identity = task.identity
-        again, pause = self._last_repair(identity, self._course.clock.monotonic())
+        again, pause = self.next_pause(identity, self._course.clock.monotonic())
         log.info("put back", task=str(task), again=again)
         if pause:
             await self._course.clock.sleep(pause)
@@ -53,7 +53,7 @@ class DriftRepairer:
             await self._insisting.put(task)
             await self._judging.well(task)
         finally:
-            self._repairing.discard(identity)
+            self.repairing.discard(identity)
 
     async def over_and_over(self) -> None:
         """Applies one object after the other again, all of them once in 24 hours, until cancelled."""
@@ -64,14 +64,14 @@ class DriftRepairer:
             for task in tasks:
                 # Spread evenly over the day, so that the API server has no peak of requests.
                 await self._course.clock.sleep(REAPPLY_INTERVAL_S / len(tasks))
-                if task.deletes or task.identity in self._repairing:
+                if task.deletes or task.identity in self.repairing:
                     continue
                 try:
                     await self._putting.put(task, anew=True)
                 except FAILURES as error:
                     log.warning("could not be applied anew", task=str(task), error=words_of(error))
 
-    def _last_repair(self, identity: Identity, now: float) -> tuple[bool, float]:
+    def next_pause(self, identity: Identity, now: float) -> tuple[bool, float]:
         """Returns whether the object was repaired shortly before, and the seconds to wait this time."""
         repaired_at, pause = self._repaired.get(identity, (-REPAIR_RESET_S, 0.0))
         again = now - repaired_at < REPAIR_RESET_S + pause

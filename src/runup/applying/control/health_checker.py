@@ -41,7 +41,7 @@ class HealthChecker:
 
     async def well(self, task: Task) -> None:
         """Waits until the object of `task` is healthy, and applies it again if it drifts meanwhile."""
-        with self._changes(task.identity) as event:
+        with self.changes(task.identity) as event:
             while True:
                 event.clear()
                 if self._putting.drifted(task):
@@ -81,7 +81,8 @@ class HealthChecker:
         return problem
 
     @contextmanager
-    def _changes(self, identity: Identity) -> Iterator[asyncio.Event]:
+    def changes(self, identity: Identity) -> Iterator[asyncio.Event]:
+        """Yields an event that is set whenever the object changes; it is listened for until the context ends."""
         event = asyncio.Event()
         self._listening[identity].add(event)
         try:

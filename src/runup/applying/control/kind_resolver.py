@@ -33,7 +33,7 @@ class ResourceDiscovery:
         self._defined = {}
         for manifest in manifests:
             if (manifest.identity.group, manifest.identity.kind) == DEFINITION:
-                self._defined |= _of_definition(manifest.object)
+                self._defined |= kinds_of_definition(manifest.object)
 
     def defines(self, group: str, kind: str) -> bool:
         """Returns whether the release itself defines that kind."""
@@ -75,7 +75,8 @@ class ResourceDiscovery:
         }
 
 
-def _of_definition(obj: dict[str, Any]) -> Known:
+def kinds_of_definition(obj: dict[str, Any]) -> Known:
+    """Returns the served kinds of a CustomResourceDefinition."""
     spec = obj.get("spec") or {}
     group, names = spec.get("group", ""), spec.get("names") or {}
     kind, plural = names.get("kind", ""), names.get("plural", "")

@@ -86,7 +86,7 @@ class ObjectApplier:
         self._image = image
         self._client = client
         self._kinds = kinds
-        self._tracking = tracking
+        self.tracking = tracking
         self._deleting = deleting
         self._memory = memory
         self._digests = digests
@@ -136,14 +136,14 @@ class ObjectApplier:
 
     def seen(self, task: Task) -> Owned | None:
         """Returns the object of `task` from the watch or from the answer to our write, whichever is newer."""
-        watched, answered = self._tracking.get(task.identity), self._memory.answers.get(task.identity)
+        watched, answered = self.tracking.get(task.identity), self._memory.answers.get(task.identity)
         if watched is None or answered is None:
             return watched or answered
         return watched if _version(watched) >= _version(answered) else answered
 
     def in_place(self, task: Task) -> bool:
         """Returns whether the object of `task` is as the release has it, as far as the watch tells."""
-        watched = self._tracking.get(task.identity)
+        watched = self.tracking.get(task.identity)
         if watched is None or watched.metadata.deletion_timestamp is not None:
             return False
         if task.create_only:
@@ -151,7 +151,7 @@ class ObjectApplier:
         digest, good = self._digests[task.index], self._memory.good.get(task.identity)
         if good is not None and good.digest == digest:
             # The fields are as right after our write, so they need not be compared with the manifest again.
-            if _short(watched.owned) == good.fields and watched.metadata.labels.get(LABEL) == digest:
+            if short_digest(watched.owned) == good.fields and watched.metadata.labels.get(LABEL) == digest:
                 return True
             if _version(watched) < good.resource_version:
                 return True  # the watch has not delivered our own write yet
@@ -160,7 +160,7 @@ class ObjectApplier:
         # The label is right, but this process has no record of these fields, for example after a restart.
         if not ownership.covers(json.loads(watched.owned), self._rendered(task).object):
             return False
-        self._memory.good[task.identity] = Good(digest, _short(watched.owned), _version(watched))
+        self._memory.good[task.identity] = Good(digest, short_digest(watched.owned), _version(watched))
         return True
 
     def drifted(self, task: Task) -> bool:
@@ -168,14 +168,14 @@ class ObjectApplier:
 
         An object that is being deleted has not drifted yet: it is applied again once it is gone.
         """
-        if task.deletes or not self._tracking.follows(*task.kind):
+        if task.deletes or not self.tracking.follows(*task.kind):
             return False
-        watched = self._tracking.get(task.identity)
+        watched = self.tracking.get(task.identity)
         if watched is None and task.identity in self._memory.over:
             return False
         if watched is None:
             good = self._memory.good.get(task.identity)
-            return good is not None and self._tracking.gone(task.identity, good.resource_version)
+            return good is not None and self.tracking.gone(task.identity, good.resource_version)
         return watched.metadata.deletion_timestamp is None and not self.in_place(task)
 
     def well(self, task: Task) -> None:
@@ -229,11 +229,11 @@ class ObjectApplier:
             if is_new_operator:
                 await self._relate(task, resource)
         if answer is not None:
-            self._memory.good[task.identity] = Good(new.digest, _short(answer.owned), _version(answer))
+            self._memory.good[task.identity] = Good(new.digest, short_digest(answer.owned), _version(answer))
             if task.kind in KINDS:
                 self._memory.answers[task.identity] = answer
         # The write has succeeded, so the kind is served and can be watched.
-        self._tracking.follow(resource)
+        self.tracking.follow(resource)
 
     async def _relate(self, task: Task, resource: Resource) -> None:
         related = (task.manifest.object.get("status") or {}).get("relatedObjects")
@@ -262,7 +262,8 @@ def digests_of(tasks: Sequence[Task], surroundings: ClusterValues) -> dict[int, 
     return digests
 
 
-def _short(fields: bytes) -> bytes:
+def short_digest(fields: bytes) -> bytes:
+    """Returns what is remembered of the fields of an object instead of the fields themselves."""
     return hashlib.sha256(fields).digest()
 
 

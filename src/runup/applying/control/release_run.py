@@ -55,7 +55,7 @@ class Run:
         served: Callable[[str, str], None],
         failed: Callable[[], None] = lambda: None,
     ) -> None:
-        self._course = course = RunProgress(tasks, state, putting=putting, clock=clock, told=told)
+        self.course = course = RunProgress(tasks, state, putting=putting, clock=clock, told=told)
         self._insisting = TaskRetrier(course, failed)
         self._judging = HealthChecker(course, self._insisting, since)
         self._keeping = DriftRepairer(course, self._insisting, self._judging)
@@ -70,26 +70,26 @@ class Run:
     @property
     def state(self) -> State:
         """The reason to apply the release: `Reconciling` once all tasks were done."""
-        return self._course.state
+        return self.course.state
 
     @property
     def completed(self) -> bool:
         """Returns whether all tasks were done at least once."""
-        return self._course.completed
+        return self.course.completed
 
     @property
     def done(self) -> int:
         """The number of tasks that are done."""
-        return len(self._course.done)
+        return len(self.course.done)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The current problems of tasks, in the order of the tasks."""
-        return tuple(problem for _, problem in sorted(self._course.problems.items(), key=lambda each: each[0]))
+        return tuple(problem for _, problem in sorted(self.course.problems.items(), key=lambda each: each[0]))
 
     async def go(self) -> None:
         """Applies all tasks, then keeps them applied; ends only by being cancelled."""
-        course = self._course
+        course = self.course
         async with asyncio.TaskGroup() as group:
             self._group = group
             for number, node in enumerate(course.graph):
@@ -106,8 +106,8 @@ class Run:
     def changed(self, identity: Identity) -> None:
         """Handles that the object was added, changed or deleted."""
         self._judging.changed(identity)
-        task = self._course.tasks.get(identity)
-        if task is None or task.index not in self._course.done:
+        task = self.course.tasks.get(identity)
+        if task is None or task.index not in self.course.done:
             return
         self._keeping.look_after(task)
         if self._group is not None and self._keeping.must_repair(task):
@@ -115,13 +115,13 @@ class Run:
 
     def operators_listed(self) -> None:
         """Handles that the ClusterOperators were listed, or could not be listed."""
-        for task in self._course.tasks.values():
+        for task in self.course.tasks.values():
             if task.kind == CLUSTER_OPERATOR:
                 self.changed(task.identity)
 
     def surroundings_changed(self) -> None:
         """Handles that the cluster's values changed: objects that render differently now are applied again."""
-        for identity in list(self._course.tasks):
+        for identity in list(self.course.tasks):
             self.changed(identity)
 
     async def _node(self, number: int, node: Node) -> None:
@@ -173,25 +173,25 @@ class Run:
 
     async def _see_well(self, task: Task) -> None:
         await self._judging.well(task)
-        self._course.finish(task)
+        self.course.finish(task)
         for group, kind in self._putting.defined_by(task):
             self._served(group, kind)
         # `changed` ignores events of unfinished tasks, so a change that came just before must be looked up here.
         if self._putting.drifted(task):
             self.changed(task.identity)
-        self._course.told(False)
+        self.course.told(False)
 
     def _postpone(self, task: Task) -> None:
         """Applies `task` after the later tasks that it depends on: in its own place it would wait for ever."""
         assert self._group is not None
-        needed = [*self._course.later(task)]
+        needed = [*self.course.later(task)]
         text = f"waiting on {', '.join(map(str, needed))}, which comes after {task}"
         log.info("postponed", task=str(task), until=[str(other) for other in needed])
-        self._course.tell(task, Problem("WaitingForObject", text, Effect.NONE))
+        self.course.tell(task, Problem("WaitingForObject", text, Effect.NONE))
         self._group.create_task(self._after(task, needed))
 
     async def _after(self, task: Task, needed: Sequence[Task]) -> None:
-        await self._course.finished(*needed)
+        await self.course.finished(*needed)
         if await self._put(task):
             await self._see_well(task)
 
@@ -199,8 +199,8 @@ class Run:
         """Pauses the run, so that this operator and the one that replaces it do not both write."""
         log.info("the new operator goes on from here", task=str(task))
         self._ours.clear()
-        self._course.told(True)
-        await self._course.clock.sleep(HANDOVER_S)
+        self.course.told(True)
+        await self.course.clock.sleep(HANDOVER_S)
         log.warning("no new operator came, so this one goes on", waited_s=HANDOVER_S)
         self._ours.set()
 

@@ -61,7 +61,7 @@ class TaskRetrier:
                 # A Terminal error needs an edit, so further attempts before reporting it are useless.
                 if attempts >= REPORT_AFTER_ATTEMPTS or isinstance(error, Terminal):
                     self._course.tell(task, problem)
-                await self._pause(task, attempts, error)
+                await self.pause(task, attempts, error)
             else:
                 break
         if attempts or waited:
@@ -74,7 +74,7 @@ class TaskRetrier:
         self._course.tell(task, Problem("WaitingForObject", text, Effect.NONE))
         await self._course.finished_within(LONGEST_PAUSE_S, needed)
 
-    async def _pause(self, task: Task, attempts: int, error: Exception) -> None:
+    async def pause(self, task: Task, attempts: int, error: Exception) -> None:
         """Waits until the next attempt: with exponential back-off, at least the server's Retry-After.
 
         Ends early if all unfinished dependencies of `task` are done.

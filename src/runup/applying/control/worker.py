@@ -60,7 +60,8 @@ class Worker:
     """The worker that applies releases. `image` is the running release's.
 
     `operator` is namespace and name of the operator's own Deployment. `wake` wakes the reconcile, and `hurry` is called
-    with each group and kind that is newly served. `failed_attempts` counts by version.
+    with each group and kind that is newly served. `failed_attempts` counts by version. `work` is what was asked for
+    last; `latest` becomes `progress` within `PROGRESS_INTERVAL_S`.
     """
 
     def __init__(
@@ -82,39 +83,39 @@ class Worker:
         self._wake = wake
         self._hurry = hurry
         self._kinds = ResourceDiscovery(client)
-        self._tracking = ObjectWatches(client, clock, self._changed)
-        self._deleting = ObjectDeleter(client, clock, self._tell)
-        self._gives = ClusterValuesWatcher(client, clock, operator, self._surroundings_changed)
+        self._tracking = ObjectWatches(client, clock, self.changed)
+        self._deleting = ObjectDeleter(client, clock, self.tell)
+        self._gives = ClusterValuesWatcher(client, clock, operator, self.surroundings_changed)
         self._memory = Memory()
         self._since: dict[str, datetime] = {}
-        self._work: Work | None = None
+        self.work: Work | None = None
         self._new = asyncio.Event()
         self._urgent = asyncio.Event()
         self._news = asyncio.Event()
         self._run: Run | None = None
         self._putting: ObjectApplier | None = None
-        self._next = Progress()
+        self.latest = Progress()
         self.failed_attempts: Counter[str] = Counter()
         operators.add_listener(self._operator_changed)
         operators.add_state_listener(self._operators_listed)
 
     def want(self, work: Work) -> None:
         """Applies `work` from now on; does nothing if it is what is being applied already."""
-        if self._work is not None and self._work.wanted == work.wanted:
+        if self.work is not None and self.work.wanted == work.wanted:
             return
-        state = work.state if self._work is None else self._state_after(work.state)
+        state = work.state if self.work is None else self._state_after(work.state)
         log.info("wanted", version=work.wanted.version, image=work.wanted.image, state=str(state))
-        self._work = replace(work, state=state)
+        self.work = replace(work, state=state)
         # Events of the run that is being cancelled must not change this one's progress.
         self._run = None
-        self._next = Progress(work.wanted, state)
-        self._tell(True)
+        self.latest = Progress(work.wanted, state)
+        self.tell(True)
         self._new.set()
 
     async def run(self) -> None:
         """Applies what is wanted until cancelled."""
-        telling = asyncio.create_task(self._telling())
-        if self._work is not None:
+        telling = asyncio.create_task(self.publish())
+        if self.work is not None:
             self._new.set()
         try:
             while True:
@@ -134,7 +135,7 @@ class Worker:
 
     async def _one(self) -> None:
         """Applies the current work until there is another; restarts it after `RESTART_DELAY_S` if a bug ended it."""
-        work = self._work
+        work = self.work
         assert work is not None
         running = asyncio.create_task(self._apply(work))
         new = asyncio.create_task(self._until_new())
@@ -154,12 +155,12 @@ class Worker:
         await self._new.wait()
 
     async def _apply(self, work: Work) -> None:
-        manifests, release_hash = await in_thread(lambda: _chosen(work), "choose manifests")
+        manifests, release_hash = await in_thread(lambda: chosen(work), "choose manifests")
         tasks = tasks_of(manifests)
         self._since.clear()
         self._deleting.forget()
-        self._next = replace(self._next, version_hash=release_hash, total=len(tasks))
-        self._tell(False)
+        self.latest = replace(self.latest, version_hash=release_hash, total=len(tasks))
+        self.tell(False)
         self._gives.wanted(tasks, work.wanted.owner_uid)
         await self._gives.settled()
         surroundings = self._gives.surroundings
@@ -167,7 +168,7 @@ class Worker:
         trim()
         self._kinds.define(manifests)
         # The lists of all kinds come before the first write, so that objects in place cost no request.
-        await self._follow(tasks)
+        await self.follow(tasks)
         self._putting = ObjectApplier(
             tasks,
             client=self._client,
@@ -181,7 +182,7 @@ class Worker:
             image=self._image,
         )
         # Other work may have been asked for during the waits above.
-        if self._work is not work:
+        if self.work is not work:
             return
         self._run = Run(
             tasks,
@@ -189,13 +190,13 @@ class Worker:
             putting=self._putting,
             clock=self._clock,
             since=self._since,
-            told=self._tell,
-            served=self._served,
+            told=self.tell,
+            served=self.served,
             failed=lambda: self.failed_attempts.update([work.wanted.version]),
         )
         await self._run.go()
 
-    async def _follow(self, tasks: Sequence[Task]) -> None:
+    async def follow(self, tasks: Sequence[Task]) -> None:
         """Watches every kind that is served, and waits for the lists: objects in place need not be applied.
 
         CustomResourceDefinitions come first, because they say which other kinds are served.
@@ -222,51 +223,54 @@ class Worker:
     def _is_defined(self, plural: str, group: str) -> bool:
         return self._tracking.get(Identity(*DEFINITION, "", f"{plural}.{group}")) is not None
 
-    def _served(self, group: str, kind: str) -> None:
+    def served(self, group: str, kind: str) -> None:
         """Lists a kind at once that the release has defined, in our own watches and in those behind `hurry`."""
         self._tracking.hurry(group, kind)
         self._hurry(group, kind)
 
-    def _changed(self, identity: Identity) -> None:
+    def changed(self, identity: Identity) -> None:
+        """Passes on that an object changed."""
         if self._run is not None:
             self._run.changed(identity)
 
     def _operator_changed(self, _change: object, old: ClusterOperator | None, new: ClusterOperator | None) -> None:
         obj = new or old
         if obj is not None:
-            self._changed(Identity("config.openshift.io", "ClusterOperator", "", obj.metadata.name))
+            self.changed(Identity("config.openshift.io", "ClusterOperator", "", obj.metadata.name))
 
     def _operators_listed(self) -> None:
         if self._run is not None:
             self._run.operators_listed()
 
-    def _surroundings_changed(self) -> None:
+    def surroundings_changed(self) -> None:
+        """Passes on that values of the cluster changed that manifests are rendered with."""
         if self._run is not None and self._putting is not None:
             self._putting.look_again()
             self._run.surroundings_changed()
 
-    def _tell(self, urgent: bool) -> None:
+    def tell(self, urgent: bool) -> None:
+        """Takes over the run's progress into `latest`, which `publish` publishes, at once if `urgent`."""
         run = self._run
         if run is not None:
-            self._next = replace(
-                self._next,
+            self.latest = replace(
+                self.latest,
                 state=run.state,
                 done=run.done,
                 completed=run.completed,
                 problems=run.problems,
             )
-        self._next = replace(self._next, deleting=self._deleting.pending)
+        self.latest = replace(self.latest, deleting=self._deleting.pending)
         if urgent:
             self._urgent.set()
         self._news.set()
 
-    async def _telling(self) -> None:
+    async def publish(self) -> None:
         """Publishes new progress and wakes the reconcile: at once if urgent, else every `PROGRESS_INTERVAL_S`."""
         while True:
             await self._news.wait()
             self._news.clear()
-            if self._next != self.progress:
-                self.progress = self._next
+            if self.latest != self.progress:
+                self.progress = self.latest
                 self._wake()
             waits = [
                 asyncio.ensure_future(self._clock.sleep(PROGRESS_INTERVAL_S)),
@@ -280,7 +284,7 @@ class Worker:
             self._urgent.clear()
 
 
-def _chosen(work: Work) -> tuple[tuple[Manifest, ...], str]:
+def chosen(work: Work) -> tuple[tuple[Manifest, ...], str]:
     """Returns the manifests to apply, and the hash over those that the cluster gets whatever is turned off in it.
 
     If two manifests are of one object, the last one counts, as if both were applied one after the other.

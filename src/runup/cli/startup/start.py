@@ -36,13 +36,13 @@ def _command(prog: str) -> int:
     from runup.cli.main import main
 
     code = main(prog=prog)
-    _leave(code)
+    leave(code)
     # What is left is not examined once more at the end of the interpreter.
     gc.freeze()
     return code
 
 
-def _leave(code: int) -> None:
+def leave(code: int) -> None:
     """Ends the process at once if nothing is left to do, which saves the time in which Python frees its objects.
 
     Returns if an exit handler is registered, a thread still runs, or output could not be written.

@@ -214,11 +214,11 @@ class ClusterVersionController:
         while True:
             key = await self._queue.get()
             try:
-                await self._handle(key)
+                await self.handle(key)
             finally:
                 self._queue.done(key)
 
-    async def _handle(self, key: str) -> None:
+    async def handle(self, key: str) -> None:
         """Runs one pass; the error's type says what happens next. A bug of ours must not end the operator."""
         try:
             await self._pass(key)
@@ -321,7 +321,7 @@ class ClusterVersionController:
             case LoadRelease(release):
                 self._load(release)
             case ApplyRelease():
-                self._apply(work)
+                self.apply(work)
             case _:
                 assert_never(work)
 
@@ -383,7 +383,8 @@ class ClusterVersionController:
             failure=self._failure,
         )
 
-    def _evaluate(self, queries: tuple[str, ...]) -> None:
+    def evaluate(self, queries: tuple[str, ...]) -> None:
+        """Keeps the answers to queries of Prometheus fresh, if there is one."""
         if self._prometheus is not None:
             version = self._caches.versions.get(NAME)
             self._prometheus.want(queries, version.spec.cluster_id if version is not None else "")
@@ -392,11 +393,12 @@ class ClusterVersionController:
         """Returns the release's hash, empty if a worker applies releases and reports their hash itself."""
         return self._own.version_hash(self._caches.feature_gate()) if self._worker is None else ""
 
-    def _load(self, release: Release) -> None:
+    def load(self, release: Release) -> None:
+        """Loads a release, if this operator applies releases."""
         if self._loads is not None:
             self._loads.load(release)
 
-    def _apply(self, request: ApplyRelease) -> None:
+    def apply(self, request: ApplyRelease) -> None:
         """Hands the release over to the worker, whose progress shows the request from then on."""
         payload = self._loads.payload(request.wanted.image) if self._loads is not None else None
         own = request.wanted.image == self._facts.release.image or payload is self._own.payload

@@ -205,10 +205,10 @@ def _standing_for(candidate: Candidate, others: Sequence[JudgedRisk]) -> JudgedR
 
 def _fit(found: Sequence[Candidate]) -> bool:
     """Returns whether candidates fit in bytes, and so in number: 3 KiB an update with a risk, 2 KiB a further risk."""
-    return sum(map(_bytes, found)) <= MAX_LISTS
+    return sum(map(candidate_bytes, found)) <= MAX_LISTS
 
 
-def _bytes(candidate: Candidate) -> int:
+def candidate_bytes(candidate: Candidate) -> int:
     """Returns the most bytes a candidate takes once its texts are at their shortest; its risks are in two lists."""
     release_bytes = _stored(candidate.release) + _OVERHEAD + TEXTS[-1] * bool(candidate.risks)
     return release_bytes + 2 * sum(_risk_bytes(risk.risk) for risk in candidate.risks)

@@ -20,7 +20,6 @@ from runup.kernelmodules.control.caches import Caches
 from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.decide import build_jobs, builds
 from runup.kernelmodules.decide.build_jobs import Builder
-from runup.kernelmodules.decide.external_queries import Question
 from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
@@ -72,11 +71,11 @@ class KernelModulesController:
         while True:
             name = await self._queue.get()
             try:
-                await self._handle(name, executor, asking, runners)
+                await self.handle(name, executor, asking, runners)
             finally:
                 self._queue.done(name)
 
-    async def _handle(self, name: str, executor: Executor, asking: AnswerCache, runners: Runners) -> None:
+    async def handle(self, name: str, executor: Executor, asking: AnswerCache, runners: Runners) -> None:
         """Runs one pass, and queues the name again with back-off if it fails. No exception ends the controller."""
         try:
             await self._pass(name, executor, asking, runners)
@@ -103,11 +102,11 @@ class KernelModulesController:
         observed = self.observe(name, asking, runners)
         plan = reconcile(observed, now=self._clock.now())
         asking.ask(plan.work)
-        self._tell(observed, plan)
+        self.log_plan(observed, plan)
         self._metrics.see(self._caches.modules.all(), self._caches.validations.all(), self._caches.ocps.all())
         if plan.requeue_after_s is not None:
             self._queue.add_after(name, max(plan.requeue_after_s, BATCH_DELAY_S))
-        await self._carry_out(plan, executor)
+        await self.carry_out(plan, executor)
 
     def _is_too_early(self) -> bool:
         """Returns whether a cache is not filled yet: a Module that is not listed yet must not count as deleted."""
@@ -157,7 +156,7 @@ class KernelModulesController:
         self._refused = {key: refusal for key, refusal in self._refused.items() if refusal[1] > oldest}
         return {key: message for key, (message, _) in self._refused.items()}
 
-    async def _carry_out(self, plan: Plan[Question], executor: Executor) -> None:
+    async def carry_out(self, plan: Plan[Question], executor: Executor) -> None:
         """Executes every action, even after one that failed, because Modules are independent; raises the first error.
 
         A Conflict ends it, because the plan was decided on an old version.
@@ -191,7 +190,7 @@ class KernelModulesController:
         self.on_any_change()
         return True
 
-    def _tell(self, observed: Observed, plan: Plan[Question]) -> None:
+    def log_plan(self, observed: Observed, plan: Plan[Question]) -> None:
         """Logs one line for each transition, by preflight and module."""
         for action in plan.actions:
             if isinstance(action, Apply):

@@ -125,7 +125,7 @@ def _judged(question: ImageQuestion, sought: FileQuery, searched: SearchResult) 
         return ImageVerdict(Outcome.FAILED, _missing(question, sought, searched, missing), paths, searched.fetched)
     # Kernel Module Management looks for exactly one path, so the verdict mentions any other.
     unexpected = [path for path in paths if path not in _expected(question, sought)]
-    note = f"; found {_some(unexpected)}" if unexpected else ""
+    note = f"; found {some_of(unexpected)}" if unexpected else ""
     return ImageVerdict(Outcome.VERIFIED, f"{IMAGE_VERIFIED}{note}", paths, searched.fetched)
 
 
@@ -134,8 +134,8 @@ def _expected(question: ImageQuestion, sought: FileQuery) -> list[str]:
 
 
 def _missing(question: ImageQuestion, sought: FileQuery, searched: SearchResult, missing: Sequence[str]) -> str:
-    looked = _some([f"/{sought.folder}/{name}.ko" for name in missing])
-    there = _some([f"/{path}" for path in searched.elsewhere])
+    looked = some_of([f"/{sought.folder}/{name}.ko" for name in missing])
+    there = some_of([f"/{path}" for path in searched.elsewhere])
     return (
         f"image {question.image} does not contain kernel module for kernel {question.kernel} on any layer: "
         f"looked for {looked}, compressed or not, and in folders below" + (f"; it has {there}" if there else "")
@@ -145,10 +145,10 @@ def _missing(question: ImageQuestion, sought: FileQuery, searched: SearchResult,
 def _refused(question: ImageQuestion, error: OciError, notes: Sequence[str]) -> ImageVerdict:
     what = f"image {question.image}, layer {error.layer} is inaccessible" if error.layer else _inaccessible(question)
     noted = f" ({'; '.join(notes)})" if notes else ""
-    return ImageVerdict(_outcome(error, notes), f"{what}: {error.message}{noted}")
+    return ImageVerdict(judged_by(error, notes), f"{what}: {error.message}{noted}")
 
 
-def _outcome(error: OciError, notes: Sequence[str]) -> Outcome:
+def judged_by(error: OciError, notes: Sequence[str]) -> Outcome:
     """Returns UNKNOWN if the registry could not be reached, or rejected us while credentials could not be read.
 
     Such an answer says nothing about the image. Any other error is FAILED.
@@ -163,6 +163,7 @@ def _inaccessible(question: ImageQuestion) -> str:
     return f"image {question.image} inaccessible or does not exists"
 
 
-def _some(paths: Sequence[str]) -> str:
+def some_of(paths: Sequence[str]) -> str:
+    """Returns the first three paths, and how many more there are."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     return ", ".join(paths[:_NAMED]) + more

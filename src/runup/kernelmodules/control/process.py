@@ -75,7 +75,7 @@ class Process:
         options, clock = self._options, self._clock
         async with (
             Client(self._config, clock=clock, user_agent=f"{NAME}/{__version__}") as client,
-            served(self.endpoint, options, client, clock, lacking=self._not_ready, caches=self.caches.all()),
+            served(self.endpoint, options, client, clock, lacking=self.not_ready, caches=self.caches.all()),
         ):
             await self._serve(client)
 
@@ -109,7 +109,8 @@ class Process:
             await asking.close()
             await cancel(tasks)
 
-    def _not_ready(self) -> str:
+    def not_ready(self) -> str:
+        """Returns which kind is not listed yet, as the readiness probe says it; empty if all are."""
         waiting = self.caches.waiting()
         return f"{waiting} is not listed yet" if waiting else ""
 

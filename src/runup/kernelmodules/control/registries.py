@@ -102,10 +102,11 @@ class ClusterRegistries:
         except KubeError as error:
             notes.append(f"the ServiceAccount {namespace}/{BUILDER} could not be read: {error.message}")
             return []
-        return list(dict.fromkeys(_names(account.get("imagePullSecrets"))))
+        return list(dict.fromkeys(names_of(account.get("imagePullSecrets"))))
 
 
-def _names(references: Any) -> Iterator[str]:
+def names_of(references: Any) -> Iterator[str]:
+    """Yields the names in a list of references; skips what has none."""
     for reference in references if isinstance(references, list) else ():
         if isinstance(reference, dict) and isinstance(name := reference.get("name"), str) and name:
             yield name

@@ -46,7 +46,7 @@ SWITCHED_OFF = "catalogs of the target are not read here"
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class KnownCatalog:
     """An answer, the digest that it was read from, and the time at which it came, in seconds of the monotonic clock."""
 
     found: TargetCatalog
@@ -78,7 +78,7 @@ class CatalogImages:
         self._named = named or {}
         self._reads = reads
         self._within_s = within_s
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, KnownCatalog] = {}
         self._reading: asyncio.Task[None] | None = None
         self._began_at: float | None = None
 
@@ -137,13 +137,13 @@ class CatalogImages:
             self._reading = None
         self._changed()
 
-    async def _answer(self, image: str, packages: frozenset[str]) -> _Known:
+    async def _answer(self, image: str, packages: frozenset[str]) -> KnownCatalog:
         try:
             return await self._read(image, packages)
         except Exception as error:  # noqa: BLE001 - a bug there costs this answer, not the preflight
             return self._failed(image, packages, f"{type(error).__name__}: {error}")
 
-    async def _read(self, image: str, packages: frozenset[str]) -> _Known:
+    async def _read(self, image: str, packages: frozenset[str]) -> KnownCatalog:
         notes: list[str] = []
         try:
             place = place_of(image) if image in self._named.values() else parse(image)
@@ -153,15 +153,15 @@ class CatalogImages:
             known = await asked(
                 place, access, lambda client: self._look(client, image, place, packages), within_s=self._within_s
             )
-            return _noted(known, notes)
+            return noted(known, notes)
         except TimeoutError:
             return self._failed(image, packages, f"it was not read within {self._within_s:g} s")
         except DecodeError as error:
             return self._failed(image, packages, f"the cluster's answer is not clear: {error}")
         except OciError as error:
-            return _noted(self._failed(image, packages, error.message), notes)
+            return noted(self._failed(image, packages, error.message), notes)
 
-    def _look(self, client: RegistryClient, image: str, place: Reference, packages: frozenset[str]) -> _Known:
+    def _look(self, client: RegistryClient, image: str, place: Reference, packages: frozenset[str]) -> KnownCatalog:
         """Reads the image unless the known answer is of the same digest. Runs in a thread. Raises OciError."""
         digest = client.resolve(place)
         known = self._known.get(image)
@@ -170,18 +170,18 @@ class CatalogImages:
         catalog = read_catalog(
             image, packages, lambda folders, pick: client.read_folders(place, folders, pick, architecture="")
         )
-        return _Known(catalog, "" if catalog.problem else digest, self._clock.monotonic())
+        return KnownCatalog(catalog, "" if catalog.problem else digest, self._clock.monotonic())
 
-    def _of_layout(self, image: str, place: LayoutPlace, packages: frozenset[str]) -> _Known:
+    def _of_layout(self, image: str, place: LayoutPlace, packages: frozenset[str]) -> KnownCatalog:
         layout = open_image(Layout.open(place.folder), place.name, architecture="")
         catalog = read_catalog(image, packages, lambda folders, pick: read_folders(layout, folders, pick))
-        return _Known(catalog, "", self._clock.monotonic())
+        return KnownCatalog(catalog, "", self._clock.monotonic())
 
-    def _failed(self, image: str, packages: frozenset[str], problem: str) -> _Known:
-        return _Known(unread(image, problem, packages), "", self._clock.monotonic())
+    def _failed(self, image: str, packages: frozenset[str], problem: str) -> KnownCatalog:
+        return KnownCatalog(unread(image, problem, packages), "", self._clock.monotonic())
 
 
-def _noted(known: _Known, notes: Sequence[str]) -> _Known:
+def noted(known: KnownCatalog, notes: Sequence[str]) -> KnownCatalog:
     """Returns a failed answer with `notes` added to its problem.
 
     The notes name what could not be read of the cluster, such as its pull secret.

@@ -67,9 +67,9 @@ class Containers:
         self._namespace = namespace
         self._images = images
         self._clock = clock
-        self._pods: Cache[Pod] = Cache(Pod)
-        self._pods.add_listener(lambda _change, _old, _new: changed())
-        self._pods.add_state_listener(changed)
+        self.pods: Cache[Pod] = Cache(Pod)
+        self.pods.add_listener(lambda _change, _old, _new: changed())
+        self.pods.add_state_listener(changed)
         self._runs: dict[str, _Run] = {}
 
     @property
@@ -82,7 +82,7 @@ class Containers:
         """Follows the Pods until cancelled, if there are container checks."""
         if self._checks and self._id:
             pods = Reflector(
-                self._client, Pod, self._pods, namespace=self._namespace, label_selector=SELECTOR, clock=self._clock
+                self._client, Pod, self.pods, namespace=self._namespace, label_selector=SELECTOR, clock=self._clock
             )
             await pods.run()
 
@@ -131,14 +131,14 @@ class Containers:
 
     def _pod(self, check: Check, run: _Run) -> Pod | None:
         wanted = run_of(self._id, _wanted(check, run))
-        pods = (pod for pod in self._pods.all() if pod.metadata.annotations.get(RUN_ANNOTATION) == wanted)
+        pods = (pod for pod in self.pods.all() if pod.metadata.annotations.get(RUN_ANNOTATION) == wanted)
         return next(pods, None)
 
     def _over(self, check: Check, run: _Run, pod: Pod | None, now: float) -> CheckOutcome | None:
         """Returns Unknown for a run that is past its time limit, or whose Pods may not be read; else None."""
         assert check.container is not None
-        error = self._pods.error or ""
-        if not self._pods.synced and error.startswith("not allowed to "):
+        error = self.pods.error or ""
+        if not self.pods.synced and error.startswith("not allowed to "):
             return could_not_tell(check, f"its Pod cannot be followed: {error}")
         # Without a Pod, the operator did not create one; with a Pod, its own time limit has to pass first.
         limit_s = MADE_WITHIN_S if pod is None else MADE_WITHIN_S + check.container.timeout_s + GRACE_S

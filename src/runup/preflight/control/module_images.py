@@ -31,22 +31,22 @@ MODULES, NODES = resource_of(Module), resource_of(Node)
 
 
 @dataclass(frozen=True, slots=True)
-class _Input:
+class ModuleInput:
     """The Module and the kernels that an answer depends on."""
 
     module: Module
     flavours: tuple[Flavour, ...]
 
-    def same_as(self, other: _Input) -> bool:
+    def same_as(self, other: ModuleInput) -> bool:
         """Returns whether the answer stays the same; a change of status or label alone does not change it."""
         return (self.module.spec, self.flavours) == (other.module.spec, other.flavours)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class KnownModule:
     """An answer, and the time at which it came, in seconds of the monotonic clock."""
 
-    input: _Input
+    input: ModuleInput
     found: tuple[Readiness, ...]
     at: float
 
@@ -66,7 +66,7 @@ class ModuleImages:
         self._wanted = Wanted(toolkit=toolkit)
         self._clock = clock
         self._changed = changed
-        self._known: dict[NamespacedName, _Known] = {}
+        self._known: dict[NamespacedName, KnownModule] = {}
         self._asking: asyncio.Task[None] | None = None
 
     def seen(self, snapshot: Snapshot) -> PreflightResults:
@@ -102,7 +102,7 @@ class ModuleImages:
             with suppress(asyncio.CancelledError):
                 await self._asking
 
-    def _ask(self, inputs: dict[NamespacedName, _Input], nodes: Sequence[Node]) -> None:
+    def _ask(self, inputs: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
         """Starts to ask for the Modules that have no answer, or one that is due again."""
         now = self._clock.monotonic()
         due = {key: each for key, each in inputs.items() if key not in self._known or self._known[key].is_due(now)}
@@ -110,14 +110,14 @@ class ModuleImages:
             self._asking = asyncio.create_task(self._answer(due, nodes))
             self._asking.add_done_callback(self._done)
 
-    async def _answer(self, open_: dict[NamespacedName, _Input], nodes: Sequence[Node]) -> None:
+    async def _answer(self, open_: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
         try:
             answers = await assess([each.module for each in open_.values()], nodes, self._wanted, self._registries)
         except Exception as error:  # noqa: BLE001 - a bug there costs these answers, not the preflight
             answers = tuple(_failed(key, error) for key in open_)
         for key, each in open_.items():
             own_answers = tuple(one for one in answers if NamespacedName(one.namespace, one.name) == key)
-            self._known[key] = _Known(each, own_answers, self._clock.monotonic())
+            self._known[key] = KnownModule(each, own_answers, self._clock.monotonic())
 
     def _done(self, asking: asyncio.Task[Any]) -> None:
         self._asking = None
@@ -130,5 +130,5 @@ def _failed(key: NamespacedName, error: Exception) -> Readiness:
     return Readiness(key.namespace, key.name, "", "", "Image", Status.UNKNOWN, why)
 
 
-def _inputs(modules: Sequence[Module], nodes: Sequence[Node]) -> dict[NamespacedName, _Input]:
-    return {key_of(module): _Input(module, flavours(module, nodes)) for module in live(modules)}
+def _inputs(modules: Sequence[Module], nodes: Sequence[Node]) -> dict[NamespacedName, ModuleInput]:
+    return {key_of(module): ModuleInput(module, flavours(module, nodes)) for module in live(modules)}

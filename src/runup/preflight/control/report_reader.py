@@ -165,12 +165,13 @@ def _read(path: Path) -> bytes:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise BadReport("the report is not a regular file", reason="ReportInvalid")
         # One byte more than the limit, so that a report that is too large is recognised as such.
-        return _read_up_to(handle, report.MAX_BYTES + 1)
+        return read_up_to(handle, report.MAX_BYTES + 1)
     finally:
         os.close(handle)
 
 
-def _read_up_to(handle: int, limit: int) -> bytes:
+def read_up_to(handle: int, limit: int) -> bytes:
+    """Returns at most `limit` bytes of a file, fewer only at its end."""
     parts: list[bytes] = []
     while limit > 0 and (part := os.read(handle, limit)):
         parts.append(part)

@@ -113,25 +113,25 @@ class PreflightTarget:
     registries: Registries | None = None
 
     def __post_init__(self) -> None:
-        self._changed = asyncio.Event()
+        self.changed = asyncio.Event()
         # Outcomes are kept for less than a heartbeat, so that each heartbeat evaluates every check.
         self._runner = Runner(self.clock, self.timing.check_limit_s, self.timing.heartbeat_s * 0.9)
-        self._evaluated_at = float("-inf")
-        self._once = False
-        self._evaluated = False
-        self._cluster_id = ""
+        self.evaluated_at = float("-inf")
+        self.once = False
+        self.evaluated = False
+        self.cluster_id = ""
         self._started = self.clock.now()
         self._last: Report | None = None
-        self._manifests: tuple[Mapping[str, Any], ...] | None = None
+        self.manifests: tuple[Mapping[str, Any], ...] | None = None
         self._writing = asyncio.Lock()
         self._written_at = float("-inf")
         registries = self.registries or ClusterRegistries(self.client)
         toolkit = self.release.images.get(TOOLKIT, "")
-        self._images = ModuleImages(registries, toolkit, self.clock, self._changed.set)
+        self._images = ModuleImages(registries, toolkit, self.clock, self.changed.set)
         self._catalogs = CatalogImages(
             registries,
             self.clock,
-            self._changed.set,
+            self.changed.set,
             named=self.request.catalogs,
             reads=self.request.reads_catalogs,
         )
@@ -139,8 +139,8 @@ class PreflightTarget:
     async def run(self, *, once: bool = False) -> None:
         """Evaluates the checks until cancelled, or once. Raises Terminal if the request cannot be evaluated at all."""
         _version(self.request.target_version, "target")
-        self._once = once
-        beating = asyncio.create_task(self._beat())
+        self.once = once
+        beating = asyncio.create_task(self.beat())
         try:
             await self._run()
         finally:
@@ -150,18 +150,18 @@ class PreflightTarget:
 
     async def _run(self) -> None:
         # A first report before any request, so that the operator sees that the process runs.
-        await self._write(running(self._header(self.request.source_version), (), 0, self.clock.now(), "starting"))
+        await self.write(running(self._header(self.request.source_version), (), 0, self.clock.now(), "starting"))
         try:
-            source, checks = await self._prepare()
+            source, checks = await self.prepare()
         except Terminal as error:
             header = self._header(self.request.source_version)
-            await self._write(failed(header, (), self.clock.now(), error.message))
+            await self.write(failed(header, (), self.clock.now(), error.message))
             raise
         reads = WatchedKinds(
             self.client,
             dict.fromkeys(resource for check in checks for resource in check.reads),
             clock=self.clock,
-            changed=self._changed.set,
+            changed=self.changed.set,
         )
         containers = Containers(
             self.client,
@@ -170,29 +170,29 @@ class PreflightTarget:
             namespace=self.request.namespace,
             images=self.release.images,
             clock=self.clock,
-            changed=self._changed.set,
+            changed=self.changed.set,
         )
         prometheus = Prometheus(
             self.request.prometheus_url,
             self.client.config.auth,
             self.clock,
-            self._changed.set,
+            self.changed.set,
             ca_file=self.request.prometheus_ca,
             hosted=self.request.prometheus_hosted,
             alerts=False,
         )
         following = asyncio.create_task(_all_of(reads.run(), containers.run()))
         # The task ends only by a bug, which must not look like a cluster in which nothing changes.
-        following.add_done_callback(lambda _: self._changed.set())
+        following.add_done_callback(lambda _: self.changed.set())
         try:
             await self._until_read(reads, source, len(checks), following)
             while True:
-                _raise_if_over(following)
-                self._changed.clear()
+                raise_if_over(following)
+                self.changed.clear()
                 await self._evaluate(checks, reads, source, containers, prometheus)
-                if self._once and self._last is not None:
+                if self.once and self._last is not None:
                     return
-                await self._until_changed()
+                await self.until_changed()
         finally:
             await self._images.close()
             await self._catalogs.close()
@@ -201,7 +201,7 @@ class PreflightTarget:
             with suppress(asyncio.CancelledError):
                 await following
 
-    async def _prepare(self) -> tuple[Version, tuple[Check, ...]]:
+    async def prepare(self) -> tuple[Version, tuple[Check, ...]]:
         """Returns the source version and the checks for this cluster; waits while the API server cannot be reached."""
         wait_s = self.timing.retry_s
         while True:
@@ -209,18 +209,18 @@ class PreflightTarget:
                 cluster, gate = await self._read(ClusterVersion, "version"), await self._read(FeatureGate, "cluster")
                 break
             except Transient as error:
-                if self._once:
+                if self.once:
                     raise
                 self.log.warning("the API server did not answer", error=str(error), retry_in_seconds=wait_s)
                 header = self._header(self.request.source_version)
-                await self._write(running(header, (), 0, self.clock.now(), f"waiting for the API server: {error}"))
+                await self.write(running(header, (), 0, self.clock.now(), f"waiting for the API server: {error}"))
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
-        self._cluster_id = cluster.spec.cluster_id if cluster else ""
-        source = _version(self.request.source_version or _running_version(cluster), "source")
+        self.cluster_id = cluster.spec.cluster_id if cluster else ""
+        source = _version(self.request.source_version or running_version(cluster), "source")
         filters = filters_of(self.request, source, cluster, gate)
         if self.release.manifests is not None:
-            self._manifests = target_manifests.for_cluster(self.release.manifests, filters)
+            self.manifests = target_manifests.for_cluster(self.release.manifests, filters)
         return source, (*self.builtin, *declared_checks(self.release.check_files, filters), *self.extra)
 
     async def _read(self, kind: type[Any], name: str) -> Any:
@@ -236,22 +236,22 @@ class PreflightTarget:
     ) -> None:
         """Waits until every read has an answer or a final refusal, and reports which kinds are still missing."""
         while waiting := reads.waiting:
-            _raise_if_over(following)
-            self._changed.clear()
+            raise_if_over(following)
+            self.changed.clear()
             why = reads.trouble or reading(reads.kinds, {str(resource) for resource in waiting})
-            await self._write(running(self._header(str(source)), (), total, self.clock.now(), why))
-            await self._changed.wait()
+            await self.write(running(self._header(str(source)), (), total, self.clock.now(), why))
+            await self.changed.wait()
 
-    async def _until_changed(self) -> None:
+    async def until_changed(self) -> None:
         """Waits for a change and then for a quiet moment, or until the next heartbeat."""
         if not await self._changes_within(self.timing.heartbeat_s):
             return
         now = self.clock.monotonic()
-        calm = now - self._evaluated_at >= self.timing.longest_s
+        calm = now - self.evaluated_at >= self.timing.longest_s
         quiet_s = min(self.timing.first_s, self.timing.quiet_s) if calm else self.timing.quiet_s
         deadline = now + self.timing.longest_s
         while (remaining_s := deadline - self.clock.monotonic()) > 0:
-            self._changed.clear()
+            self.changed.clear()
             if not await self._changes_within(min(quiet_s, remaining_s)):
                 return
 
@@ -259,7 +259,7 @@ class PreflightTarget:
         """Returns whether something changed within that many seconds."""
         try:
             async with asyncio.timeout(seconds):
-                await self._changed.wait()
+                await self.changed.wait()
         except TimeoutError:
             return False
         return True
@@ -279,23 +279,23 @@ class PreflightTarget:
         snapshot, news, now = reads.snapshot(), reads.news, self.clock.now()
         target = _version(self.request.target_version, "target")
         kubernetes, namespace = self.release.kubernetes, self.request.namespace
-        module_images = await self._images.settled(snapshot) if self._once else self._images.seen(snapshot)
+        module_images = await self._images.settled(snapshot) if self.once else self._images.seen(snapshot)
         context = Context(
             source,
             target,
             now,
             kubernetes,
             namespace,
-            self._manifests,
+            self.manifests,
             prometheus.state,
             self.request.target_image,
             module_images,
         )
         catalogs = self._catalogs
-        target_catalogs = await catalogs.settled(snapshot, context) if self._once else catalogs.seen(snapshot, context)
+        target_catalogs = await catalogs.settled(snapshot, context) if self.once else catalogs.seen(snapshot, context)
         context = replaced(context, catalogs=target_catalogs)
         queries = [check.query for check in checks if check.query and check.applies_to(context)]
-        prometheus.want(list(dict.fromkeys(queries)), self._cluster_id)
+        prometheus.want(list(dict.fromkeys(queries)), self.cluster_id)
         unanswered = {query for query in queries if prometheus.state.configured} - set(prometheus.state.answers)
         header = self._header(str(source))
         outcomes: list[CheckOutcome] = []
@@ -303,22 +303,22 @@ class PreflightTarget:
         undecided = {check.name for check in checks if check.query in unanswered or catalogs.awaited(check.name)}
         awaited = (*waiting(checks, of_containers), *(check.name for check in checks if check.name in undecided))
         for check in checks:
-            if self._shows_progress():
-                await self._write(running(header, outcomes, len(checks), now), containers.wanted)
+            if self.shows_progress():
+                await self.write(running(header, outcomes, len(checks), now), containers.wanted)
             if check.container is None and check.name not in undecided:
                 outcomes.append(await self._runner.current(check, snapshot, context, news))
             elif check.name in of_containers:
                 outcomes.append(of_containers[check.name])
-        self._evaluated, self._evaluated_at = True, self.clock.monotonic()
+        self.evaluated, self.evaluated_at = True, self.clock.monotonic()
         report = completed(header, outcomes, self.clock.now())
         if awaited:
             progress = f"{len(outcomes)} of {len(checks)} checks done, not yet {', '.join(awaited)}"
             report = running(header, outcomes, len(checks), now, progress)
-        await self._write(report, containers.wanted)
+        await self.write(report, containers.wanted)
 
-    def _shows_progress(self) -> bool:
+    def shows_progress(self) -> bool:
         """Returns whether to report progress of the first evaluation: a reader needs only a few reports a second."""
-        return not self._evaluated and self.clock.monotonic() - self._written_at >= self.timing.progress_s
+        return not self.evaluated and self.clock.monotonic() - self._written_at >= self.timing.progress_s
 
     def _header(self, source_version: str) -> Header:
         request = self.request
@@ -332,12 +332,12 @@ class PreflightTarget:
             documentation_base=self.release.documentation_base,
         )
 
-    async def _write(self, report: Report, wanted: tuple[ReportedContainer, ...] = ()) -> None:
+    async def write(self, report: Report, wanted: tuple[ReportedContainer, ...] = ()) -> None:
         """Writes a changed report, or the same again as a heartbeat; retries until a complete report is stored."""
-        if self._once and report.execution_status == "running":
+        if self.once and report.execution_status == "running":
             return
         report = replace(report, containers=wanted)
-        if self._last is not None and _same(report, self._last):
+        if self._last is not None and same_but_times(report, self._last):
             if self.clock.monotonic() - self._written_at < self.timing.heartbeat_s:
                 return
             # Nothing changed: the times of the last report are kept, apart from that of the evaluation.
@@ -352,14 +352,14 @@ class PreflightTarget:
             risks=[risk.name for risk in report.risks],
         )
 
-    async def _beat(self) -> None:
+    async def beat(self) -> None:
         """Writes the last report again if nothing else was written for `latest_s`.
 
         A slow check or an API server that does not answer must not make the process look dead.
         """
         while True:
             left_s = self._written_at + self.timing.latest_s - self.clock.monotonic()
-            if self._last is None or self._once or left_s > 0:
+            if self._last is None or self.once or left_s > 0:
                 await self.clock.sleep(max(min(left_s, self.timing.latest_s), self.timing.progress_s))
                 continue
             async with self._writing:
@@ -380,7 +380,7 @@ class PreflightTarget:
                 await asyncio.to_thread(self.sink.write, encode(report))
                 break
             except OSError as error:
-                if self._once:
+                if self.once:
                     raise
                 self.log.error("the report could not be written; the last one stays", error=str(error))
                 if report.execution_status == "running" or not again:
@@ -407,12 +407,13 @@ async def _all_of(*parts: Coroutine[Any, Any, None]) -> None:
             tasks.create_task(part)
 
 
-def _raise_if_over(following: asyncio.Task[None]) -> None:
+def raise_if_over(following: asyncio.Task[None]) -> None:
+    """Raises the error of a task that has ended by one."""
     if following.done():
         following.result()
 
 
-def _same(a: Report, b: Report) -> bool:
+def same_but_times(a: Report, b: Report) -> bool:
     """Returns whether two reports differ only in times and durations."""
     return _timeless(a) == _timeless(b)
 
@@ -431,7 +432,7 @@ def _version(text: str, which: str) -> Version:
         raise Terminal(f"the {which} version {error}; give it with {option}", reason="InvalidVersion") from error
 
 
-def _running_version(cluster: ClusterVersion | None) -> str:
+def running_version(cluster: ClusterVersion | None) -> str:
     """Returns `status.desired`, which the managing operator treats as current even while an update to it is running."""
     return cluster.status.desired.version if cluster else ""
 

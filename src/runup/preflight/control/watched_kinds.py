@@ -44,7 +44,7 @@ class WatchedKinds:
     def __init__(
         self, client: Client, resources: Iterable[Resource], *, clock: Clock, changed: Callable[[], None]
     ) -> None:
-        self._caches: dict[Resource, Cache[Any]] = {}
+        self.caches: dict[Resource, Cache[Any]] = {}
         self._reflectors: list[Reflector[Any] | Lookups] = []
         self._listed: dict[Resource, tuple[Any, ...]] = {}
         self._news: Counter[Resource] = Counter()
@@ -72,9 +72,9 @@ class WatchedKinds:
 
         cache.add_changes_listener(heard)
         cache.add_state_listener(news)
-        self._caches[resource] = cache
+        self.caches[resource] = cache
         if isinstance(resource, Lookup):
-            self._reflectors.append(Lookups(client, resource, self._caches.get(resource.of or resource), cache, clock))
+            self._reflectors.append(Lookups(client, resource, self.caches.get(resource.of or resource), cache, clock))
             return
         self._reflectors.append(
             Reflector(
@@ -97,21 +97,21 @@ class WatchedKinds:
     @property
     def kinds(self) -> set[str]:
         """The kinds that are read, by name; one that is read in several namespaces counts once."""
-        return {str(resource) for resource in self._caches}
+        return {str(resource) for resource in self.caches}
 
     @property
     def waiting(self) -> tuple[Resource, ...]:
         """The reads that have neither an answer nor a final refusal yet."""
         return tuple(
             resource
-            for resource, cache in self._caches.items()
+            for resource, cache in self.caches.items()
             if not cache.synced and not (cache.error or "").startswith(_FINAL) and not _looked_up(resource, cache)
         )
 
     @property
     def trouble(self) -> str:
         """The error of the first waiting read that has one, or an empty string."""
-        return next((error for resource in self.waiting if (error := self._caches[resource].error)), "")
+        return next((error for resource in self.waiting if (error := self.caches[resource].error)), "")
 
     @property
     def news(self) -> Mapping[Resource, int]:
@@ -124,20 +124,20 @@ class WatchedKinds:
         An object's resourceVersion may be an earlier one.
         """
         # Tuples of unchanged kinds are reused: there may be hundreds of thousands of objects.
-        fresh = {resource: cache for resource, cache in self._caches.items() if resource not in self._listed}
+        fresh = {resource: cache for resource, cache in self.caches.items() if resource not in self._listed}
         self._listed |= {resource: tuple(cache.all()) for resource, cache in fresh.items()}
-        objects = {resource: self._listed[resource] for resource, cache in self._caches.items() if cache.ready}
+        objects = {resource: self._listed[resource] for resource, cache in self.caches.items() if cache.ready}
         # An empty list and an unread kind must not look the same to a check, so each has a reason.
         lacking = {
             resource: cache.error or "it was not listed yet"
-            for resource, cache in self._caches.items()
+            for resource, cache in self.caches.items()
             if not cache.ready
         }
         undecoded = {
-            resource: bad for resource, cache in self._caches.items() if cache.ready and (bad := cache.undecoded)
+            resource: bad for resource, cache in self.caches.items() if cache.ready and (bad := cache.undecoded)
         }
         incomplete = {
-            resource: why for resource, cache in self._caches.items() if cache.ready and (why := cache.incomplete)
+            resource: why for resource, cache in self.caches.items() if cache.ready and (why := cache.incomplete)
         }
         absent = frozenset(resource for resource, why in lacking.items() if why.startswith(_ABSENT))
         return Snapshot(objects, lacking | self._unknown, undecoded, incomplete, absent)

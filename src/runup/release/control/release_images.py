@@ -89,7 +89,7 @@ class ReleaseImages:
 
     async def folders(self, image: str, folders: tuple[str, ...], *, within_s: float) -> dict[str, bytes]:
         """Returns the files below `folders` by path, read within `within_s` seconds; raises ReleaseUnreadable."""
-        return await self._asked(
+        return await self.asked(
             image,
             lambda client: client.read_folders(parse(image), folders, architecture=self._architecture),
             "or name another release",
@@ -98,14 +98,14 @@ class ReleaseImages:
 
     async def _file(self, image: str, path: str, instead: str) -> bytes:
         """Returns one file of `image`; raises ReleaseUnreadable, which names `instead` as the other way out."""
-        return await self._asked(
+        return await self.asked(
             image,
             lambda client: client.read_file(parse(image), path, architecture=self._architecture),
             instead,
             DEADLINE_S,
         )
 
-    async def _asked(self, image: str, question: Callable[[RegistryClient], T], instead: str, within_s: float) -> T:
+    async def asked(self, image: str, question: Callable[[RegistryClient], T], instead: str, within_s: float) -> T:
         """Returns the result of `question`; raises ReleaseUnreadable, which names `instead` as the other way out."""
         stop = threading.Event()
         notes: list[str] = []

@@ -95,6 +95,10 @@ class ReleaseChecks:
         """Cancels what is under way."""
         for task in self._tasks:
             task.cancel()
+        await self.settled()
+
+    async def settled(self) -> None:
+        """Waits until nothing is read or kept any more."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _known(self, image: str) -> ReleaseCheck:
@@ -114,7 +118,7 @@ class ReleaseChecks:
         try:
             verified = await self._verify(image)
         except Unverified as error:
-            trust, message = Trust.FAILED, _told(error)
+            trust, message = Trust.FAILED, text_of(error)
         finally:
             self._set(image, running=False)
         self._set(image, trust=trust, error=message, at=self._clock.now())
@@ -199,7 +203,8 @@ class ReleaseChecks:
                 yield signature
 
 
-def _told(error: Unverified) -> str:
+def text_of(error: Unverified) -> str:
+    """Returns the error's message with what the stores answered."""
     more = len(error.details) - _SHOWN
     shown = [*error.details[:_SHOWN], *([f"and {more} more answers"] if more > 0 else [])]
     return f"{error}: {'; '.join(shown)}" if shown else str(error)

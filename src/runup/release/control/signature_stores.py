@@ -61,13 +61,13 @@ async def of_store(client: Client, store: SignatureStore, verification: Verifica
     for number in range(1, MAX_SIGNATURES + 1):
         url = f"{folder}/signature-{number}"
         try:
-            signature = await _fetch(url, context)
+            signature = await fetch_signature(url, context)
         # The store does not answer, so the other numbers are not tried.
         except (aiohttp.ClientConnectionError, TimeoutError) as error:
-            verification.note(f"{url}: {_why(error)}")
+            verification.note(f"{url}: {reason_of(error)}")
             return
         except (aiohttp.ClientError, OSError) as error:
-            verification.note(f"{url}: {_why(error)}")
+            verification.note(f"{url}: {reason_of(error)}")
             continue
         if signature is None:
             verification.note(f"{url}: not found")
@@ -92,11 +92,12 @@ async def _authorities(client: Client, name: str) -> ssl.SSLContext:
         raise ValueError(f"ConfigMap {_CA_NAMESPACE}/{name}: {_CA_KEY} holds no certificate: {error.reason}") from error
 
 
-def _why(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Returns why a store could not be read, in words."""
     return str(error) or (f"no answer within {TIMEOUT_S:g} s" if isinstance(error, TimeoutError) else repr(error))
 
 
-async def _fetch(url: str, context: ssl.SSLContext | None) -> bytes | None:
+async def fetch_signature(url: str, context: ssl.SSLContext | None) -> bytes | None:
     """Returns the signature at `url`, None if there is none; raises ClientError, OSError, TimeoutError."""
     if url.startswith("file:"):
         path = Path(unquote(urlsplit(url).path))

@@ -84,7 +84,7 @@ def start(scenario: str, source: str, port: int | None, runner: str | None, data
     )
     folder = folder_of(data)
 
-    return guarded(lambda: _started(folder, lifecycle.start(folder, wanted, SystemClock())))
+    return guarded(lambda: print_start(folder, lifecycle.start(folder, wanted, SystemClock())))
 
 
 @sandbox.command()
@@ -121,7 +121,7 @@ def reset(data: str | None) -> int:
     from runup.sandbox.processes import lifecycle
 
     folder = folder_of(data)
-    return guarded(lambda: _started(folder, lifecycle.reset(folder, SystemClock())))
+    return guarded(lambda: print_start(folder, lifecycle.reset(folder, SystemClock())))
 
 
 @sandbox.command()
@@ -208,13 +208,13 @@ def logs(component: str, follow: bool, data: str | None) -> int:
             names = ", ".join(sorted(logs_by_name)) or "there are none"
             click.echo(f"error: no log of {component!r} in {folder}; {names}", err=True)
             return 1
-        _print_log(logs_by_name[matching_names[-1]], follow=follow, clock=SystemClock())
+        print_log(logs_by_name[matching_names[-1]], follow=follow, clock=SystemClock())
         return 0
 
     return guarded(run)
 
 
-def _started(folder: Path, steps: Iterator[Progress]) -> int:
+def print_start(folder: Path, steps: Iterator[Progress]) -> int:
     """Prints each step when it is done, then how to use the sandbox."""
     from runup.sandbox.processes import lifecycle
 
@@ -275,7 +275,8 @@ def log_files(folder: Path) -> dict[str, Path]:
     return logs_by_name
 
 
-def _print_log(file: Path, *, follow: bool, clock: Any) -> None:
+def print_log(file: Path, *, follow: bool, clock: Any) -> None:
+    """Prints a log file; with `follow`, prints what is written to it until interrupted."""
     with file.open(encoding="utf-8", errors="replace") as log:
         while True:
             text = log.read()

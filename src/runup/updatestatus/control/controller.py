@@ -103,11 +103,11 @@ class UpdateStatusController:
         while True:
             key = await self._queue.get()
             try:
-                await self._handle(key, keeper, drains, alerts)
+                await self.handle(key, keeper, drains, alerts)
             finally:
                 self._queue.done(key)
 
-    async def _handle(self, key: str, keeper: UpdateStatusStore, drains: DrainingPods, alerts: Alerts) -> None:
+    async def handle(self, key: str, keeper: UpdateStatusStore, drains: DrainingPods, alerts: Alerts) -> None:
         """Runs one pass and retries it after an error; an unexpected error must not end the controller."""
         try:
             await self._pass(keeper, drains, alerts)

@@ -60,11 +60,11 @@ class DrainingPods:
     async def run(self) -> None:
         """Queries the nodes that are due until cancelled."""
         while True:
-            for name in self._due():
-                await self._ask(name)
+            for name in self.due():
+                await self.ask(name)
             await self._clock.sleep(_STEP_S)
 
-    def _due(self) -> list[str]:
+    def due(self) -> list[str]:
         """Returns the nodes to query now: of those that drained longest, those whose answer is missing or too old."""
         now = self._clock.monotonic()
         long_draining = sorted((since, name) for name, since in self._since.items() if now - since >= PATIENCE_S)
@@ -82,7 +82,8 @@ class DrainingPods:
         """Returns the pods on draining nodes that exist but could not be decoded."""
         return tuple(bad for _, node_pods in sorted(self.state.items()) for bad in node_pods.undecoded)
 
-    async def _ask(self, name: str) -> None:
+    async def ask(self, name: str) -> None:
+        """Lists the pods on a node; drops the answer if the node is not drained any more by then."""
         asked_at = self._clock.monotonic()
         try:
             listing = await self._client.listing(Pod, field_selector=f"spec.nodeName={name}")

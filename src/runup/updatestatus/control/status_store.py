@@ -35,15 +35,18 @@ _REMEMBERED = 16
 
 
 class UpdateStatusStore:
-    """The holder of the UpdateStatus object between passes. Raises what `Client.send` raises."""
+    """The holder of the UpdateStatus object between passes. Raises what `Client.send` raises.
+
+    `cache` has the object's metadata, as it is watched.
+    """
 
     def __init__(self, client: Client, clock: Clock, on_change: Callable[[], None]) -> None:
         self._client = client
-        self._cache: Cache[Object] = Cache(Object)
-        self._cache.add_listener(lambda *_: on_change())
-        self._cache.add_state_listener(on_change)
+        self.cache: Cache[Object] = Cache(Object)
+        self.cache.add_listener(lambda *_: on_change())
+        self.cache.add_state_listener(on_change)
         self.reflector = Reflector(
-            client, Object, self._cache, field_selector=f"metadata.name={NAME}", clock=clock, resource=RESOURCE
+            client, Object, self.cache, field_selector=f"metadata.name={NAME}", clock=clock, resource=RESOURCE
         )
         self._known: deque[str] = deque(maxlen=_REMEMBERED)
         self._version = ""
@@ -58,14 +61,14 @@ class UpdateStatusStore:
     @property
     def lacking(self) -> str:
         """The reason why the object cannot exist, such as a missing definition; empty if it can."""
-        if self._cache.synced:
+        if self.cache.synced:
             return ""
-        return self._cache.error or f"{RESOURCE} is not listed yet"
+        return self.cache.error or f"{RESOURCE} is not listed yet"
 
     @property
     def is_current(self) -> bool:
         """True if the held status is the cluster's, as far as the watch shows."""
-        watched = self._cache.get(KEY)
+        watched = self.cache.get(KEY)
         return bool(self._version) and watched is not None and watched.metadata.resource_version in self._known
 
     @property

@@ -23,7 +23,7 @@ def test_every_reference_has_its_schema() -> None:
     for kinds in openapi.by_group([*BUILTIN, CLUSTER_VERSION]).values():
         document = openapi.build_group(kinds)
         schemas = document["components"]["schemas"]
-        assert set(openapi._references(document)) <= schemas.keys()
+        assert set(openapi.references_in(document)) <= schemas.keys()
 
 
 def test_patch_says_that_it_validates_fields() -> None:
