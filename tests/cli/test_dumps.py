@@ -205,9 +205,9 @@ def test_a_case_is_named_by_its_file(run: Run, tmp_path: Path) -> None:
     _case(tmp_path)
     words = ("upgrade", "recommend", "--mock-clusterversion", tmp_path / "x-cv.yaml")
     refused = {
-        "items: []": f"{tmp_path}/x-cv.yaml holds no ClusterVersion",
-        "[]": f"{tmp_path}/x-cv.yaml holds no ClusterVersion",
-        "{kind: Node}": f"{tmp_path}/x-cv.yaml holds no ClusterVersion but a Node",
+        "items: []": f"{tmp_path}/x-cv.yaml contains no ClusterVersion",
+        "[]": f"{tmp_path}/x-cv.yaml contains no ClusterVersion",
+        "{kind: Node}": f"{tmp_path}/x-cv.yaml contains no ClusterVersion but a Node",
         "a: [1": f"{tmp_path}/x-cv.yaml, line 2, column 1: while parsing a flow sequence, did not find "
         "expected ',' or ']'",
     }

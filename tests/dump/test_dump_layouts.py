@@ -51,7 +51,7 @@ def test_what_is_not_there(path: str, message: str) -> None:
 
 def test_a_folder_without_yaml_is_refused(tmp_path: Path) -> None:
     """It names the folder."""
-    with pytest.raises(BadDump, match="holds no YAML or JSON file"):
+    with pytest.raises(BadDump, match="contains no YAML or JSON file"):
         dump_files.find(tmp_path)
 
 

@@ -169,7 +169,7 @@ def test_a_packed_must_gather(tmp_path: Path) -> None:
 def test_what_cannot_be_unpacked_is_one_error(name: str, content: bytes, tmp_path: Path) -> None:
     """It names the file and the way out."""
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(BadDump, match=rf"{name} is no archive that can be read .*give a folder"):
+    with pytest.raises(BadDump, match=rf"{name} is not a readable archive .*give a folder"):
         load.read(tmp_path / name)
 
 
@@ -178,7 +178,7 @@ def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path) -> None
     (tmp_path / "evil.yaml").write_text(CV)
     with tarfile.open(tmp_path / "d.tar", "w") as archive:
         archive.add(tmp_path / "evil.yaml", arcname="../../outside.yaml")
-    with pytest.raises(BadDump, match=r"is no archive that can be read .*leads out of it"):
+    with pytest.raises(BadDump, match=r"is not a readable archive .*leads out of it"):
         load.read(tmp_path / "d.tar")
     assert not list(tmp_path.parent.rglob("outside.yaml"))
 
@@ -201,7 +201,7 @@ def test_what_no_folder_can_hold_is_one_error(tmp_path: Path) -> None:
             member = tarfile.TarInfo(name)
             member.size = len(CV)
             archive.addfile(member, io.BytesIO(CV.encode()))
-    with pytest.raises(BadDump, match="is no archive that can be read"):
+    with pytest.raises(BadDump, match="is not a readable archive"):
         load.read(tmp_path / "d.tar")
 
 

@@ -54,7 +54,7 @@ async def test_a_file_that_comes_late_and_is_changed(tmp_path: Path) -> None:
     ("spoil", "why"),
     [
         pytest.param(lambda path: path.unlink(), "No such file", id="it is gone"),
-        pytest.param(lambda path: path.write_bytes(b"\xff\xfe"), "ascii", id="it is no text"),
+        pytest.param(lambda path: path.write_bytes(b"\xff\xfe"), "ascii", id="it is not text"),
         pytest.param(lambda path: path.write_text("x" * (MAX_BYTES + 1)), "at most", id="it is far too long"),
     ],
 )

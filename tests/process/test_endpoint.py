@@ -333,7 +333,7 @@ STRICT = "StrictAllComponents"
             ("", "TLS_RSA_WITH_3DES_EDE_CBC_SHA"),
             None,
             ("TLSv1.2", "TLSv1.3"),
-            id="a cipher that nobody serves any more leaves the default ones",
+            id="a cipher that the API server does not serve any more leaves the default ones",
         ),
     ],
 )

@@ -123,7 +123,10 @@ async def test_what_is_no_address_is_told_as_one(api: ScriptedApi) -> None:
     api.answers(redirect(302, "ftp://there/" + "x" * 200))
     with pytest.raises(aiohttp.ClientPayloadError) as caught:
         await http_fetch.fetch(f"{api.url}/a", within_s=60, limit=100)
-    assert str(caught.value) == f"a redirect to {('ftp://there/' + 'x' * 200)[:100]}, which is no web page"
+    assert (
+        str(caught.value)
+        == f"a redirect to {('ftp://there/' + 'x' * 200)[:100]}, which is not an http or https address"
+    )
 
 
 async def test_an_address_that_nobody_may_lead_to_is_an_error_of_the_system(api: ScriptedApi) -> None:

@@ -176,7 +176,7 @@ def test_an_odd_verification_config_map_is_told(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("store-test:", "store-test: x\n  odd-key:"))
     with capture_logs() as logs:
         load_own(Options(release_image=OWN, place=PLACE, payload=folder))
-    assert [line["event"] for line in logs] == ["the verification ConfigMap of this release is odd"] * len(logs)
+    assert [line["event"] for line in logs] == ["the verification ConfigMap of this release cannot be used"] * len(logs)
     assert logs
 
 

@@ -72,7 +72,7 @@ FORBIDDEN = [
     pytest.param("http://0.0.0.0:{port}/inward", id="no address"),
     pytest.param("//127.0.0.1:{port}/inward", id="without a scheme"),
     pytest.param("file:///etc/passwd", id="a file"),
-    pytest.param("http://[", id="what is no URL"),
+    pytest.param("http://[", id="what is not a URL"),
 ]
 
 
@@ -91,7 +91,7 @@ async def test_who_was_named_on_this_machine_may_lead_to_it(here: ScriptedApi) -
     assert await http_fetch.fetch(f"{here.url}/a", within_s=5, limit=100) == http_fetch.Page(200, b"found")
     assert here.targets == ["GET /a", "GET /b", "GET /c"]
     here.answers(to("http://169.254.169.254/"))
-    with pytest.raises(OSError, match=r"a redirect to 169\.254\.169\.254, an address that nobody may lead to"):
+    with pytest.raises(OSError, match=r"a redirect to 169\.254\.169\.254, an address that redirects must not lead to"):
         await http_fetch.fetch(f"{here.url}/a", within_s=5, limit=100)
 
 
@@ -196,7 +196,7 @@ async def test_a_store_of_signatures_leads_nobody_inwards(here: ScriptedApi) -> 
         here.answers(to(f"{here.url}/inward"))
         found = await checked(api, [named(here)])
         assert found.trust is Trust.FAILED
-        assert "a redirect to 127.0.0.1, an address that nobody may lead to" in found.error
+        assert "a redirect to 127.0.0.1, an address that redirects must not lead to" in found.error
         assert "GET /inward" not in here.targets
 
 
@@ -233,5 +233,5 @@ async def test_what_knows_the_alerts_leads_nobody_inwards(here: ScriptedApi) -> 
         await asked.wait()
     running.cancel()
     assert isinstance(alerts.state, Unreadable)
-    assert "a redirect to 127.0.0.1, an address that nobody may lead to" in alerts.state.why
+    assert "a redirect to 127.0.0.1, an address that redirects must not lead to" in alerts.state.why
     assert here.targets == ["GET /api/v1/alerts"]

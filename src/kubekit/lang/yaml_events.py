@@ -153,7 +153,7 @@ class _Builder:
         plain = tag is None and event.implicit[0]
         value = scalar(text) if plain else self._tagged(tag, text, event)
         if isinstance(value, float) and not math.isfinite(value):
-            raise self._error(event, f"{text!r} is no number that JSON can hold")
+            raise self._error(event, f"{text!r} is not a number that JSON can represent")
         return value
 
     def _tagged(self, tag: str, text: str, event: Any) -> Any:
@@ -161,7 +161,7 @@ class _Builder:
             try:
                 return base64.b64decode(text).decode("utf-8", "surrogateescape")
             except binascii.Error as error:
-                raise self._error(event, "!!binary is no base64") from error
+                raise self._error(event, "!!binary is not base64") from error
         wanted = _TAGGED.get(tag)
         if wanted is None:
             return text

@@ -63,7 +63,7 @@ class AddressPolicy:
         """Raises ForbiddenAddress if `host` is written as an address that is refused."""
         address = address_of(host)
         if address is not None and self.refuses(address):
-            raise ForbiddenAddress(f"{host} is an address that no registry may lead to")
+            raise ForbiddenAddress(f"{host} is an address that registries must not lead to")
 
 
 def inward(address: Address) -> bool:
@@ -109,7 +109,7 @@ def connected(host: str, port: int, reach: AddressPolicy, deadline: Deadline) ->
     for family, kind, protocol, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         # Checked one by one: a name with an allowed and a forbidden address is reached only at the allowed one.
         if reach.refuses(ipaddress.ip_address(str(place[0]).partition("%")[0])):
-            problem = ForbiddenAddress(f"{host} is {place[0]}, an address that no registry may lead to")
+            problem = ForbiddenAddress(f"{host} is {place[0]}, an address that registries must not lead to")
             continue
         connection = socket.socket(family, kind, protocol)
         try:

@@ -105,9 +105,9 @@ def parse(data: bytes, source: str) -> AuthFile:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise BadCredentials(f"{source}: is no JSON; expected a docker or podman credential file") from error
+        raise BadCredentials(f"{source}: is not JSON; expected a docker or podman credential file") from error
     if not isinstance(document, dict):
-        raise BadCredentials(f"{source}: is no JSON object; expected a docker or podman credential file")
+        raise BadCredentials(f"{source}: is not a JSON object; expected a docker or podman credential file")
     auths = {_key(key): _login(entry, f"{source}: auths[{key}]") for key, entry in _map(document, "auths", source)}
     helpers = {_key(key): _helper(name, source) for key, name in _map(document, "credHelpers", source)}
     return AuthFile(source, auths, helpers, _helper(document.get("credsStore") or "", source))
@@ -146,7 +146,7 @@ def _read(path: Path) -> AuthFile:
 
 def _login(entry: Any, where: str) -> Login | None:
     if not isinstance(entry, dict):
-        raise BadCredentials(f"{where}: is no object")
+        raise BadCredentials(f"{where}: is not an object")
     if token := entry.get("identitytoken"):
         return Login(identity_token=str(token))
     if entry.get("username") and "password" in entry:
@@ -156,9 +156,9 @@ def _login(entry: Any, where: str) -> Login | None:
     try:
         user, colon, password = base64.b64decode(str(entry["auth"]), validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise BadCredentials(f"{where}: auth is no base64 of user:password") from error
+        raise BadCredentials(f"{where}: auth is not base64 of user:password") from error
     if not colon:
-        raise BadCredentials(f"{where}: auth is no base64 of user:password")
+        raise BadCredentials(f"{where}: auth is not base64 of user:password")
     # As docker's own client does (docker/cli, cli/config/configfile, decodeAuth).
     return Login(user, password.rstrip("\0"))
 
@@ -166,13 +166,13 @@ def _login(entry: Any, where: str) -> Login | None:
 def _map(document: dict[str, Any], key: str, source: str) -> list[tuple[str, Any]]:
     entries = document.get(key) or {}
     if not isinstance(entries, dict):
-        raise BadCredentials(f"{source}: {key} is no object")
+        raise BadCredentials(f"{source}: {key} is not an object")
     return list(entries.items())
 
 
 def _helper(name: Any, source: str) -> str:
     if name and (not isinstance(name, str) or not _HELPER.match(name)):
-        raise BadCredentials(f"{source}: {name!r} is no name of a credential helper")
+        raise BadCredentials(f"{source}: {name!r} is not the name of a credential helper")
     return str(name)
 
 

@@ -66,7 +66,7 @@ def files_in(folder: Path, folders: tuple[str, ...]) -> dict[str, bytes]:
         raise ImageNotFound(f"{folder}: holds none of {', '.join(f'{name}/' for name in folders)}")
     if odd := next((path for path in paths if not path.is_file()), None):
         raise BadImage(
-            f"{odd}: is no file that can be packed, but {'a broken link' if odd.is_symlink() else 'special'}"
+            f"{odd}: cannot be packed, because it is {'a broken link' if odd.is_symlink() else 'a special file'}"
         )
     try:
         if sum(path.stat().st_size for path in paths) > MAX_PAYLOAD_BYTES:
@@ -86,7 +86,8 @@ def place_of(text: str) -> Place:
     reference = parse(text.removeprefix(REGISTRY))
     if not reference.registry:
         raise InvalidReference(
-            f"{text!r} is no folder and names no registry; expected ./DIR, oci:DIR[:TAG] or HOST/REPOSITORY@sha256:..."
+            f"{text!r} is neither a folder nor an image in a registry; "
+            "expected ./DIR, oci:DIR[:TAG] or HOST/REPOSITORY@sha256:..."
         )
     return reference
 
@@ -151,12 +152,12 @@ def _check_usable(folder: Path) -> None:
     except OSError as error:
         raise CannotWrite(f"{folder}: no layout can be made there: {error.strerror}") from error
     if occupied:
-        raise CannotWrite(f"{folder}: is there already and is no OCI image layout; name another folder")
+        raise CannotWrite(f"{folder}: exists already and is not an OCI image layout; name another folder")
 
 
 def _check_same(name: str, found: str, digest: str) -> None:
     if found != digest:
-        raise NameInUse(f"{name} is there already and is another image ({found}); choose another tag, or overwrite it")
+        raise NameInUse(f"{name} exists already and is another image ({found}); choose another tag, or overwrite it")
 
 
 def _split(text: str) -> tuple[str, str]:

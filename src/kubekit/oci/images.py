@@ -122,7 +122,7 @@ def decode(kind: type[T], data: bytes, what: str) -> T:
         _drop_nulls(document)
         return msgspec.convert(document, kind)
     except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
-        raise BadImage(f"{what} is no {kind.__name__.lower()}: {error}") from error
+        raise BadImage(f"{what} is not a valid {kind.__name__.lower()}: {error}") from error
 
 
 def _drop_nulls(value: object) -> None:

@@ -41,7 +41,7 @@ def certificates(keyring: Keyring) -> list[pysequoia.Cert]:
     except Exception as error:
         raise Unverified(f"keyring {keyring.name} cannot be read: {said(error)}") from error
     if not parsed:
-        raise Unverified(f"keyring {keyring.name} holds no public key")
+        raise Unverified(f"keyring {keyring.name} contains no public key")
     return parsed
 
 

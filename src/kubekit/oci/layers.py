@@ -249,11 +249,11 @@ def _bytes_of(archive: Archive, entry: Entry, path: str, known: dict[str, bytes]
     if entry.isreg():
         return b"".join(archive.pieces())
     if not entry.islnk() and not entry.issym():
-        raise BadImage(f"image {image.digest}: {path} is no file, folder or link")
+        raise BadImage(f"image {image.digest}: {path} is not a file, folder or link")
     named = entry.linkname if entry.islnk() or entry.linkname.startswith("/") else f"{path}/../{entry.linkname}"
     target = posixpath.normpath("/" + named).lstrip("/")
     if target not in known:
-        raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is no file beside it")
+        raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is not a file beside it")
     return known[target]
 
 
@@ -311,7 +311,7 @@ def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> Non
     elif entry.islnk():
         source = root.inside(inner_path(entry.linkname, root.image))
         if source.is_symlink() or not source.is_file():
-            raise BadImage(f"image {root.image}: {path} is a hard link to {entry.linkname}, which is no file")
+            raise BadImage(f"image {root.image}: {path} is a hard link to {entry.linkname}, which is not a file")
         shutil.copy(source, target)
     elif entry.isreg():
         with target.open("xb") as file:
@@ -319,7 +319,7 @@ def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> Non
         # Readable by the owner in any case, and without set-id bits.
         target.chmod(0o400 | (entry.mode & 0o777))
     else:
-        raise BadImage(f"image {root.image}: {path} is no file, folder or link")
+        raise BadImage(f"image {root.image}: {path} is not a file, folder or link")
 
 
 def _make_folder(folder: Path) -> None:

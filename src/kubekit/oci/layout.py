@@ -51,7 +51,7 @@ class Layout:
     def open(cls, path: Path) -> Layout:
         """Returns the layout in `path`. Raises ImageNotFound if there is none."""
         if not (path / "oci-layout").is_file() or not (path / "index.json").is_file():
-            raise ImageNotFound(f"{path}: is no OCI image layout (it has no oci-layout and index.json)")
+            raise ImageNotFound(f"{path}: is not an OCI image layout (it has no oci-layout and index.json)")
         return cls(path)
 
     def index(self) -> Index:
@@ -89,7 +89,7 @@ class Layout:
         Raises BadImage if `digest` is not a sha256 digest, because it could name any file.
         """
         if not is_digest(digest) or not digest.startswith("sha256:"):
-            raise BadImage(f"{digest!r} is no sha256 digest")
+            raise BadImage(f"{digest!r} is not a sha256 digest")
         return self.path / "blobs" / "sha256" / digest.removeprefix("sha256:")
 
     def read(self, digest: str, *, limit: int = images.MAX_DOCUMENT_BYTES) -> bytes:
@@ -255,9 +255,9 @@ def media_type_of(data: bytes) -> str:
     try:
         document = msgspec.json.decode(data, type=_Described)
     except msgspec.ValidationError as error:
-        raise BadImage("a manifest is no JSON object") from error
+        raise BadImage("a manifest is not a JSON object") from error
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BadImage(f"a manifest is no JSON: {error}") from error
+        raise BadImage(f"a manifest is not JSON: {error}") from error
     if bytes(document.media_type)[:1] == b'"' and (declared := msgspec.json.decode(document.media_type, type=str)):
         return declared
     if bytes(document.manifests)[:1] == b"[":

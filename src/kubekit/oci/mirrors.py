@@ -80,7 +80,7 @@ def of_object(document: Any, name: str) -> tuple[Mirror, ...]:
     spec = document.get("spec")
     entries = spec.get(KINDS[kind]) if isinstance(spec, dict) else None
     if entries is not None and not isinstance(entries, list):
-        raise BadMirrors(f"{name}: spec.{KINDS[kind]} is no list")
+        raise BadMirrors(f"{name}: spec.{KINDS[kind]} is not a list")
     return tuple(
         _mirror(entry, f"{name}: spec.{KINDS[kind]}[{at}]", of_tags=kind == OF_TAGS)
         for at, entry in enumerate(entries or ())
@@ -93,7 +93,7 @@ def _mirror(entry: Any, where: str, *, of_tags: bool) -> Mirror:
         raise BadMirrors(f"{where} has no source")
     mirrors = entry.get("mirrors") or []
     if not isinstance(mirrors, list) or not all(isinstance(item, str) and item for item in mirrors):
-        raise BadMirrors(f"{where}: mirrors is no list of repositories")
+        raise BadMirrors(f"{where}: mirrors is not a list of repositories")
     never = entry.get("mirrorSourcePolicy") == NEVER_CONTACT
     return Mirror(source.rstrip("/"), _trimmed(mirrors), never, of_tags)
 
@@ -109,4 +109,4 @@ def _at(location: str, reference: Reference) -> Reference:
             f"{location}@{reference.digest}" if reference.digest else f"{location}:{reference.tag or 'latest'}"
         )
     except OciError as error:
-        raise BadMirrors(f"{reference}: its mirror {location} is no repository") from error
+        raise BadMirrors(f"{reference}: its mirror {location} is not a repository") from error

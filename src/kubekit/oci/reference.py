@@ -61,11 +61,13 @@ def parse(text: str) -> Reference:
     """Returns the reference in `text`. Raises InvalidReference."""
     rest, at, digest = text.partition("@")
     if at and not is_digest(digest):
-        raise InvalidReference(f"{text!r}: invalid reference format: {digest!r} is no digest such as sha256:<64 hex>")
+        raise InvalidReference(
+            f"{text!r}: invalid reference format: {digest!r} is not a digest such as sha256:<64 hex>"
+        )
     registry, rest = _split_registry(rest)
     repository, colon, tag = rest.partition(":")
     if colon and not _TAG.match(tag):
-        raise InvalidReference(f"{text!r}: invalid reference format: {tag!r} is no tag")
+        raise InvalidReference(f"{text!r}: invalid reference format: {tag!r} is not a tag")
     if not _is_repository(repository) or (registry and not _HOST.match(registry)):
         raise InvalidReference(f"{text!r}: invalid reference format: expected registry/repository:tag or @digest")
     return Reference(registry, repository, tag, digest)

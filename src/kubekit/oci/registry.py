@@ -245,7 +245,7 @@ class RegistryClient:
     def _verified(self, reference: Reference, blob: Descriptor) -> Generator[bytes, None, None]:
         """Yields the pieces of a blob. Raises BadImage at their end if they do not match the digest."""
         if not blob.digest.startswith("sha256:") or not is_digest(blob.digest):
-            raise BadImage(f"{reference}: {blob.digest!r} is no sha256 digest")
+            raise BadImage(f"{reference}: {blob.digest!r} is not a sha256 digest")
         hashed = hashlib.sha256()
         for piece in self._pieces(reference, blob):
             hashed.update(piece)

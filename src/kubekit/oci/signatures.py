@@ -81,7 +81,7 @@ def verifier_from_config_map(config_map: Mapping[str, Any]) -> Verifier:
         try:
             values[key] = base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError, TypeError) as error:
-            raise Unverified(f"verification ConfigMap: {key} is no base64") from error
+            raise Unverified(f"verification ConfigMap: {key} is not base64") from error
     keyrings = tuple(Keyring(key, values[key]) for key in sorted(values) if key.startswith(KEY_PREFIX))
     stores = tuple(
         values[key].decode("utf-8", "replace").strip() for key in sorted(values) if key.startswith(STORE_PREFIX)
@@ -155,7 +155,7 @@ class Verification:
     def __init__(self, digest: str, keyrings: Iterable[Keyring], *, now: datetime) -> None:
         """Raises Unverified if `digest` is not a digest, or there is no keyring, or one cannot be read."""
         if not is_digest(digest):
-            raise Unverified(f"{digest!r} is no digest, and only digests can be verified")
+            raise Unverified(f"{digest!r} is not a digest, and only digests can be verified")
         self.digest = digest
         self._keyrings = tuple(keyrings)
         self._accepted: dict[str, bytes] = {}
@@ -211,7 +211,7 @@ def verify_signatures(
 def claim(digest: str, docker_reference: str) -> bytes:
     """Returns the JSON that a signature wraps. Raises BadImage if `digest` is not a digest."""
     if not is_digest(digest):
-        raise BadImage(f"{digest!r} is no digest")
+        raise BadImage(f"{digest!r} is not a digest")
     return msgspec.json.encode(
         {
             "critical": {

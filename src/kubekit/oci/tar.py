@@ -188,7 +188,7 @@ def _number(field: bytes, *, or_else: int | None = None) -> int:
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
     if or_else is None:
-        raise BadTar(f"{field!r} is no number")
+        raise BadTar(f"{field!r} is not a number")
     return or_else
 
 

@@ -252,7 +252,7 @@ def _hides(name: str, entry: Entry, path: str) -> bool:
 
 def _content(archive: Archive, entry: Entry, limit: int, image: str) -> bytes:
     if not entry.isreg():
-        raise BadImage(f"image {image}: {entry.name} is no regular file")
+        raise BadImage(f"image {image}: {entry.name} is not a regular file")
     if entry.size > limit:
         raise BadImage(f"image {image}: {entry.name} is larger than {limit} bytes")
     return b"".join(archive.pieces())

@@ -190,7 +190,9 @@ class Transport:
         try:
             parts = urlsplit(urljoin(base, url))
         except ValueError as error:
-            raise BadImage(f"{question.what}: {question.reference.host} leads to {url!r}, which is no URL") from error
+            raise BadImage(
+                f"{question.what}: {question.reference.host} leads to {url!r}, which is not a URL"
+            ) from error
         if parts.scheme == "https" or (parts.scheme == "http" and self._access.is_plain(parts.netloc)):
             return parts
         raise Unauthorized(

@@ -184,7 +184,7 @@ def _items(document: Any) -> list[JSON]:
 
 def _newest(found: list[JSON], path: str) -> JSON:
     if not found:
-        raise CommandError(f"the dump {path} has no ClusterVersion, so nothing is known of its updates")
+        raise CommandError(f"the dump {path} has no ClusterVersion, so its updates are not known")
     # A dump may hold one object twice, as gathered at different times.
     return max(found, key=_resource_version)
 
@@ -286,7 +286,7 @@ def _document(path: str) -> Any:
 def _first(document: Any, path: str) -> JSON:
     items = _items(document)
     if not items:
-        raise CommandError(f"{path} holds no ClusterVersion")
+        raise CommandError(f"{path} contains no ClusterVersion")
     if (kind := text(items[0], "kind")) not in ("", "ClusterVersion"):
-        raise CommandError(f"{path} holds no ClusterVersion but a {kind}")
+        raise CommandError(f"{path} contains no ClusterVersion but a {kind}")
     return items[0]

@@ -74,6 +74,6 @@ def _unpack(path: Path, into: Path) -> Path:
                 _write(archive, member, into / _inside(name))
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
         why = str(error).partition("\n")[0].rstrip(":")
-        text = f"{path} is no archive that can be read ({why}); give a folder, a tar archive or a YAML file"
+        text = f"{path} is not a readable archive ({why}); give a folder, a tar archive or a YAML file"
         raise BadDump(text, reason="BadArchive") from error
     return into

@@ -64,7 +64,7 @@ def _folder(path: Path) -> Layout:
         return Layout("insights", name_of(path), tuple(sorted((gathered / "config").rglob("*.json"))), gathered)
     files = tuple(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
     if not files:
-        raise BadDump(f"{path} holds no YAML or JSON file; give the folder of a dump", reason="EmptyDump")
+        raise BadDump(f"{path} contains no YAML or JSON file; give the folder of a dump", reason="EmptyDump")
     return Layout("folder", name_of(path), files, path)
 
 

@@ -103,7 +103,7 @@ def why_no_object(item: Any) -> str:
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
         return f"a {item['kind']} has no metadata.name"
     if not isinstance(metadata.get("namespace") or "", str):
-        return f"the {item['kind']} {metadata['name']} has a namespace that is no text"
+        return f"the {item['kind']} {metadata['name']} has a namespace that is not text"
     return ""
 
 

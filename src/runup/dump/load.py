@@ -159,5 +159,7 @@ def _files(layout: Layout) -> str:
 
 
 def _without_cluster_version(layout: Layout, problems: list[str]) -> str:
-    text = f"the dump {layout.name} ({_files(layout)}) has no ClusterVersion 'version', so it is no cluster"
+    text = (
+        f"the dump {layout.name} ({_files(layout)}) has no ClusterVersion 'version', so it does not describe a cluster"
+    )
     return "\n".join([text, *(f"  {problem}" for problem in problems[:5])])

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     metavar="IMAGE",
     help="An image with sign-file and a shell; without it the kernel's own driver toolkit signs.",
 )
-@click.option("--sign-file", default="/usr/local/bin/sign-file", show_default=True, help="Where it is in that image.")
+@click.option(
+    "--sign-file", default="/usr/local/bin/sign-file", show_default=True, help="The path of the program in that image."
+)
 @click.option(
     "--build-deadline",
     default=3600,

@@ -101,7 +101,7 @@ def load_own(options: Options) -> tuple[Release, OwnRelease]:
     own = OwnRelease(payload, options.profile, options.exclude)
     verifier = own.verifier(None)
     for warning in verifier.warnings if verifier is not None else ():
-        log.warning("the verification ConfigMap of this release is odd", what=warning)
+        log.warning("the verification ConfigMap of this release cannot be used", what=warning)
     return release, own
 
 

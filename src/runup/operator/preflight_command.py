@@ -65,7 +65,7 @@ OPTIONS = (
         envvar="PREFLIGHT_PROMETHEUS_URL",
         default="",
         metavar="URL",
-        help="A Prometheus or Thanos for checks that are queries; '' asks nobody.",
+        help="A Prometheus or Thanos for checks that are queries; '' disables queries.",
     ),
     click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it."),
     click.option(

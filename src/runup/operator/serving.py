@@ -41,6 +41,6 @@ def _options(listen: str) -> tuple[Callable[[Callable[..., Any]], Callable[..., 
             type=click.Choice(["token", "none"]),
             default="token",
             show_default=True,
-            help="Who may read metrics: a token's owner whom the API server lets get /metrics, or everybody.",
+            help="Who may read metrics: users whose token the API server allows to get /metrics, or everybody.",
         ),
     )

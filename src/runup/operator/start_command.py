@@ -31,7 +31,9 @@ OPTIONS = (
     click.option(
         "--update-service-ca", default="", metavar="FILE", help="Certificate authorities for the update service."
     ),
-    click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos to ask; '' asks nobody."),
+    click.option(
+        "--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos to ask; '' disables queries."
+    ),
     click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it."),
     click.option("--hypershift", is_flag=True, help="The control plane is hosted: queries name its cluster."),
     click.option(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     help="Where the leader's lease is kept.",
 )
 @click.option(
-    "--alerts-url", default="", metavar="URL", help="A Prometheus or Thanos to ask for alerts; '' asks nobody."
+    "--alerts-url", default="", metavar="URL", help="A Prometheus or Thanos to ask for alerts; '' disables queries."
 )
 @click.option("--alerts-ca", default="", metavar="FILE", help="Certificate authorities for it.")
 @serving("")

@@ -107,7 +107,7 @@ async def _once(
 def _followed(url: str, place: str) -> str:
     target = urljoin(url, place)
     if urlsplit(target).scheme not in ("http", "https"):
-        raise aiohttp.ClientPayloadError(f"a redirect to {target[:_SHOWN]}, which is no web page")
+        raise aiohttp.ClientPayloadError(f"a redirect to {target[:_SHOWN]}, which is not an http or https address")
     return target
 
 
@@ -124,7 +124,7 @@ def _factory(reach: AddressPolicy) -> Any:
 
 def _judge(reach: AddressPolicy, address: Address) -> None:
     if reach.refuses(address):
-        raise ForbiddenAddress(errno.EACCES, f"a redirect to {address}, an address that nobody may lead to")
+        raise ForbiddenAddress(errno.EACCES, f"a redirect to {address}, an address that redirects must not lead to")
 
 
 def _proxied(parts: SplitResult) -> bool:

@@ -106,7 +106,7 @@ def seen(name: str = "a", *, label: str = DIGEST, version: str = "7", fields: An
         pytest.param(seen(version="7"), ("", 8), True, id="the watch is behind our write"),
         pytest.param(seen(label="other", version="7"), ("", 8), True, id="it is behind, and has what was there before"),
         pytest.param(seen(label="other", version="8"), ("", 8), False, id="the watch has come to our write"),
-        pytest.param(seen(label="other", version="odd"), ("", 0), False, id="a version that is no number is none"),
+        pytest.param(seen(label="other", version="odd"), ("", 0), False, id="a version that is not a number is none"),
         pytest.param(seen(label="other", version="7"), ("another", 8), False, id="our write was of another content"),
         pytest.param(seen(fields={"f:x": {}}, version="9"), ("same", 8), True, id="fields are as they were after it"),
         pytest.param(

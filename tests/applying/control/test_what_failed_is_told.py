@@ -96,7 +96,7 @@ def test_an_answer_is_told_by_its_class(error: Exception, reason: str, cause: st
             KindMissing("ConfigMap in v1"),
             "UpdatePayloadResourceTypeMissing",
             "the server does not recognize this resource, check extension API servers (ConfigMap in v1)",
-            id="a kind that nobody serves",
+            id="a kind that the API server does not serve",
         ),
         pytest.param(
             Unreachable("http://there", "there:80", "no answer in time"),

@@ -453,7 +453,7 @@ ROWS = (
         ("OperatorMaxOpenShiftVersionUnknown?",),
     ),
     Row(
-        "maximum: properties that are no JSON",
+        "maximum: properties that are not JSON",
         "OperatorMaxOpenShiftVersion",
         (('{"properties":[', "{["),),
         ("OperatorMaxOpenShiftVersionUnknown?",),

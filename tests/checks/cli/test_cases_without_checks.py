@@ -20,7 +20,7 @@ def test_cases_and_checks_that_lack_each_other_are_named(tmp_path: Path, run: Ru
     ran = run("checks", "test", tmp_path)
     assert ran.code == 1
     assert ran.out == (
-        "FAIL older-routes: there are cases and no such check\n"
+        "FAIL older-routes: there are cases for it, but the check itself is missing\n"
         "FAIL old-routes: it has no cases; `runup checks new` writes some\n"
     )
 
@@ -33,4 +33,7 @@ def test_cases_alone_are_enough_to_fail(tmp_path: Path, run: Run) -> None:
     assert run("checks", "test", tmp_path).code == 0
     (tmp_path / "other.test.yaml").write_text(cases.read_text().replace("check: old-pods", "check: older"))
     ran = run("checks", "test", tmp_path)
-    assert (ran.code, ran.out.splitlines()[0]) == (1, "FAIL older: there are cases and no such check")
+    assert (ran.code, ran.out.splitlines()[0]) == (
+        1,
+        "FAIL older: there are cases for it, but the check itself is missing",
+    )

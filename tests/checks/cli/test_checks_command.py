@@ -237,7 +237,7 @@ def test_the_schemas_are_current_and_take_the_skeleton(made: Path) -> None:
 def test_folders_that_hold_nothing(tmp_path: Path, run: Run) -> None:
     """One line that names them."""
     assert "no such file or folder" in run("checks", "lint", tmp_path / "x").err
-    assert "holds no YAML" in run("checks", "test", tmp_path).err
+    assert "contains no YAML" in run("checks", "test", tmp_path).err
 
 
 QUERY = """\
@@ -318,24 +318,26 @@ def test_what_a_skeleton_reads(words: tuple[str, ...], read: str, tmp_path: Path
     [
         pytest.param(
             ("mine", "--kind", "Widget"),
-            "--kind Widget is none that runup knows; give its --resource, too",
+            "--kind Widget is not a kind that runup knows; give its --resource, too",
             id="a kind",
         ),
         pytest.param(
             ("mine", "--resource", "widgets.v1.example.com"),
-            "--resource widgets.v1.example.com is none that runup knows; give its --kind, too",
+            "--resource widgets.v1.example.com is not a kind that runup knows; give its --kind, too",
             id="a resource",
         ),
         pytest.param(
             ("mine", "--resource", "pods.v1.example.com"),
-            "--resource pods.v1.example.com is none that runup knows; give its --kind, too",
+            "--resource pods.v1.example.com is not a kind that runup knows; give its --kind, too",
             id="a resource of another group",
         ),
         pytest.param(
-            ("Mine",), "'Mine' is no name such as old-routes: small letters, digits and dashes", id="a capital letter"
+            ("Mine",),
+            "'Mine' is not a name of a check; use small letters, digits and dashes, for example old-routes",
+            id="a capital letter",
         ),
-        pytest.param(("mine-",), "'mine-' is no name such as old-routes: ", id="a dash at the end"),
-        pytest.param(("m" * 64,), "is no name such as old-routes: ", id="a name that is too long"),
+        pytest.param(("mine-",), "'mine-' is not a name of a check; use ", id="a dash at the end"),
+        pytest.param(("m" * 64,), "is not a name of a check; use ", id="a name that is too long"),
         pytest.param(("mine", "--target", "5.x"), "--target: ", id="a target that is none"),
     ],
 )

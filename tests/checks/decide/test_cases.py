@@ -124,10 +124,10 @@ def test_a_query_is_judged_by_what_prometheus_says(samples: list[float] | None, 
     [
         pytest.param({}, "Object missing required field `apiVersion`", id="nothing"),
         pytest.param(
-            {"apiVersion": "v1", "kind": cases.KIND, "check": "x", "cases": []}, "is no Pre", id="another version"
+            {"apiVersion": "v1", "kind": cases.KIND, "check": "x", "cases": []}, "is not a Pre", id="another version"
         ),
         pytest.param(
-            {"apiVersion": cases.API_VERSION, "kind": "Pod", "check": "x", "cases": []}, "is no Pre", id="another kind"
+            {"apiVersion": cases.API_VERSION, "kind": "Pod", "check": "x", "cases": []}, "is not a Pre", id="another kind"
         ),
         pytest.param(
             {"apiVersion": cases.API_VERSION, "kind": cases.KIND, "check": "x", "cases": [], "more": 1},

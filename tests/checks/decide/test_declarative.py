@@ -55,7 +55,7 @@ PLAIN = "".join(line for line in TEXT.splitlines(keepends=True) if "messageExpre
 FOR = "  for: routers\n"
 EXPRESSION = '  expression: object.data["ciphers"].contains("RC4")\n'
 WHEN = "  when: has(object.data)\n"
-CLASS = "is no PreflightCheck of preflight.runup.dev/v1alpha1"
+CLASS = "is not a PreflightCheck of preflight.runup.dev/v1alpha1"
 
 
 def check(text: str = TEXT) -> Check:
@@ -198,12 +198,12 @@ def test_a_query_is_what_prometheus_says_now(prometheus: PrometheusState, result
         pytest.param(QUERY.replace("query: up", "query: ' '"), "spec.promql.query: has 1 characters", id="no query"),
         pytest.param(
             QUERY.replace("  promql:", READS + "  promql:"),
-            "spec.reads: a query reads nothing",
+            "spec.reads: a check with a query reads no objects",
             id="a query that reads",
         ),
         pytest.param(
             CONTAINER.replace("ingress-operator", "evil.example/x:latest"),
-            "spec.container.image: 'evil.example/x:latest' is none",
+            "spec.container.image: 'evil.example/x:latest' is not the name of an image",
             id="a container of a pull spec",
         ),
         pytest.param(
@@ -213,7 +213,7 @@ def test_a_query_is_what_prometheus_says_now(prometheus: PrometheusState, result
         ),
         pytest.param(
             CONTAINER.replace("  container:", READS + "  container:"),
-            "spec.reads: a container reads by itself",
+            "spec.reads: a check with a container reads the cluster",
             id="a container with reads",
         ),
         pytest.param(
@@ -228,7 +228,7 @@ def test_a_query_is_what_prometheus_says_now(prometheus: PrometheusState, result
         ),
         pytest.param(
             QUERY.replace("  promql:", "  for: x\n  promql:"),
-            "spec.for: 'x' is none of the reads (there are none)",
+            "spec.for: 'x' is not one of the reads (there are none)",
             id="a query for each of nothing",
         ),
         pytest.param(
@@ -344,14 +344,18 @@ def test_for_which_updates(source: str, target: str, result: str) -> None:
         (
             "kind: ConfigMap",
             "kind: Frob",
-            "line 12: spec.reads[0]: kind 'Frob' is none that runup knows (APIRequestCount",
+            "line 12: spec.reads[0]: kind 'Frob' is not a kind that runup knows (APIRequestCount",
         ),
         ("    kind: ConfigMap\n", "", "line 12: spec.reads[0]: give a kind, one of APIRequestCount"),
         ("    fields: [data]\n", "", "line 12: spec.reads[0].fields: list the fields that the check needs"),
         ("name: routers", "name: object", "line 12: spec.reads[0].name: 'object' cannot be a variable"),
-        ("for: routers", "for: pods", "line 17: spec.for: 'pods' is none of the reads (routers)"),
+        ("for: routers", "for: pods", "line 17: spec.for: 'pods' is not one of the reads (routers)"),
         ("IngressLegacyCipher", "ingress_cipher", "line 20: spec.risk.name: 'ingress_cipher' does not match"),
-        ("    severity", "    url: ftp://x\n    severity", "line 23: spec.risk.url: 'ftp://x' is no http or https URL"),
+        (
+            "    severity",
+            "    url: ftp://x\n    severity",
+            "line 23: spec.risk.url: 'ftp://x' is not an http or https URL",
+        ),
         ("IngressLegacyCipher", "X" * 257, f"line 20: spec.risk.name: '{'X' * 256}' does not match"),
         ("A router offers a cipher that the target lacks.", '""', "line 21: spec.risk.message: is missing"),
         (
@@ -361,7 +365,7 @@ def test_for_which_updates(source: str, target: str, result: str) -> None:
         ),
         ("name: routers", "name: update", "line 12: spec.reads[0].name: 'update' cannot be a variable"),
         ("fields: [data]", "fields: [data..x]", "line 16: spec.reads[0].fields: list the fields that the check needs"),
-        ('">=5.0 <5.2"', "5.x", "line 9: spec.sources: '5.x' is no range of versions"),
+        ('">=5.0 <5.2"', "5.x", "line 9: spec.sources: '5.x' is not a range of versions"),
         ('.contains("RC4")', '.contains("RC4"', "line 18: spec.expression: "),
         ("expression: object.data", "expression: objekt.data", "line 18: spec.expression: "),
         (EXPRESSION, "  expression: size(object.data)\n", "line 18: spec.expression: is a int, expected a bool"),
@@ -414,9 +418,9 @@ def test_what_is_known_of_a_kind_need_not_be_said(read: str, group: str, version
 @pytest.mark.parametrize(
     ("read", "wants"),
     [
-        pytest.param("kind: Frob", "it wants version and resource (the plural) too", id="a kind"),
-        pytest.param("kind: Frob\n    version: v1", "it wants resource (the plural) too", id="a kind and a version"),
-        pytest.param("group: a.example\n    resource: frobs", "it wants version too", id="a plural"),
+        pytest.param("kind: Frob", "give version and resource (the plural) too", id="a kind"),
+        pytest.param("kind: Frob\n    version: v1", "give resource (the plural) too", id="a kind and a version"),
+        pytest.param("group: a.example\n    resource: frobs", "give version too", id="a plural"),
     ],
 )
 def test_what_is_not_known_of_a_kind_is_asked_for(read: str, wants: str) -> None:

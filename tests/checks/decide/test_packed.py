@@ -75,9 +75,9 @@ def test_what_is_no_catalog_is_not_read(path: str) -> None:
     [
         pytest.param("https://u", "https://u", (), id="a URL"),
         pytest.param("", "", (), id="empty"),
-        pytest.param(3, "", ("metadata.url is no text",), id="a number"),
-        pytest.param(None, "", ("metadata.url is no text",), id="null"),
-        pytest.param("http://[", "", ("metadata.url 'http://[' is no URL: Invalid IPv6 URL",), id="no URL"),
+        pytest.param(3, "", ("metadata.url is not text",), id="a number"),
+        pytest.param(None, "", ("metadata.url is not text",), id="null"),
+        pytest.param("http://[", "", ("metadata.url 'http://[' is not a URL: Invalid IPv6 URL",), id="no URL"),
     ],
 )
 def test_the_url_of_a_release(url: object, read: str, problems: tuple[str, ...]) -> None:

@@ -148,7 +148,7 @@ def test_a_file_at_its_limits(data: bytes) -> None:
 def test_a_name_that_is_a_character_too_long(read: dict[str, Any]) -> None:
     """The API server would not take it."""
     (why,) = rights.of_file(declared(read))[1]
-    assert why.endswith("names no single kind")
+    assert why.endswith("does not name exactly one kind")
 
 
 def test_one_right_for_the_whole_cluster_covers_those_for_a_namespace() -> None:

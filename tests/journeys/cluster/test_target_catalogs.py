@@ -154,7 +154,7 @@ def test_an_operator_that_the_next_catalog_leaves_behind(subject: Sandbox, regis
     done = subject.run("upgrade", "--mode=preflight", "--to=5.2.0", "--wait")
     assert done.code == 2, done.out + done.err
     message = told(subject, LEFT_BEHIND)
-    assert f"no way on in the catalog of 5.2 ({registry}/redhat/operator-index:v5.2)" in message
+    assert f"no update path in the catalog of 5.2 ({registry}/redhat/operator-index:v5.2)" in message
     assert "it has no channel stable-5, but stable-6" in message
 
     moved = {"spec": {"channel": "stable-6"}, "status": {"installedCSV": "logging.v6.0.0"}}

@@ -95,7 +95,7 @@ def test_a_sandbox_that_was_there_stays_when_its_start_fails(tmp_path: Path) -> 
 def test_a_folder_of_something_else(tmp_path: Path) -> None:
     """A folder with other files is not taken over, and not removed."""
     (tmp_path / "mine.txt").write_text("mine")
-    assert "holds no sandbox" in typed("start", "--data", str(tmp_path)).stderr
+    assert "does not contain a sandbox" in typed("start", "--data", str(tmp_path)).stderr
     assert typed("reset", "--data", str(tmp_path)).returncode == 1
     assert (tmp_path / "mine.txt").read_text() == "mine"
 

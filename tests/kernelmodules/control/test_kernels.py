@@ -78,7 +78,7 @@ async def test_the_kernels_of_a_release(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        pytest.param({"etc/motd": b""}, "which is no release image", id="no references"),
+        pytest.param({"etc/motd": b""}, "which is not a release image", id="no references"),
         pytest.param({REFERENCES_FILE: b"{}"}, "failed to find driver-toolkit entry", id="no toolkit among them"),
         pytest.param({REFERENCES_FILE: names("HOST/ocp/dtk:gone")}, "manifest unknown", id="a toolkit that is gone"),
         pytest.param({REFERENCES_FILE: names("HOST/ocp/dtk@ITSELF")}, "is not present in the image", id="no toolkit"),

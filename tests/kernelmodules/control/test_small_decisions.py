@@ -623,7 +623,7 @@ def login(name: str) -> Answers:
             "drivers",
             "mine",
             0,
-            ["Secret drivers/mine: .dockerconfigjson is no base64"],
+            ["Secret drivers/mine: .dockerconfigjson is not base64"],
             id="which cannot be used",
         ),
         pytest.param(

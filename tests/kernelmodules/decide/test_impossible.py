@@ -87,10 +87,18 @@ SIGNING = [
         id="nothing to sign with",
     ),
     pytest.param(
-        KEYS, None, {**UNSIGNED, "unsignedImage": "a b"}, "'a b' is no name of an image", id="a source in two words"
+        KEYS,
+        None,
+        {**UNSIGNED, "unsignedImage": "a b"},
+        "'a b' is not the name of an image",
+        id="a source in two words",
     ),
     pytest.param(
-        KEYS, None, {**UNSIGNED, "unsignedImage": "a\tb"}, "'a\\tb' is no name of an image", id="a source with a tab"
+        KEYS,
+        None,
+        {**UNSIGNED, "unsignedImage": "a\tb"},
+        "'a\\tb' is not the name of an image",
+        id="a source with a tab",
     ),
 ]
 

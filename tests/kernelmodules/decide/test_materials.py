@@ -90,7 +90,10 @@ def test_files_that_cannot_be_signed_fail_the_module() -> None:
     """Before anything runs."""
     told = Story(world(module(sign={**UNSIGNED, "filesToSign": ["opt/a.ko"]}))).step()
     assert (
-        told.answer(GONE).answer(GONE, BuildInputs()).said[0][2].endswith("filesToSign: opt/a.ko is no absolute path")
+        told.answer(GONE)
+        .answer(GONE, BuildInputs())
+        .said[0][2]
+        .endswith("filesToSign: opt/a.ko is not an absolute path")
     )
 
 

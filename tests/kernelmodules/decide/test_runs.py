@@ -300,8 +300,10 @@ def test_what_a_module_names_is_never_a_command(file: str, expected: str) -> Non
 
 UNUSABLE = [
     pytest.param((), "filesToSign names no file", id="none"),
-    pytest.param(("opt/a.ko",), "filesToSign: opt/a.ko is no absolute path", id="a relative path"),
-    pytest.param(("/opt/../etc/passwd",), "filesToSign: /opt/../etc/passwd is no absolute path", id="a way upwards"),
+    pytest.param(("opt/a.ko",), "filesToSign: opt/a.ko is not an absolute path", id="a relative path"),
+    pytest.param(
+        ("/opt/../etc/passwd",), "filesToSign: /opt/../etc/passwd is not an absolute path", id="a way upwards"
+    ),
     pytest.param(("/opt/a\nRUN x",), "filesToSign: '/opt/a\\nRUN x' has control characters", id="a line end"),
     pytest.param(
         ("/o*/a.ko",), "filesToSign: /o*/a.ko would sign in the root of the image", id="a pattern in the root"

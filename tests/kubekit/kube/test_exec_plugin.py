@@ -157,7 +157,7 @@ def test_the_cluster_is_told_only_on_request(plugin: Plugin) -> None:
             id="a program that is not installed",
         ),
         pytest.param({"interactiveMode": "Always"}, None, "standard input is not a terminal", id="no terminal"),
-        pytest.param({}, "nonsense", "printed no ExecCredential", id="output that is no JSON"),
+        pytest.param({}, "nonsense", "printed no ExecCredential", id="output that is not JSON"),
         pytest.param(
             {},
             json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "a\nb"}}),

@@ -369,7 +369,7 @@ def test_a_token_file_that_holds_no_token(tmp_path: Path, content: bytes) -> Non
         pytest.param({"context": {"cluster": "x"}}, 'names the cluster "x", which does not exist', id="no cluster"),
         pytest.param({"context": {"user": "x"}}, 'names the user "x", which does not exist', id="no user"),
         pytest.param({"cluster": {"server": ""}}, "has no server", id="a cluster without a server"),
-        pytest.param({"cluster": {"server": "ftp://x"}}, "not the URL of a server", id="a server that is no URL"),
+        pytest.param({"cluster": {"server": "ftp://x"}}, "not the URL of a server", id="a server that is not a URL"),
         pytest.param({"cluster": {"server": "https://h:70000"}}, "not the URL of a server", id="an impossible port"),
         pytest.param({"cluster": {"server": "https://h:0"}}, "not the URL of a server", id="no port at all"),
         pytest.param({"cluster": {"server": "https://:6443"}}, "not the URL of a server", id="no host"),
@@ -384,7 +384,7 @@ def test_a_token_file_that_holds_no_token(tmp_path: Path, content: bytes) -> Non
             id="a CA and no verification",
         ),
         pytest.param({"user": {"client-key-data": "S0VZ"}}, "given together", id="a key without a certificate"),
-        pytest.param({"user": {"client-key-data": "%"}}, "not base64", id="data that is no base64"),
+        pytest.param({"user": {"client-key-data": "%"}}, "not base64", id="data that is not base64"),
         pytest.param({"user": {"as-groups": ["g"]}}, "needs a user name", id="impersonating a group alone"),
         pytest.param({"user": {"as": "a\nb"}}, "what the kubeconfig impersonates", id="impersonating two lines"),
         pytest.param(

@@ -36,7 +36,7 @@ MANY = ",".join('{"metadata":{"name":"n"}}' for _ in range(2000))
         pytest.param('{"items":[' + MANY + '],"metadata":{"continue":"t"}}', "", id="behind many items"),
         pytest.param('{"metadata":{"resourceVersion":"5"},"items":[]}', "", id="the last page has none"),
         pytest.param('{"metadata":{"continue":"a\\"items\\":b"},"items":[]}', 'a"items":b', id="one that quotes"),
-        pytest.param('{"metadata":{"continue":7},"items":[]}', "", id="one that is no text"),
+        pytest.param('{"metadata":{"continue":7},"items":[]}', "", id="one that is not text"),
         pytest.param('{"metadata":{"continue":"t"},,"items":[]}', "", id="no JSON"),
         pytest.param("", "", id="nothing at all"),
     ],

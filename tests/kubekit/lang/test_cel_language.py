@@ -13,7 +13,7 @@ from kubekit.lang.cel import CelBudgetError, CelEvaluationError, CelSyntaxError,
     ("expression", "value", "expected"),
     [
         pytest.param("isURL(self)", "https://example.com:80/a", True, id="an absolute URL is one"),
-        pytest.param("isURL(self)", "example", False, id="a bare word is no URL"),
+        pytest.param("isURL(self)", "example", False, id="a bare word is not a URL"),
         pytest.param("url(self).getHostname()", "https://[::1]:80/a", "::1", id="a hostname has no brackets"),
         pytest.param("quantity(self) == quantity('1024Mi')", "1Gi", True, id="equal quantities are equal"),
         pytest.param("quantity(self).isLessThan(quantity('1G'))", "1Gi", False, id="1Gi is more than 1G"),

@@ -117,7 +117,7 @@ def test_scalar_means_what_kubernetes_says(written: str, meant: Any) -> None:
         pytest.param("'<<': 1\n", {"<<": 1}, id="a quoted merge key is a key"),
         pytest.param("a: &a [1, 2]\nb: *a\n", {"a": [1, 2], "b": [1, 2]}, id="an alias stands for its anchor"),
         pytest.param('{"a":\t1,\n\t"b": [true, null]}', {"a": 1, "b": [True, None]}, id="JSON with tabs is read"),
-        pytest.param("{a: 1}", {"a": 1}, id="a flow mapping is no JSON and is read all the same"),
+        pytest.param("{a: 1}", {"a": 1}, id="a flow mapping is not JSON and is read all the same"),
         pytest.param("a: |\n  x\n  y\n", {"a": "x\ny\n"}, id="block text keeps its lines"),
         pytest.param("# only a comment\n", None, id="nothing is null"),
         pytest.param("\ufeffa: 1\n", {"a": 1}, id="a byte order mark is skipped"),
@@ -162,7 +162,9 @@ BILLION_LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         pytest.param("? [a]\n: 1\n", r"only text, numbers and booleans can be keys", id="a sequence as key"),
         pytest.param("~: 1\n", r"only text, numbers and booleans can be keys", id="null as key"),
         pytest.param("<<: 3\n", r"`<<` wants a mapping", id="merge of a number"),
-        pytest.param("a: .nan\n", r"line 1, column 4: '\.nan' is no number that JSON can hold", id="not a number"),
+        pytest.param(
+            "a: .nan\n", r"line 1, column 4: '\.nan' is not a number that JSON can represent", id="not a number"
+        ),
         pytest.param("a: !!int x\n", r"cannot read 'x' as !!int", id="a tag that does not fit"),
         pytest.param("a: 1\n---\nb: 2\n", r"m\.yaml: holds 2 documents where one is expected", id="two documents"),
         pytest.param("a: \x00\n", r"m\.yaml.*control characters are not allowed", id="a NUL"),

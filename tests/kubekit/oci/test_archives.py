@@ -103,7 +103,7 @@ def test_a_size(field: bytes, size: int) -> None:
 )
 def test_a_size_that_is_no_number(field: bytes) -> None:
     """It is shown."""
-    with pytest.raises(BadTar, match=re.escape(f"{field!r} is no number")):
+    with pytest.raises(BadTar, match=re.escape(f"{field!r} is not a number")):
         only(changed(header(b"a"), (124, field)))
 
 
@@ -284,7 +284,7 @@ def test_records_that_are_none(records: bytes) -> None:
         pytest.param(b"10 path=b\n10 path=c\n", "c", id="the same again, which counts"),
         pytest.param(b"8 path=\n", "a", id="empty, as if it were not said"),
         pytest.param(b"5 =b\n", "a", id="of no name"),
-        pytest.param(b"6 \xff=b\n", "a", id="of a name that is no text"),
+        pytest.param(b"6 \xff=b\n", "a", id="of a name that is not text"),
     ],
 )
 def test_records_that_are_read(records: bytes, name: str) -> None:
@@ -333,7 +333,7 @@ def test_a_sparse_file(data: bytes) -> None:
         pytest.param(header(b"a", size=2) + b"x", "it ends in the middle of a file", id="half a file"),
         pytest.param(header(b"a", size=2), "it ends in the middle of a file", id="nothing of a file"),
         pytest.param(header(b"a", b"x", 2), "it ends in the middle of a file", id="nothing of a pax header"),
-        pytest.param(b"x" * 512, "is no number", id="no header"),
+        pytest.param(b"x" * 512, "is not a number", id="no header"),
         pytest.param(
             header(b"a")[:9] + b"x" + header(b"a")[10:], "a header's checksum does not hold", id="another byte"
         ),

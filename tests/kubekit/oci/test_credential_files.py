@@ -90,13 +90,13 @@ def test_a_login_is_never_printed() -> None:
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        pytest.param(b"{", "the file: is no JSON", id="no JSON"),
-        pytest.param(b"\xff", "the file: is no JSON", id="no text"),
-        pytest.param(b"[" * 100_000, "the file: is no JSON", id="lists without end"),
-        pytest.param([], "the file: is no JSON object", id="a list"),
-        pytest.param({"auths": [SECRET]}, "the file: auths is no object", id="auths as a list"),
-        pytest.param({"auths": {"h": SECRET}}, "the file: auths[h]: is no object", id="an entry as text"),
-        pytest.param({"auths": {"h": {"auth": SECRET}}}, "auths[h]: auth is no base64", id="a password as it is"),
+        pytest.param(b"{", "the file: is not JSON", id="no JSON"),
+        pytest.param(b"\xff", "the file: is not JSON", id="no text"),
+        pytest.param(b"[" * 100_000, "the file: is not JSON", id="lists without end"),
+        pytest.param([], "the file: is not a JSON object", id="a list"),
+        pytest.param({"auths": [SECRET]}, "the file: auths is not an object", id="auths as a list"),
+        pytest.param({"auths": {"h": SECRET}}, "the file: auths[h]: is not an object", id="an entry as text"),
+        pytest.param({"auths": {"h": {"auth": SECRET}}}, "auths[h]: auth is not base64", id="a password as it is"),
         pytest.param(
             {"auths": {"h": {"auth": base64.b64encode(SECRET.encode()).decode()}}},
             "base64 of user:password",
@@ -107,10 +107,12 @@ def test_a_login_is_never_printed() -> None:
             "base64 of user:password",
             id="no text in it",
         ),
-        pytest.param({"credHelpers": ["x"]}, "the file: credHelpers is no object", id="helpers as a list"),
-        pytest.param({"credsStore": "-x"}, "'-x' is no name of a credential helper", id="an option"),
-        pytest.param({"credHelpers": {"h": "../../bin/sh"}}, "is no name of a credential helper", id="a helper's path"),
-        pytest.param({"credsStore": ["x"]}, "is no name of a credential helper", id="a list of helpers"),
+        pytest.param({"credHelpers": ["x"]}, "the file: credHelpers is not an object", id="helpers as a list"),
+        pytest.param({"credsStore": "-x"}, "'-x' is not the name of a credential helper", id="an option"),
+        pytest.param(
+            {"credHelpers": {"h": "../../bin/sh"}}, "is not the name of a credential helper", id="a helper's path"
+        ),
+        pytest.param({"credsStore": ["x"]}, "is not the name of a credential helper", id="a list of helpers"),
     ],
 )
 def test_a_file_that_is_none(document: Any, said: str) -> None:

@@ -232,8 +232,8 @@ def test_entries_have_paths_and_the_root_has_none() -> None:
     ("made", "limit", "said"),
     [
         pytest.param(Made("a", b"1234"), 3, "image image: a is larger than 3 bytes", id="too large"),
-        pytest.param(symlink("a", "b"), 4, "image image: a is no regular file", id="a link"),
-        pytest.param(hardlink("a", "b"), 4, "image image: a is no regular file", id="a hard link"),
+        pytest.param(symlink("a", "b"), 4, "image image: a is not a regular file", id="a link"),
+        pytest.param(hardlink("a", "b"), 4, "image image: a is not a regular file", id="a hard link"),
     ],
 )
 def test_a_file_that_is_not_read_out(made: Made, limit: int, said: str) -> None:

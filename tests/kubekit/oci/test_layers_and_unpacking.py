@@ -161,12 +161,14 @@ HOSTILE = [
     pytest.param([symlink("m/a", "../../outside")], "link to ../../outside, which", id="a link that leads out"),
     pytest.param([symlink("m/a", "../..")], "link to ../.., which", id="a link to the folder above the image"),
     pytest.param([hardlink("m/a", "../outside")], "link to ../outside, which|leaves", id="a hard link that leads out"),
-    pytest.param([hardlink("m/a", "m/nothing")], "link to m/nothing, which is no file", id="a hard link to nothing"),
-    pytest.param([hardlink("m/a", "m")], "link to m, which is no file", id="a hard link to a folder"),
-    pytest.param([hardlink("m/a", "m/b"), f("m/b")], "link to m/b, which is no file", id="a hard link to what follows"),
-    pytest.param([Entry("m/a", type=b"Z")], "m/a is no file, folder or link", id="who knows what"),
-    pytest.param([Entry("m/a", type=tarfile.CHRTYPE)], "no file, folder or link", id="a device"),
-    pytest.param([Entry("m/a", type=tarfile.FIFOTYPE)], "no file, folder or link", id="a pipe"),
+    pytest.param([hardlink("m/a", "m/nothing")], "link to m/nothing, which is not a file", id="a hard link to nothing"),
+    pytest.param([hardlink("m/a", "m")], "link to m, which is not a file", id="a hard link to a folder"),
+    pytest.param(
+        [hardlink("m/a", "m/b"), f("m/b")], "link to m/b, which is not a file", id="a hard link to what follows"
+    ),
+    pytest.param([Entry("m/a", type=b"Z")], "m/a is not a file, folder or link", id="who knows what"),
+    pytest.param([Entry("m/a", type=tarfile.CHRTYPE)], "not a file, folder or link", id="a device"),
+    pytest.param([Entry("m/a", type=tarfile.FIFOTYPE)], "not a file, folder or link", id="a pipe"),
     pytest.param([f(".wh...")], "hides no name", id="a whiteout of the folder above the image"),
     pytest.param([f("m/.wh...")], "hides no name", id="a whiteout of a folder's parent"),
     pytest.param([f("m/.wh..")], "hides no name", id="a whiteout of the folder itself"),
@@ -300,13 +302,13 @@ def test_folders_and_links_in_each_others_place(
 def test_a_hard_link_to_a_link_is_refused(tmp_path: Path) -> None:
     """It would be followed, to wherever that leads."""
     found = image(tmp_path, [f("m/a"), symlink("m/b", "a"), hardlink("m/c", "m/b")])
-    with pytest.raises(BadImage, match="m/c is a hard link to m/b, which is no file"):
+    with pytest.raises(BadImage, match="m/c is a hard link to m/b, which is not a file"):
         unpack(found, tmp_path / "unpacked")
 
 
 def test_a_device_elsewhere_than_in_its_folder(tmp_path: Path) -> None:
     """In a folder whose name only begins so it is refused."""
-    with pytest.raises(BadImage, match="device/a is no file, folder or link"):
+    with pytest.raises(BadImage, match="device/a is not a file, folder or link"):
         unpack(image(tmp_path, [Entry("device/a", type=tarfile.CHRTYPE)]), tmp_path / "unpacked")
 
 
@@ -447,7 +449,7 @@ def test_one_file_out_of_a_layer_that_is_arriving() -> None:
     taken = Taken(data + b"\0" * 500)
     assert find_in_layer(taken, layer, "m/a", limit=10, budget=Budget.of("i")) == b"1"
     assert taken.data == b""
-    for path, limit, said in (("m/c", 10, "is no regular file"), ("m/a", 0, "is larger than 0 bytes")):
+    for path, limit, said in (("m/c", 10, "is not a regular file"), ("m/a", 0, "is larger than 0 bytes")):
         with pytest.raises(BadImage, match=said):
             find_in_layer(iter([data]), layer, path, limit=limit, budget=Budget.of("i"))
 

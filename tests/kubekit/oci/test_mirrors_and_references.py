@@ -78,7 +78,7 @@ def test_a_source_that_is_never_asked() -> None:
 
 def test_a_mirror_that_is_no_repository() -> None:
     """The error names image and mirror."""
-    with pytest.raises(BadMirrors, match=r"its mirror m\.io/UPPER is no repository"):
+    with pytest.raises(BadMirrors, match=r"its mirror m\.io/UPPER is not a repository"):
         sources(parse(f"quay.io/a@{DIGEST}"), [Mirror("quay.io/a", ("m.io/UPPER",))])
 
 
@@ -139,7 +139,7 @@ def test_objects(document: dict[str, Any], expected: list[Mirror]) -> None:
         ),
         pytest.param("kind: ImagePolicy", "found ImagePolicy", id="another kind"),
         pytest.param(
-            "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: {}}", "imageDigestMirrors is no list", id="a map"
+            "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: {}}", "imageDigestMirrors is not a list", id="a map"
         ),
         pytest.param(
             "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [{mirrors: [a]}]}",
@@ -148,7 +148,7 @@ def test_objects(document: dict[str, Any], expected: list[Mirror]) -> None:
         ),
         pytest.param(
             "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [{source: a, mirrors: b}]}",
-            "f: spec.imageDigestMirrors[0]: mirrors is no list of repositories",
+            "f: spec.imageDigestMirrors[0]: mirrors is not a list of repositories",
             id="mirrors as text",
         ),
         pytest.param(
@@ -169,7 +169,7 @@ def test_objects(document: dict[str, Any], expected: list[Mirror]) -> None:
         *(
             pytest.param(
                 f"kind: ImageTagMirrorSet\nspec: {{imageTagMirrors: [{{source: a, mirrors: [b, {odd}]}}]}}",
-                "f: spec.imageTagMirrors[0]: mirrors is no list of repositories",
+                "f: spec.imageTagMirrors[0]: mirrors is not a list of repositories",
                 id=f"{odd} for a mirror",
             )
             for odd in ("7", "''")
@@ -235,8 +235,8 @@ def test_how_long_a_repository_may_be() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("quay.io/a@sha256:abc", "invalid reference format: 'sha256:abc' is no digest such as sha256:<64 hex>"),
-        ("quay.io/a:-x", "invalid reference format: '-x' is no tag"),
+        ("quay.io/a@sha256:abc", "invalid reference format: 'sha256:abc' is not a digest such as sha256:<64 hex>"),
+        ("quay.io/a:-x", "invalid reference format: '-x' is not a tag"),
         ("quay.io/A", "invalid reference format: expected registry/repository:tag or @digest"),
         ("-x.io/a", "invalid reference format: expected registry/repository:tag or @digest"),
     ],

@@ -116,16 +116,18 @@ def test_the_files_of_a_folder(tmp_path: Path) -> None:
         pytest.param(
             lambda f: (f / "a.yaml").symlink_to("gone"),
             BadImage,
-            "a.yaml: is no file that can be packed, but a broken link",
+            "a.yaml: cannot be packed, because it is a broken link",
             id="a link to nothing",
         ),
         pytest.param(
             lambda f: os.mkfifo(f / "a.yaml"),
             BadImage,
-            "a.yaml: is no file that can be packed, but special",
+            "a.yaml: cannot be packed, because it is a special file",
             id="a pipe",
         ),
-        pytest.param(lambda f: (f / "a.yaml").symlink_to("/dev/zero"), BadImage, "a.yaml: is no file", id="a device"),
+        pytest.param(
+            lambda f: (f / "a.yaml").symlink_to("/dev/zero"), BadImage, "a.yaml: cannot be packed", id="a device"
+        ),
         pytest.param(lambda f: os.truncate(f / "b.yaml", 1 << 40), BadImage, "hold more than", id="a terabyte"),
         pytest.param(lambda f: (f / "b.yaml").unlink(), ImageNotFound, "holds none of manifests/", id="nothing"),
         pytest.param(lambda f: (f / "b.yaml").rename(f.parent / "b.yaml"), ImageNotFound, "holds none", id="elsewhere"),
@@ -237,7 +239,7 @@ def test_what_a_folder_is_refused_for(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").touch()
     for folder, said in (
-        (tmp_path / "mine", "is there already and is no OCI image layout; name another folder"),
+        (tmp_path / "mine", "exists already and is not an OCI image layout; name another folder"),
         (tmp_path / "mine" / "file", "no layout can be made there: Not a directory"),
         (tmp_path / "mine" / "file" / "below", "cannot be written: Not a directory"),
     ):
@@ -441,7 +443,7 @@ def test_a_folder_that_is_no_layout(missing: str, tmp_path: Path) -> None:
     """It is named, and what it lacks."""
     made = release(tmp_path / "layout")
     (made.layout / missing).unlink()
-    with pytest.raises(ImageNotFound, match="is no OCI image layout"):
+    with pytest.raises(ImageNotFound, match="is not an OCI image layout"):
         Layout.open(made.layout)
 
 
@@ -449,22 +451,22 @@ def test_a_folder_that_is_no_layout(missing: str, tmp_path: Path) -> None:
 def test_a_digest_never_names_another_file(digest: str, tmp_path: Path) -> None:
     """What is no sha256 digest is refused before it becomes a path."""
     layout = Layout.create(tmp_path)
-    with pytest.raises(BadImage, match="is no sha256 digest"):
+    with pytest.raises(BadImage, match="is not a sha256 digest"):
         layout.blob(digest)
 
 
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        pytest.param(b"{", "is no JSON", id="no JSON"),
-        pytest.param(b"[]", "is no JSON object", id="a list"),
+        pytest.param(b"{", "is not JSON", id="no JSON"),
+        pytest.param(b"[]", "is not a JSON object", id="a list"),
         pytest.param(b"{}", "neither an image manifest nor an index", id="neither"),
         pytest.param(
             b'{"mediaType": ""}', "is neither an image manifest nor an index of images", id="a type of nothing"
         ),
-        pytest.param(b'{"mediaType": 5}', "neither an image manifest nor an index", id="a type that is no text"),
+        pytest.param(b'{"mediaType": 5}', "neither an image manifest nor an index", id="a type that is not text"),
         pytest.param(b'{"manifests": {}}', "neither an image manifest nor an index", id="images that are no list"),
-        pytest.param(b'{"config": []}', "neither an image manifest nor an index", id="a config that is no object"),
+        pytest.param(b'{"config": []}', "neither an image manifest nor an index", id="a config that is not an object"),
         pytest.param(b'{"config": null, "manifests": null}', "neither an image manifest nor", id="both of them null"),
         pytest.param(b'{"layers": []}', "neither an image manifest nor an index", id="layers alone"),
     ],
@@ -508,11 +510,15 @@ def test_nulls_are_as_good_as_nothing(data: bytes, manifests: int) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        pytest.param(b'{"config": 1}', "it is no manifest: Expected `object`, got `int`", id="no object inside"),
-        pytest.param(b'{"config": null}', "it is no manifest: Object missing required field `config`", id="a null"),
-        pytest.param(b"[null]", "it is no manifest: Expected `object`", id="a list"),
-        pytest.param(b"{", "it is no manifest: ", id="no JSON"),
-        pytest.param(b"[" * 5000 + b"null", "it is no manifest: ", id="lists without end"),
+        pytest.param(
+            b'{"config": 1}', "it is not a valid manifest: Expected `object`, got `int`", id="no object inside"
+        ),
+        pytest.param(
+            b'{"config": null}', "it is not a valid manifest: Object missing required field `config`", id="a null"
+        ),
+        pytest.param(b"[null]", "it is not a valid manifest: Expected `object`", id="a list"),
+        pytest.param(b"{", "it is not a valid manifest: ", id="no JSON"),
+        pytest.param(b"[" * 5000 + b"null", "it is not a valid manifest: ", id="lists without end"),
     ],
 )
 def test_a_document_that_does_not_fit(data: bytes, said: str) -> None:
@@ -590,10 +596,10 @@ def test_the_same_files_make_the_same_image(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("/etc/passwd", "is no path inside an image"),
-        ("../x", "is no path inside an image"),
-        ("a//b", "is no path inside an image"),
-        ("a/./b", "is no path inside an image"),
+        ("/etc/passwd", "is not a path inside an image"),
+        ("../x", "is not a path inside an image"),
+        ("a//b", "is not a path inside an image"),
+        ("a/./b", "is not a path inside an image"),
         ("a/b/c", "would be a file and a folder"),
     ],
 )

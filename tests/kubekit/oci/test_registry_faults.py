@@ -528,7 +528,7 @@ def test_a_layer_by_another_digest_than_sha256_is_refused(made: BuiltImage) -> N
     data = msgspec.json.encode(msgspec.structs.replace(manifest, layers=(layer,)))
     layout.add_blob(data)
     with odd_registry(layout) as odd:
-        with pytest.raises(BadImage, match="is no sha256 digest"):
+        with pytest.raises(BadImage, match="is not a sha256 digest"):
             RegistryClient(quick()).read_file(parse(f"{odd.host}/a@{sha256(data)}"), FILE)
         assert [path for path in odd.paths() if "sha512" in path] == []
 

@@ -178,7 +178,7 @@ def test_an_address_is_known_however_it_is_written(host: str, address: str | Non
 
 def test_an_address_that_is_refused_is_named() -> None:
     """A name is judged when it is known what it is."""
-    with pytest.raises(ForbiddenAddress, match=r"127\.1 is an address that no registry may lead to"):
+    with pytest.raises(ForbiddenAddress, match=r"127\.1 is an address that registries must not lead to"):
         AddressPolicy(own=False).check("127.1")
     for host in ("registry.example", "192.0.2.1"):
         AddressPolicy(own=False).check(host)
@@ -200,7 +200,9 @@ def test_the_first_address_that_answers_is_taken(names: dict[str, list[str]]) ->
         names["nowhere"] = ["127.0.0.2", "127.0.0.3"]
         with pytest.raises(ConnectionRefusedError):
             connected("nowhere", port, AddressPolicy(), deadline())
-        with pytest.raises(ForbiddenAddress, match=r"nowhere is 127\.0\.0\.3, an address that no registry may lead to"):
+        with pytest.raises(
+            ForbiddenAddress, match=r"nowhere is 127\.0\.0\.3, an address that registries must not lead to"
+        ):
             connected("nowhere", port, AddressPolicy(own=False), deadline())
         names["empty"] = []
         with pytest.raises(OSError, match="empty has no address"):
@@ -236,7 +238,7 @@ def test_a_registry_leads_to_no_inward_address(tmp_path: Path, inner: str, kind:
         return Answer(404) if kind == "an upload" and asked.method == "HEAD" else answers[kind]
 
     client = RegistryClient(Access(wait=lambda _seconds: False))
-    with odd_registry(Layout.open(made.layout), rule) as odd, pytest.raises(Unauthorized, match="may lead to"):
+    with odd_registry(Layout.open(made.layout), rule) as odd, pytest.raises(Unauthorized, match="must not lead to"):
         if kind == "an upload":
             client.push(Layout.open(made.layout), made.digest, parse(f"{odd.host}/a:1"))
         else:
@@ -268,7 +270,9 @@ def test_a_name_that_is_an_inward_address(tmp_path: Path, names: dict[str, list[
         with odd_registry(Layout.open(made.layout), rule) as odd:
             host = f"registry.example:{odd.host.rpartition(':')[2]}"
             plain = frozenset({host, f"inner.example:{port}"})
-            with pytest.raises(Unauthorized, match=r"inner\.example is .*, an address that no registry may lead to"):
+            with pytest.raises(
+                Unauthorized, match=r"inner\.example is .*, an address that registries must not lead to"
+            ):
                 RegistryClient(Access(plain_http=plain)).resolve(parse(f"{host}/a:1"))
             assert len(odd.asked) == 1
     assert inner.asked == []

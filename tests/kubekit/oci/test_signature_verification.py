@@ -283,10 +283,10 @@ def test_what_is_no_digest_is_not_verified(digest: str) -> None:
     """Nor is there a claim of it."""
     with pytest.raises(Unverified) as caught:
         Verification(digest, [RING], now=NOW)
-    assert caught.value.message == f"{digest!r} is no digest, and only digests can be verified"
+    assert caught.value.message == f"{digest!r} is not a digest, and only digests can be verified"
     with pytest.raises(BadImage) as refused:
         claim(digest, NAME)
-    assert refused.value.message == f"{digest!r} is no digest"
+    assert refused.value.message == f"{digest!r} is not a digest"
 
 
 def test_a_member_that_is_there_twice_is_named() -> None:
@@ -422,7 +422,7 @@ def test_the_verifier_of_a_release() -> None:
         pytest.param({}, "no verifier-public-key", id="nothing"),
         pytest.param({"data": {"store-a": "https://x"}}, "no verifier-public-key", id="no key"),
         pytest.param({"data": {"verifier-public-key-a": "k"}}, "no store", id="no store"),
-        pytest.param(_config_map(binaryData={"verifier-public-key-b": "?"}), "is no base64", id="a broken key"),
+        pytest.param(_config_map(binaryData={"verifier-public-key-b": "?"}), "is not base64", id="a broken key"),
         pytest.param({"data": None, "binaryData": None}, "no verifier-public-key", id="null"),
     ],
 )

@@ -210,9 +210,11 @@ UNUSABLE: list[Any] = [
     ),
     pytest.param({"serviceAccount": "admin"}, "is neither operator nor dedicated", id="anybody's account"),
     pytest.param({"reportSink": "s3"}, "is neither volume nor configmap", id="another sink"),
-    pytest.param({"documentationBase": "ftp://x"}, "is no http or https URL", id="no web page"),
-    pytest.param({"documentationBase": "https://x/?q"}, "is no http or https URL", id="a query that swallows paths"),
-    pytest.param({"documentationBase": "https://[x"}, "is no http or https URL", id="no URL at all"),
+    pytest.param({"documentationBase": "ftp://x"}, "is not an http or https URL", id="no web page"),
+    pytest.param(
+        {"documentationBase": "https://x/?q"}, "is not an http or https URL", id="a query that swallows paths"
+    ),
+    pytest.param({"documentationBase": "https://[x"}, "is not an http or https URL", id="no URL at all"),
     pytest.param({"cpuLimits": "1"}, "'cpuLimits' is no setting (there are cpuRequest, ", id="a typo in a key"),
 ]
 

@@ -75,7 +75,7 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     for name in ("full", "file", "link"):
         with pytest.raises(CommandError) as refused:
             extracting.write(FILES, str(tmp_path / name))
-        said = f"--to: {tmp_path / name} is there already and holds something; name another folder"
+        said = f"--to: {tmp_path / name} exists already and is not empty; name another folder"
         assert refused.value.message == said
     assert sorted(tmp_path.rglob("*")) == before
 

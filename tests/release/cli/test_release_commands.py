@@ -141,7 +141,7 @@ REFERENCES = '{"kind": "ImageStream", "apiVersion": "image.openshift.io/v1", "me
         pytest.param(
             {},
             ("--metadata", "docs.runup.dev/base=ftp://x"),
-            "--metadata: docs.runup.dev/base 'ftp://x' is no http or https URL that a path can follow",
+            "--metadata: docs.runup.dev/base 'ftp://x' is not an http or https URL to which a path can be added",
             id="documentation that no link can lead to",
         ),
         pytest.param({}, ("--metadata", "url"), "--metadata: 'url' is not of the form NAME=VALUE", id="no value"),
@@ -175,7 +175,7 @@ def test_no_signature_stays_for_an_image_that_found_no_place(folder: Path, tmp_p
     flags = ("--sign-key", str(tmp_path / "key"), "--signature-store", str(tmp_path / "store"))
     done = made(folder, place, *flags)
     assert done.code == 1
-    assert "is there already and is another image" in done.err
+    assert "exists already and is another image" in done.err
     assert [path for path in (tmp_path / "store").rglob("*") if path.is_file()] == []
     assert made(folder, place, "--overwrite", *flags).code == 0
     assert len(list((tmp_path / "store").rglob("signature-1"))) == 1

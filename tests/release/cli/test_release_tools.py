@@ -95,7 +95,7 @@ def test_extracting_leaves_what_is_there_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "x").write_text("mine")
     done = run("extract", str(folder), "--to", str(tmp_path / "mine"))
-    assert (done.code, "is there already and holds something" in done.err) == (1, True)
+    assert (done.code, "exists already and is not empty" in done.err) == (1, True)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["x"]
     assert "has no file nope" in run("extract", str(folder), "--file", "nope").err
     one = run("extract", str(folder), "--file", "release-metadata")

@@ -92,7 +92,7 @@ async def test_an_image_whose_metadata_is_none_is_no_release(scene: Scene) -> No
     scene.checks.read(image)
     await scene.settled()
     said = scene.checks.states[image].unreadable
-    assert said.startswith(f"{image} is no release image: release-metadata: unrecognized kind")
+    assert said.startswith(f"{image} is not a release image: release-metadata: unrecognized kind")
     assert said.endswith("; name a release image, or set version beside image")
 
 

@@ -86,9 +86,9 @@ async def test_whose_logins_count(answers: Answers, user: str | None, notes: lis
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
-        pytest.param(secret(__dockerconfigjson="?"), ".dockerconfigjson is no base64", id="no base64"),
-        pytest.param(secret(__dockercfg="e30=="), ".dockercfg is no base64", id="too much of it"),
-        pytest.param(secret(__dockercfg=base64.b64encode(b"{").decode()), ".dockercfg is no JSON", id="no JSON"),
+        pytest.param(secret(__dockerconfigjson="?"), ".dockerconfigjson is not base64", id="no base64"),
+        pytest.param(secret(__dockercfg="e30=="), ".dockercfg is not base64", id="too much of it"),
+        pytest.param(secret(__dockercfg=base64.b64encode(b"{").decode()), ".dockercfg is not JSON", id="no JSON"),
     ],
 )
 async def test_logins_that_cannot_be_used(answers: Answers, said: str) -> None:
@@ -114,7 +114,7 @@ async def test_mirrors_of_both_kinds_count_and_bad_ones_are_noted() -> None:
         found = await cluster_mirrors(client, notes)
     assert [(each.source, each.mirrors) for each in found] == [("registry.example", ("mirror.example",))]
     assert notes == [
-        "ImageDigestMirrorSet bad: spec.imageDigestMirrors is no list",
+        "ImageDigestMirrorSet bad: spec.imageDigestMirrors is not a list",
         "imagecontentsourcepolicies could not be listed: you may not",
     ]
 

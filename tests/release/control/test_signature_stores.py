@@ -119,7 +119,7 @@ async def test_a_store_is_trusted_by_its_own_authorities(client: Client, tmp_pat
     [
         pytest.param("", "", 'configmaps "ca" not found', id="no such ConfigMap"),
         pytest.param("ca-bundle.crt", "x", "openshift-config/ca has no ca.crt", id="another key"),
-        pytest.param("ca.crt", "x", "openshift-config/ca: ca.crt holds no certificate", id="no certificate"),
+        pytest.param("ca.crt", "x", "openshift-config/ca: ca.crt contains no certificate", id="no certificate"),
     ],
 )
 async def test_a_store_whose_authorities_cannot_be_used_is_not_asked(

@@ -82,7 +82,7 @@ def test_nothing_says_that_it_is_nothing() -> None:
             ["metadata.name: a -> b"],
             id="what the server writes",
         ),
-        pytest.param({"metadata": 1}, {"metadata": 2}, ["metadata: 1 -> 2"], id="metadata that is no object"),
+        pytest.param({"metadata": 1}, {"metadata": 2}, ["metadata: 1 -> 2"], id="metadata that is not an object"),
         pytest.param(
             {"kind": "Secret", "data": {"a": "1", "b": "1"}, "type": "x"},
             {"kind": "Secret", "data": {"a": "2", "c": "2"}, "type": "y"},

@@ -150,7 +150,7 @@ def test_templates(written: str, meant: str) -> None:
         pytest.param("{{ .ReleaseImage | quote }}", "is more than this reads", id="a pipe"),
         pytest.param("a\n{{.ReleaseImage", "line 2: an action is not closed", id="no end"),
         pytest.param('{{ "a }}', "an action is not closed", id="text without an end"),
-        pytest.param(r'{{ "\q\x" }}', "is no text", id="an escape that is none"),
+        pytest.param(r'{{ "\q\x" }}', "is not text", id="an escape that is none"),
         pytest.param("{{}}", "is more than this reads", id="nothing"),
     ],
 )  # fmt: skip
@@ -191,12 +191,12 @@ def test_only_the_operators_own_manifests_are_templates() -> None:
         pytest.param("just words", "a.yaml, document 1: is a str, not an object", id="words"),
         pytest.param("metadata: {name: a}", "a.yaml, document 1: has no kind", id="no kind"),
         pytest.param("kind: ''\nmetadata: {name: a}", "a.yaml, document 1: has no kind", id="an empty kind"),
-        pytest.param("kind: 3\nmetadata: {name: a}", "a.yaml, document 1: has no kind", id="a kind that is no text"),
-        pytest.param("kind: A\napiVersion: 1\nmetadata: {name: a}", "an apiVersion that is no text", id="a number"),
+        pytest.param("kind: 3\nmetadata: {name: a}", "a.yaml, document 1: has no kind", id="a kind that is not text"),
+        pytest.param("kind: A\napiVersion: 1\nmetadata: {name: a}", "an apiVersion that is not text", id="a number"),
         pytest.param("kind: A", "a.yaml, document 1: A has no metadata.name", id="no metadata"),
         pytest.param("kind: A\nmetadata: {name: ''}", "document 1: A has no metadata.name", id="an empty name"),
         pytest.param("kind: A\nmetadata: {generateName: a-}", "A has no metadata.name", id="a generated name"),
-        pytest.param("kind: A\nmetadata: {name: a, namespace: 3}", "namespace that is no text", id="a namespace"),
+        pytest.param("kind: A\nmetadata: {name: a, namespace: 3}", "namespace that is not text", id="a namespace"),
         pytest.param(config_map("a") + b"---\nkind: A\n", "a.yaml, document 2: A has no", id="the second document"),
         pytest.param(b"---\n---\n# nothing\n---\nkind: A\n", "a.yaml, document", id="after empty ones"),
         pytest.param(
@@ -269,16 +269,16 @@ def test_everything_wrong_is_said_at_once() -> None:
     ("metadata", "references", "said"),
     [
         pytest.param(None, REFERENCES, "release-manifests/release-metadata is missing", id="no metadata"),
-        pytest.param(b"{", REFERENCES, "release-metadata", id="metadata that is no JSON"),
-        pytest.param([], REFERENCES, "release-metadata: is no object", id="a list"),
+        pytest.param(b"{", REFERENCES, "release-metadata", id="metadata that is not JSON"),
+        pytest.param([], REFERENCES, "release-metadata: is not an object", id="a list"),
         pytest.param({**METADATA, "kind": "v1"}, REFERENCES, "unrecognized kind 'v1'", id="another kind"),
         pytest.param({"kind": METADATA["kind"]}, REFERENCES, "has no version", id="no version"),
         pytest.param(
             {**METADATA, "version": "v5.2.0"}, REFERENCES, "'v5.2.0' is not a semantic version", id="a v before it"
         ),
         pytest.param({**METADATA, "version": 5.2}, REFERENCES, "has no version", id="a number"),
-        pytest.param({**METADATA, "previous": "5.1.0"}, REFERENCES, "previous is no list", id="previous as text"),
-        pytest.param({**METADATA, "metadata": []}, REFERENCES, "metadata is no map", id="metadata as a list"),
+        pytest.param({**METADATA, "previous": "5.1.0"}, REFERENCES, "previous is not a list", id="previous as text"),
+        pytest.param({**METADATA, "metadata": []}, REFERENCES, "metadata is not a map", id="metadata as a list"),
         pytest.param(METADATA, {**REFERENCES, "kind": "List"}, "expected an ImageStream", id="another list of images"),
         pytest.param(METADATA, {**REFERENCES, "metadata": {}}, "has no metadata.name", id="images without a version"),
         pytest.param(
@@ -401,11 +401,11 @@ def test_every_document_comes_out_once_and_in_order(identities: list[tuple[str, 
 BASES = {
     "a base": ("https://docs.example/5.2/", "https://docs.example/5.2", ""),
     "none": ("", "", ""),
-    "no text": (3, "", "metadata[docs.runup.dev/base] is no text"),
+    "no text": (3, "", "metadata[docs.runup.dev/base] is not text"),
     "no web page": (
         "file:///x",
         "",
-        "metadata[docs.runup.dev/base] 'file:///x' is no http or https URL that a path can follow",
+        "metadata[docs.runup.dev/base] 'file:///x' is not an http or https URL to which a path can be added",
     ),
     "too long for every risk": (
         "https://" + "x" * 250,

@@ -104,7 +104,7 @@ def test_what_is_no_release_is_refused_with_all_that_is_missing() -> None:
     """In one text, and one by one."""
     check(["manifests/a", "release-manifests/b", *METADATA], "folder")
     with pytest.raises(
-        PayloadError, match=r"^folder is no release image: manifests/ is missing: .*; release-m"
+        PayloadError, match=r"^folder is not a release image: manifests/ is missing: .*; release-m"
     ) as said:
         check(METADATA[:1], "folder")
     assert said.value.errors == missing(METADATA[:1])

@@ -44,9 +44,13 @@ def test_an_unknown_scenario_lists_the_known_ones() -> None:
     ("text", "message"),
     [
         pytest.param(RELEASES + "colour: red\n", "colour", id="a key that nobody knows"),
-        pytest.param(RELEASES + "graph: {edges: [[5.0.0, 5.9.0]]}\n", "names 5.9.0, which is no release", id="an edge"),
+        pytest.param(
+            RELEASES + "graph: {edges: [[5.0.0, 5.9.0]]}\n",
+            "names 5.9.0, which is not one of the scenario's releases",
+            id="an edge",
+        ),
         pytest.param(RELEASES.replace("5.1.0", "5.0.0"), "5.0.0 is listed twice", id="a release twice"),
-        pytest.param(RELEASES.replace("5.1.0", "five"), "'five' is no semantic version", id="no version"),
+        pytest.param(RELEASES.replace("5.1.0", "five"), "'five' is not a semantic version", id="no version"),
         pytest.param(RELEASES.replace("{version: 5.0.0}\n", "{version: 4.1.0}\n"), "runs 4.1.0", id="no such release"),
         pytest.param(RELEASES + "base: nowhere\n", "no base folder 'nowhere'", id="no base"),
         pytest.param("title: [", "scenario.yaml", id="no YAML"),

@@ -46,7 +46,7 @@ def _paths(path: Path) -> list[Path]:
     if path.is_dir():
         files = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
         if not files:
-            raise CommandError(f"{path} holds no YAML or JSON file")
+            raise CommandError(f"{path} contains no YAML or JSON file")
         return files
     if not path.is_file():
         raise CommandError(f"{path}: there is no such file or folder")

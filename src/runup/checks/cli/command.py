@@ -90,7 +90,7 @@ def test(paths: tuple[str, ...]) -> int:
     failed = 0
     for name in sorted(cases_by_check.keys() - by_name.keys()):
         failed += 1
-        _write(f"FAIL {name}: there are cases and no such check\n")
+        _write(f"FAIL {name}: there are cases for it, but the check itself is missing\n")
     for name, check in sorted(by_name.items()):
         if name not in cases_by_check:
             failed += 1
@@ -318,7 +318,9 @@ def new(name: str, component: str, resource: str, kind: str, target: str, folder
     from runup.checks.cli.skeleton import complete, skeleton
 
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
-        raise CommandError(f"{name!r} is no name such as old-routes: small letters, digits and dashes")
+        raise CommandError(
+            f"{name!r} is not a name of a check; use small letters, digits and dashes, for example old-routes"
+        )
     _version(target, "--target")
     resource, kind = complete(resource, kind)
     into = Path(folder)

@@ -101,4 +101,4 @@ def complete(resource: str, kind: str) -> tuple[str, str]:
             known_resource = f"{known.plural}.{known.version}" + (f".{known.group}" if known.group else "")
             return resource or known_resource, known.kind
     typed, other = (f"--resource {resource}", "--kind") if resource else (f"--kind {kind}", "--resource")
-    raise CommandError(f"{typed} is none that runup knows; give its {other}, too")
+    raise CommandError(f"{typed} is not a kind that runup knows; give its {other}, too")

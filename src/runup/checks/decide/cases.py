@@ -76,7 +76,7 @@ def parse(document: Any) -> Cases:
     except msgspec.ValidationError as error:
         raise BadCases(str(error)) from error
     if (cases.api_version, cases.kind) != (API_VERSION, KIND):
-        raise BadCases(f"is no {KIND} of {API_VERSION}")
+        raise BadCases(f"is not a {KIND} of {API_VERSION}")
     return cases
 
 

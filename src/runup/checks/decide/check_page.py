@@ -33,7 +33,7 @@ def page(check: Check) -> str:
     parts = [f"# {check.name}", summary, f"**Reads** {_reads(check.reads)}.", *(_bold(part) for part in rest)]
     quoted_messages = "\n".join(f"> {message}" for message in messages(check))
     parts += [f"**For example** this, before an update from {_SOURCE} to {_TARGET}:"]
-    parts += [f"```yaml\n{check.example.strip()}\n```", f"is told as\n\n{quoted_messages}"]
+    parts += [f"```yaml\n{check.example.strip()}\n```", f"is reported as\n\n{quoted_messages}"]
     return "\n\n".join(parts) + "\n"
 
 

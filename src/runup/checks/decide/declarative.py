@@ -165,7 +165,7 @@ def _placed(problem: _Problem, file: str, text: str) -> str:
 def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
     """Returns the name and the spec of a PreflightCheck. Raises _Problem."""
     if not isinstance(document, dict) or (document.get("apiVersion"), document.get("kind")) != (API_VERSION, KIND):
-        raise _Problem("kind", f"is no {KIND} of {API_VERSION}")
+        raise _Problem("kind", f"is not a {KIND} of {API_VERSION}")
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(name, str) or not name:
@@ -188,7 +188,9 @@ def _compiled(spec: PreflightCheckSpec) -> _Compiled:
     if len(reads) != len(spec.reads):
         raise _Problem("spec.reads", "two of them have one name")
     if spec.for_ and spec.for_ not in reads:
-        raise _Problem("spec.for", f"{spec.for_!r} is none of the reads ({names(sorted(reads)) or 'there are none'})")
+        raise _Problem(
+            "spec.for", f"{spec.for_!r} is not one of the reads ({names(sorted(reads)) or 'there are none'})"
+        )
     if [bool(spec.expression), bool(spec.promql), bool(spec.container)].count(True) != 1:
         raise _Problem("spec.expression", "give one of expression, promql and container")
     if spec.container is not None:
@@ -227,24 +229,26 @@ def _check_risk(risk: RiskSpec) -> None:
     if not risk.message:
         raise _Problem("spec.risk.message", "is missing; say what will go wrong, for the case without an own message")
     if risk.url and not URL.fullmatch(risk.url):
-        raise _Problem("spec.risk.url", f"{risk.url!r} is no http or https URL")
+        raise _Problem("spec.risk.url", f"{risk.url!r} is not an http or https URL")
 
 
 def _check_container(spec: PreflightCheckSpec, container: ContainerSpec) -> None:
     if not TAG.fullmatch(container.image):
         what = "give the image's name in the release's image-references, such as cluster-network-operator"
-        raise _Problem("spec.container.image", f"{container.image[:MAX_NAME]!r} is none: {what}")
+        raise _Problem("spec.container.image", f"{container.image[:MAX_NAME]!r} is not the name of an image: {what}")
     if not 1 <= container.timeout_seconds <= MAX_CONTAINER_S:
         raise _Problem("spec.container.timeoutSeconds", f"is {container.timeout_seconds}, not 1 to {MAX_CONTAINER_S}")
     if spec.reads or spec.for_:
-        raise _Problem("spec.reads", "a container reads by itself, with the account of a cluster reader; leave it out")
+        raise _Problem(
+            "spec.reads", "a check with a container reads the cluster with an account of its own; leave spec.reads out"
+        )
 
 
 def _check_query(spec: PreflightCheckSpec, asked: PromQLSpec) -> None:
     if not asked.query.strip() or len(asked.query) > MAX_QUERY:
         raise _Problem("spec.promql.query", f"has {len(asked.query)} characters, not 1 to {MAX_QUERY}")
     if spec.reads or spec.for_:
-        raise _Problem("spec.reads", "a query reads nothing of the API server; leave it out")
+        raise _Problem("spec.reads", "a check with a query reads no objects from the API server; leave spec.reads out")
 
 
 def _read(spec: ReadSpec, path: str) -> Read:
@@ -266,7 +270,7 @@ def _read(spec: ReadSpec, path: str) -> Read:
         of_group = f" of group {spec.group!r}" if spec.group else ""
         raise _Problem(
             path,
-            f"{what}{of_group} is none that runup knows ({_known_kinds()}), so it wants {names(missing)} too"
+            f"{what}{of_group} is not a kind that runup knows ({_known_kinds()}), so give {names(missing)} too"
             + ("" if spec.group else ", and the group unless it is the core's"),
         )
     # Fields are sorted, so that reads of the same fields are one key in a snapshot and share one list.

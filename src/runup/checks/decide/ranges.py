@@ -56,7 +56,7 @@ def _alternative(part: str, text: str) -> tuple[tuple[str, Version], ...]:
     while position < len(part) and part[position:].strip(" ,\t"):
         match = _COMPARATOR.match(part, position)
         if match is None:
-            raise RangeError(f"{text!r} is no range of versions such as '>=5.0.0 <5.2.0'")
+            raise RangeError(f"{text!r} is not a range of versions; write it as '>=5.0.0 <5.2.0'")
         comparators.append((match[1] or "=", _version(match[2], text)))
         position = match.end()
     if not comparators:
@@ -69,4 +69,4 @@ def _version(bound: str, text: str) -> Version:
     try:
         return Version(f"{bound}.0" if _SHORT.fullmatch(bound) else bound)
     except VersionError as error:
-        raise RangeError(f"{text!r} is no range of versions: {error}") from error
+        raise RangeError(f"{text!r} is not a range of versions: {error}") from error

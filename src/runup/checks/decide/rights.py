@@ -96,11 +96,11 @@ def why_not(right: Right) -> str:
     """Returns why no check may be given `right`, or an empty string if one may."""
     what = f"{right.resource[:100]!r} of group {right.group[:100]!r}"
     if (right.group, right.resource) in FORBIDDEN:
-        return f"{what} may not be read: whoever reads it can act as somebody else"
+        return f"{what} may not be read: who reads it can act as another user"
     if not _GROUP.fullmatch(right.group) or not _NAME.fullmatch(right.resource):
-        return f"{what} names no single kind"
+        return f"{what} does not name exactly one kind"
     if right.namespace and not _NAME.fullmatch(right.namespace):
-        return f"{right.namespace[:100]!r} is no namespace"
+        return f"{right.namespace[:100]!r} is not the name of a namespace"
     return ""
 
 

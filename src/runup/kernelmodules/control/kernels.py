@@ -52,7 +52,7 @@ async def toolkit_of_release(release: str, registries: Registries, *, architectu
         references = await _file(release, toolkit.REFERENCES_FILE, registries, architecture)
     except FileNotFound as error:
         raise Terminal(
-            f"failed to find {toolkit.REFERENCES_FILE} in {release}, which is no release image", reason=REASON
+            f"failed to find {toolkit.REFERENCES_FILE} in {release}, which is not a release image", reason=REASON
         ) from error
     return await toolkit_at(toolkit.toolkit_image(references, release), registries, architecture=architecture)
 

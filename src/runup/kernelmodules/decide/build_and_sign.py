@@ -255,4 +255,4 @@ def _check_files(sign: Sign, source: str) -> None:
     if problem:
         raise InvalidInputs(problem)
     if source != "".join(source.split()):
-        raise InvalidInputs(f"{source!r} is no name of an image")
+        raise InvalidInputs(f"{source!r} is not the name of an image")

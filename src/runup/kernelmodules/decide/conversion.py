@@ -25,7 +25,7 @@ class Unconvertible(ValueError):
 def convert(obj: Any, desired: str) -> JSON:
     """Returns `obj` in the version `desired` (group and version); raises Unconvertible."""
     if not isinstance(obj, dict):
-        raise Unconvertible(f"what is to be converted is no object: {str(obj)[:_SHOWN]!r}")
+        raise Unconvertible(f"the object to convert is not a JSON object: {str(obj)[:_SHOWN]!r}")
     kind, name = obj.get("kind"), _name(obj)
     if kind not in KINDS:
         raise Unconvertible(f"{kind} {name}: only {' and '.join(KINDS)} exist in two versions")

@@ -23,7 +23,7 @@ def unusable(files: Iterable[str]) -> str:
         return "filesToSign names no file"
     for file in files:
         if not file.startswith("/") or ".." in file.split("/"):
-            return f"filesToSign: {file} is no absolute path"
+            return f"filesToSign: {file} is not an absolute path"
         if _LINE_ENDS.search(file):
             return f"filesToSign: {file!r} has control characters"
         if _place(file) == "/" or file.count("/") < 2:

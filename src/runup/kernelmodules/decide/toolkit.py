@@ -102,7 +102,7 @@ def _document(data: bytes, name: str) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError) as error:
         raise Terminal(f"failed to unmarshal {name} data: {error}", reason=REASON) from error
     if not isinstance(document, dict):
-        raise Terminal(f"failed to unmarshal {name} data: it is no object", reason=REASON)
+        raise Terminal(f"failed to unmarshal {name} data: it is not an object", reason=REASON)
     return document
 
 

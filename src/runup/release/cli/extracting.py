@@ -36,7 +36,7 @@ def write(files: Mapping[str, bytes], target: str) -> None:
     scratch = None
     try:
         if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
-            raise CommandError(f"--to: {target} is there already and holds something; name another folder")
+            raise CommandError(f"--to: {target} exists already and is not empty; name another folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
         # mkdtemp creates a folder that only its owner may read.

@@ -208,7 +208,7 @@ def _folders(files: Mapping[str, bytes]) -> set[str]:
     for name in files:
         parts = name.split("/")
         if name.startswith("/") or any(part in {"", ".", ".."} for part in parts):
-            raise BadImage(f"{name!r} is no path inside an image")
+            raise BadImage(f"{name!r} is not a path inside an image")
         folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
     if clash := folders & set(files):
         raise BadImage(f"{min(clash)!r} would be a file and a folder")

@@ -92,11 +92,11 @@ def _decoded(held: dict[str, Any], key: str, where: str) -> bytes:
     try:
         return base64.b64decode(held.get(key) or "", validate=True)
     except (binascii.Error, TypeError) as error:
-        raise BadCredentials(f"{where}: {key} is no base64") from error
+        raise BadCredentials(f"{where}: {key} is not base64") from error
 
 
 def _wrapped(data: bytes, where: str) -> bytes:
     try:
         return json.dumps({"auths": json.loads(data)}).encode()
     except (ValueError, RecursionError) as error:
-        raise BadCredentials(f"{where}: {OLD_KEY} is no JSON") from error
+        raise BadCredentials(f"{where}: {OLD_KEY} is not JSON") from error

@@ -76,7 +76,7 @@ class ReleaseImages:
         try:
             return parse_release_metadata(data).version
         except MetadataError as error:
-            why = f"{image} is no release image: {error}"
+            why = f"{image} is not a release image: {error}"
             raise ReleaseUnreadable(f"{why}; name a release image, or set version beside image") from error
 
     async def reads(self, image: str) -> bytes:

@@ -89,7 +89,9 @@ async def _authorities(client: Client, name: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=text)
     except ssl.SSLError as error:
-        raise ValueError(f"ConfigMap {_CA_NAMESPACE}/{name}: {_CA_KEY} holds no certificate: {error.reason}") from error
+        raise ValueError(
+            f"ConfigMap {_CA_NAMESPACE}/{name}: {_CA_KEY} contains no certificate: {error.reason}"
+        ) from error
 
 
 def reason_of(error: Exception) -> str:

@@ -32,7 +32,7 @@ def read_base(text: str) -> str:
     except ValueError:
         usable = False
     if not usable or not is_uri(text) or not text.isascii() or not text.isprintable() or " " in text:
-        raise BadBase("is no http or https URL that a path can follow")
+        raise BadBase("is not an http or https URL to which a path can be added")
     if len(text) > MAX_BASE:
         raise BadBase(f"is longer than {MAX_BASE} characters")
     return text.rstrip("/")

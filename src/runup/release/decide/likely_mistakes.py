@@ -36,7 +36,7 @@ def missing(paths: Iterable[str]) -> tuple[str, ...]:
 def check(paths: Iterable[str], source: str) -> None:
     """Raises PayloadError if `paths` are not a complete release; `source` is the image or folder."""
     if lacking := missing(paths):
-        raise PayloadError(f"{source} is no release image: {'; '.join(lacking)}", lacking)
+        raise PayloadError(f"{source} is not a release image: {'; '.join(lacking)}", lacking)
 
 
 def oddities(payload: Payload) -> tuple[str, ...]:

@@ -133,12 +133,12 @@ def _problem(document: Any) -> str:
     if not isinstance(document.get("kind"), str) or not document["kind"]:
         return "has no kind"
     if not isinstance(document.get("apiVersion", ""), str):
-        return "has an apiVersion that is no text"
+        return "has an apiVersion that is not text"
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
         return f"{document['kind']} has no metadata.name"
     if not isinstance(metadata.get("namespace") or "", str):
-        return f"{document['kind']} {metadata['name']} has a namespace that is no text"
+        return f"{document['kind']} {metadata['name']} has a namespace that is not text"
     return ""
 
 

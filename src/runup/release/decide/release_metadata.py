@@ -68,7 +68,7 @@ def parse_release_metadata(data: bytes) -> ReleaseMetadata:
         raise MetadataError(f"release-metadata: {error}") from error
     details = _or_empty(document.get("metadata"), {})
     if not isinstance(details, dict):
-        raise MetadataError("release-metadata: metadata is no map")
+        raise MetadataError("release-metadata: metadata is not a map")
     url, url_problems = _url(details)
     architecture, architecture_problems = _architecture(details)
     channels, channel_problems = _channels(details)
@@ -125,7 +125,7 @@ def _document(data: bytes, name: str) -> dict[str, Any]:
     except kyaml.YamlError as error:
         raise MetadataError(str(error)) from error
     if not isinstance(document, dict):
-        raise MetadataError(f"{name}: is no object")
+        raise MetadataError(f"{name}: is not an object")
     return document
 
 
@@ -137,18 +137,18 @@ def _or_empty(value: Any, empty: Any) -> Any:
 def _texts(document: dict[str, Any], key: str) -> tuple[str, ...]:
     value = _or_empty(document.get(key), [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise MetadataError(f"release-metadata: {key} is no list of versions")
+        raise MetadataError(f"release-metadata: {key} is not a list of versions")
     return tuple(value)
 
 
 def _url(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
     value = details.get("url", "")
     if not isinstance(value, str):
-        return "", ("metadata.url is no text",)
+        return "", ("metadata.url is not text",)
     try:
         urlsplit(value)
     except ValueError as error:
-        return "", (f"metadata.url {value!r} is no URL: {error}",)
+        return "", (f"metadata.url {value!r} is not a URL: {error}",)
     return value, ()
 
 
@@ -164,14 +164,14 @@ def _architecture(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
 def _channels(details: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     value = details.get(CHANNELS_KEY, "")
     if not isinstance(value, str):
-        return (), (f"metadata[{CHANNELS_KEY}] is no text",)
+        return (), (f"metadata[{CHANNELS_KEY}] is not text",)
     return tuple(sorted(channel for channel in value.split(",") if channel)), ()
 
 
 def _documentation_base(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
     value = details.get(documentation.KEY, "")
     if not isinstance(value, str):
-        return "", (f"metadata[{documentation.KEY}] is no text",)
+        return "", (f"metadata[{documentation.KEY}] is not text",)
     try:
         return (documentation.read_base(value) if value else ""), ()
     except documentation.BadBase as error:

@@ -86,4 +86,4 @@ def _unquoted(literal: str, line: int) -> str:
         # Go's escapes inside double quotes mean the same in Python.
         return str(ast.literal_eval(literal))
     except (SyntaxError, ValueError) as error:
-        raise TemplateError(f"line {line}: {literal} is no text") from error
+        raise TemplateError(f"line {line}: {literal} is not text") from error

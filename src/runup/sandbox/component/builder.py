@@ -82,7 +82,9 @@ class Build:
         elif word == "COPY":
             self._copy(self._stage, self._filled(rest))
         elif word == "RUN":
-            raise BadDockerfile(f"RUN {rest}: a sandbox executes nothing of an image; take a real cluster for that")
+            raise BadDockerfile(
+                f"RUN {rest}: a sandbox does not run programs of an image; build on a real cluster instead"
+            )
         elif word not in _IGNORED:
             raise BadDockerfile(f"{word}: a sandbox builds of ARG, FROM and COPY alone")
 

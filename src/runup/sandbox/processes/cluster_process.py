@@ -183,7 +183,7 @@ async def serve(data: Path) -> None:
     """Runs the cluster until SIGTERM or SIGINT; raises SandboxError."""
     chosen = settings.load(data)
     if chosen is None:
-        raise SandboxError(f"{data} holds no sandbox; `runup sandbox start --data {data}` makes one")
+        raise SandboxError(f"{data} does not contain a sandbox; `runup sandbox start --data {data}` makes one")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -159,7 +159,8 @@ def _chosen(data: Path, wanted: Settings) -> Settings:
     if before is None:
         if data.is_dir() and any(data.iterdir()):
             raise SandboxError(
-                f"{data} is not empty and holds no sandbox; give another folder with --data", reason="DataNotEmpty"
+                f"{data} is not empty, but does not contain a sandbox; give another folder with --data",
+                reason="DataNotEmpty",
             )
         scenario = _check(wanted)
         api, registry, updates = settings.free_ports(3)

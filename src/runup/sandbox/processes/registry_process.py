@@ -145,7 +145,7 @@ class Registry:
         if is_digest(reference) and reference != digest:
             return _error(400, "DIGEST_INVALID", "the manifest's digest is not the one in the path", {"is": digest})
         if not is_digest(reference) and not is_tag(reference):
-            return _error(400, "TAG_INVALID", f"{reference!r} is no tag", {"tag": reference})
+            return _error(400, "TAG_INVALID", f"{reference!r} is not a tag", {"tag": reference})
         try:
             media_type = request.content_type if "+json" in request.content_type else media_type_of(data)
             missing = [blob for blob in _children(data, media_type) if not self._layout.blob(blob).is_file()]

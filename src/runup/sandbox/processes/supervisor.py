@@ -87,7 +87,7 @@ async def supervise(data: Path, clock: Clock) -> None:
     """Runs both processes until SIGTERM or SIGINT; raises SandboxError."""
     chosen = settings.load(data)
     if chosen is None:
-        raise SandboxError(f"{data} holds no sandbox")
+        raise SandboxError(f"{data} does not contain a sandbox")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

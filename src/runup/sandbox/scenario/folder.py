@@ -275,9 +275,9 @@ def _check(scenario: Scenario, file: Path) -> None:
             for version in sorted(set(release_versions))
             if release_versions.count(version) > 1
         ),
-        *(f"{version!r} is no semantic version" for version in release_versions if versions.parse(version) is None),
+        *(f"{version!r} is not a semantic version" for version in release_versions if versions.parse(version) is None),
         *(
-            f"the graph names {version}, which is no release of it"
+            f"the graph names {version}, which is not one of the scenario's releases"
             for version in edges
             if version not in release_versions
         ),
@@ -288,6 +288,6 @@ def _check(scenario: Scenario, file: Path) -> None:
         if release.components and not scenario.components
     ]
     if scenario.cluster.version not in release_versions:
-        problems.append(f"the cluster runs {scenario.cluster.version}, which is no release of it")
+        problems.append(f"the cluster runs {scenario.cluster.version}, which is not one of the scenario's releases")
     if problems:
         raise ScenarioError(f"{file}: {'; '.join(problems)}", reason="BadScenario")

@@ -293,8 +293,8 @@ async def _create_known(client: Client, known: dict[tuple[str, str], Resource], 
     resource = known.get((group, kind))
     named = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
     if resource is None:
-        log.warning("left out", kind=kind, name=name, why=f"nobody serves {kind} of group {group!r}")
-        return f"{named}: nobody serves this kind"
+        log.warning("left out", kind=kind, name=name, why=f"the API server does not serve {kind} of group {group!r}")
+        return f"{named}: the API server does not serve this kind"
     why = ""
     for attempt in (obj, *imports.reduced(obj)):
         try:

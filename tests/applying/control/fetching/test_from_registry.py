@@ -74,7 +74,7 @@ BROKEN = {"release-manifests/0000_50_b_1.yaml": b"kind: [", "manifests/0000_00_a
     [
         pytest.param(
             {"release-manifests/0000_50_b_0.yaml": OTHER},
-            "is no release image: manifests/ is missing: the operator's own manifests are there",
+            "is not a release image: manifests/ is missing: the operator's own manifests are there",
             id="no manifests of the operator",
         ),
         pytest.param(BROKEN, "release-manifests/0000_50_b_1.yaml", id="YAML that is none"),

@@ -87,7 +87,7 @@ BROUGHT: dict[str, tuple[tuple[Any, ...] | None, list[str]]] = {
     "another definition": ((definition("z.example", version="v2"),), []),
     "another kind of that name": (({**NEWER, "kind": "Alpha"},), []),
     "another kind of that name, behind": (({**NEWER, "kind": "X"},), []),
-    "what is no object": (("x",), []),
+    "what is not an object": (("x",), []),
     "no name": (({**NEWER, "metadata": {}},), []),
     "no versions": (({**NEWER, "spec": {"versions": "v1"}},), []),
     "one that cannot be told, and one without it": (({**NEWER, "metadata": None}, NEWER), [DROPPED]),

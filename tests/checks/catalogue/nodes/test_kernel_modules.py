@@ -73,7 +73,7 @@ SAID: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "nothing yet": (
         [validation("PreflightValidation")],
         [
-            "Whether KernelModuleNotVerified applies could not be told: PreflightValidation v says nothing of any "
+            "Whether KernelModuleNotVerified applies could not be told: PreflightValidation v has no result for any "
             "module yet."
         ],
     ),

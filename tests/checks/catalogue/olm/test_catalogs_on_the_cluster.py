@@ -50,7 +50,7 @@ def plan(namespace: str, name: str, properties: str) -> tuple[str, str]:
         pytest.param(plan("openshift-logging", "logging.v5.9.0", ""), f"{NEWER}.", id="it says nothing of it"),
         pytest.param(
             plan("openshift-logging", "logging.v5.9.0", "{["),
-            NEWER + ", which has properties that are no JSON ('{[').",
+            NEWER + ", which has properties that are not JSON ('{[').",
             id="it says what cannot be read",
         ),
         pytest.param(plan("shop", "logging.v5.9.0", UNTIL), f"{NEWER}.", id="a plan of another namespace"),
@@ -76,7 +76,7 @@ def test_an_installed_version_of_which_nothing_can_be_read_is_another_risk() -> 
         pytest.param((("{olm.properties:", "{other:"),), f"{FOUND} (names no highest version).", id="no properties"),
         pytest.param(((HEAD, HEAD.replace("5.3", "5.1")),), NOWHERE, id="it ends before the target"),
         pytest.param(
-            ((HEAD, "'[{]'"),), f"{FOUND}, with properties that are no JSON", id="properties that cannot be read"
+            ((HEAD, "'[{]'"),), f"{FOUND}, with properties that are not JSON", id="properties that cannot be read"
         ),
         pytest.param((("currentCSV: tracing.v4.0.1", "currentCSV: tracing.v3.4.0"),), NOWHERE, id="the same in both"),
         pytest.param(

@@ -39,11 +39,11 @@ def test_the_highest_version_that_an_operator_takes(text: str, highest: tuple[in
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        pytest.param(properties(5.1), "olm.maxOpenShiftVersion '5.1', which is no version in quotes", id="a number"),
+        pytest.param(properties(5.1), "olm.maxOpenShiftVersion '5.1', which is not a version in quotes", id="a number"),
         pytest.param(properties("soon"), "olm.maxOpenShiftVersion 'soon', which", id="a word"),
         pytest.param(properties("5.1", "soon"), "olm.maxOpenShiftVersion 'soon', which", id="one of two"),
         pytest.param(properties("x" * 61), f"olm.maxOpenShiftVersion '{'x' * 60}', which", id="as much as is told"),
-        pytest.param("[" * 61, f"properties that are no JSON ('{'[' * 60}')", id="no JSON"),
+        pytest.param("[" * 61, f"properties that are not JSON ('{'[' * 60}')", id="no JSON"),
     ],
 )
 def test_a_highest_version_that_is_none(text: str, said: str) -> None:

@@ -50,7 +50,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target = target_minor(context)
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(NAME, why, [count for count, _ in used.values()], fix="Ask whoever made the release.")
+        yield unsure(NAME, why, [count for count, _ in used.values()], fix="Ask the publisher of the release.")
         return
     soon = [used[api] for api in sorted(used) if target is not None and _soon(used[api][0], target)]
     if soon:

@@ -57,7 +57,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target = target_minor(context)
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(NAME, why, [count for count, _ in used], fix="Ask whoever made the release.")
+        yield unsure(NAME, why, [count for count, _ in used], fix="Ask the publisher of the release.")
         return
     gone = [(count, by) for count, by in used if (removed_in(count) or 0) <= (target or 0)]
     for count, by in sorted(gone, key=lambda pair: pair[0].metadata.name):

@@ -79,7 +79,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         yield unsure(
             NAME,
             f"which Kubernetes {whose} is not known",
-            fix="See `oc get clusteroperator kube-apiserver -o yaml`, or ask whoever made the release.",
+            fix="See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release.",
         )
         return
     removed = removed_versions(source, target)

@@ -53,7 +53,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     source, target = source_minor(snapshot), target_minor(context)
     if source is None or target is None:
         whose = "the target ships" if target is None else "the cluster runs"
-        fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask whoever made the release."
+        fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
         yield unsure(NAME, f"which Kubernetes {whose} is not known", [each for each, _ in exact], fix=fix)
         return
     gone = {(group, version) for group, version, _ in removed_versions(source, target)}

@@ -1,4 +1,4 @@
-"""A component of the control plane is configured in a way that nobody supports.
+"""A component of the control plane is configured in an unsupported way.
 
 Applies when `unsupportedConfigOverrides` of the operator of kube-apiserver, kube-controller-manager or kube-scheduler
 is not empty.
@@ -40,8 +40,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                 keys = sorted(map(str, overrides)) if isinstance(overrides, dict) else [str(overrides)[:60]]
                 yield risk(
                     NAME,
-                    f"{component} is configured in a way that nobody supports: unsupportedConfigOverrides has "
-                    f"{names(keys)}.",
+                    f"{component} is configured in an unsupported way: unsupportedConfigOverrides has {names(keys)}.",
                     [operator],
                     fix=f"`oc edit {kind.__name__.lower()} cluster`, and take the overrides out.",
                 )

@@ -34,7 +34,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     try:
         dual = _is_dual(pods) or _is_dual(services)
     except ValueError as error:
-        yield _unknown(f"the Network named cluster has a range that is none: {error}")
+        yield _unknown(f"the Network named cluster has an invalid address range: {error}")
         return
     if dual:
         yield Finding(

@@ -89,7 +89,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 )
         open_ = [name for name, entry in sorted(entries.items()) if entry.verification_status not in (*GOOD, *BAD)]
         if open_ or not entries:
-            what = f"has not verified {names(open_)} yet" if open_ else "says nothing of any module yet"
+            what = f"has not verified {names(open_)} yet" if open_ else "has no result for any module yet"
             yield unsure(
                 NAME,
                 f"{type(validation).__name__} {validation.metadata.name} {what}",

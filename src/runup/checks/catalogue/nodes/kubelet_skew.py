@@ -43,7 +43,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"Whether the kubelets suit {context.target} could not be told: the release does not say which "
             "Kubernetes it ships.",
             (),
-            "Ask whoever made the release for its `io.openshift.build.versions`, or compare `oc get nodes` yourself.",
+            "Ask the publisher of the release for its `io.openshift.build.versions`, or compare `oc get nodes` "
+            "yourself.",
             applies=Applies.UNKNOWN,
         )
         return

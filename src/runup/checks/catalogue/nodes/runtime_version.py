@@ -42,7 +42,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target = target_minor(context)
     if target is None and nodes:
         yield unsure(
-            NAME, "the target does not say which Kubernetes it ships", nodes, fix="Ask whoever made the release."
+            NAME, "the target does not say which Kubernetes it ships", nodes, fix="Ask the publisher of the release."
         )
         return
     least = _least(target or 0)

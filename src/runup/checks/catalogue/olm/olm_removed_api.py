@@ -39,7 +39,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target = target_minor(context)
     if target is None and needing:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(NAME, why, needing, fix="Ask whoever made the release.")
+        yield unsure(NAME, why, needing, fix="Ask the publisher of the release.")
         return
     removed = removed_versions(0, target or 0)
     for csv in needing:

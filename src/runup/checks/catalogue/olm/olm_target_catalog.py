@@ -1,4 +1,4 @@
-"""An installed operator has no way on in the catalog that comes with the target.
+"""An installed operator has no update path in the catalog that comes with the target.
 
 Applies when the package of a Subscription is not in the target's catalog, its channel is not, or nothing in that
 channel is or follows the installed version; and when the catalog says that one of them is at the end of its life.
@@ -96,7 +96,8 @@ def _judged(sub: Subscription, catalog: TargetCatalog, context: Context) -> Iter
     if lack:
         yield risk(
             f"{NAME}-{sub.metadata.name}",
-            f"Operator {named(sub)} has no way on in the catalog of {target_name(context)} ({catalog.image}): {lack}.",
+            f"Operator {named(sub)} has no update path in the catalog of {target_name(context)} "
+            f"({catalog.image}): {lack}.",
             [sub],
             fix="Change its channel to one that both catalogs have, before the cluster is updated; or plan without it.",
         )

@@ -38,7 +38,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target = target_minor(context)
     if target is None and old:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(NAME, why, old, fix="Ask whoever made the release.", kind=VOLUMES)
+        yield unsure(NAME, why, old, fix="Ask the publisher of the release.", kind=VOLUMES)
         return
     gone = {plugin: minor for minor, row in table("removed-volumes").between(0, target or 0) for plugin in row}
     dropped = sorted((each for each in old if gone.keys() & each.spec.keys()), key=lambda each: each.metadata.name)

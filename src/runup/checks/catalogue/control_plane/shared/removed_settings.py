@@ -30,7 +30,7 @@ def judge(
     target, rows = target_minor(context), table(table_name)
     if target is None:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(name, why, [each.holder for each in all_settings], fix="Ask whoever made the release.")
+        yield unsure(name, why, [each.holder for each in all_settings], fix="Ask the publisher of the release.")
         return
     for setting in all_settings:
         where = f"{type(setting.holder).__name__} {setting.holder.metadata.name}, {setting.path}"

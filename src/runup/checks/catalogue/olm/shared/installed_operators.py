@@ -113,7 +113,7 @@ def maximum(properties: str) -> tuple[int, int] | None:
     try:
         decoded = msgspec.json.decode(properties, type=Properties)
     except msgspec.DecodeError as error:
-        raise BadMaximum(f"properties that are no JSON ({properties[:60]!r})") from error
+        raise BadMaximum(f"properties that are not JSON ({properties[:60]!r})") from error
     values = [each.value for each in decoded.properties if each.type == MAX_OPENSHIFT and each.value != ""]
     return max((_minor(value) for value in values), default=None)
 
@@ -122,7 +122,7 @@ def _minor(value: object) -> tuple[int, int]:
     """Returns the major and minor version of a property's value. Raises BadMaximum."""
     match = _VERSION.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise BadMaximum(f"{MAX_OPENSHIFT} {str(value)[:60]!r}, which is no version in quotes")
+        raise BadMaximum(f"{MAX_OPENSHIFT} {str(value)[:60]!r}, which is not a version in quotes")
     return int(match[1]), int(match[2] or 0)
 
 
