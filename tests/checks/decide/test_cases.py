@@ -127,7 +127,9 @@ def test_a_query_is_judged_by_what_prometheus_says(samples: list[float] | None, 
             {"apiVersion": "v1", "kind": cases.KIND, "check": "x", "cases": []}, "is not a Pre", id="another version"
         ),
         pytest.param(
-            {"apiVersion": cases.API_VERSION, "kind": "Pod", "check": "x", "cases": []}, "is not a Pre", id="another kind"
+            {"apiVersion": cases.API_VERSION, "kind": "Pod", "check": "x", "cases": []},
+            "is not a Pre",
+            id="another kind",
         ),
         pytest.param(
             {"apiVersion": cases.API_VERSION, "kind": cases.KIND, "check": "x", "cases": [], "more": 1},

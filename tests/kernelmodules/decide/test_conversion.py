@@ -122,7 +122,7 @@ def test_the_servers_question_is_answered() -> None:
         pytest.param(
             {"uid": "1", "desiredAPIVersion": "x", "objects": [validation(NEW)]}, "no version x", id="no version"
         ),
-        pytest.param({"uid": "1", "desiredAPIVersion": NEW, "objects": ["x"]}, "is not an object", id="no object"),
+        pytest.param({"uid": "1", "desiredAPIVersion": NEW, "objects": ["x"]}, "is not a JSON object", id="no object"),
     ],
 )
 def test_a_question_that_cannot_be_answered_says_why(request_: JSON, told: str) -> None:

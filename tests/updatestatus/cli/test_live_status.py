@@ -357,7 +357,7 @@ def case(folder: Path, **changes: Any) -> Path:
             id="no Progressing condition",
         ),
         pytest.param(
-            {"cv": "apiVersion: v1\nkind: List\nitems: []\n"}, "{}-cv.yaml contains no ClusterVersion", id="none at all"
+            {"cv": "apiVersion: v1\nkind: List\nitems: []\n"}, "{}-cv.yaml holds no ClusterVersion", id="none at all"
         ),
         pytest.param({"mcp": "metadata: 7\n"}, "{}-mcp.yaml: not a MachineConfigPool: ", id="another type"),
     ],
