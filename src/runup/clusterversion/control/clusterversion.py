@@ -309,7 +309,7 @@ class ClusterVersionController:
             case RetrieveUpdates(query):
                 self._service.ask(query)
             case EvaluateRules(queries):
-                self._evaluate(queries)
+                self.evaluate(queries)
             case VerifyRelease(image):
                 self._checks.check(image)
             case ReadRelease(image):
@@ -319,7 +319,7 @@ class ClusterVersionController:
             case ReadImages(image):
                 self._checks.read_images(image)
             case LoadRelease(release):
-                self._load(release)
+                self.load(release)
             case ApplyRelease():
                 self.apply(work)
             case _:
