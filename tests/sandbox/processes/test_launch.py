@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from tests.clocks import Hurried
 
 from kubekit.kube.clock import ManualClock
 from runup.sandbox.processes import lifecycle
@@ -36,3 +40,19 @@ def test_what_was_launched_is_found_at_once(tmp_path: Path) -> None:
         list(lifecycle.start(clock.data, Settings(scenario="clean"), clock))
     assert clock.seen
     assert settings.running_pid(clock.data) == 0
+
+
+# A first process of a container that reaps nobody: it starts a child, says its id, and does no more.
+REAPS_NOBODY = "import subprocess, sys; print(subprocess.Popen(['cat']).pid, flush=True); sys.stdin.read()"
+
+
+def test_a_process_that_nobody_reaps_has_ended(tmp_path: Path) -> None:
+    """`stop` waits for the end of the supervisor, and not for its parent to take note of that."""
+    with subprocess.Popen([sys.executable, "-c", REAPS_NOBODY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        try:
+            assert parent.stdout is not None
+            pid = int(parent.stdout.readline())
+            assert lifecycle.stop(tmp_path, Hurried(10.0), pid=pid)
+            os.kill(pid, 0)  # raises if it was reaped
+        finally:
+            parent.kill()

@@ -283,8 +283,12 @@ def _modified(file: Path) -> int:
 
 
 def _alive(pid: int) -> bool:
+    """Returns whether a process runs; one that has ended and that its parent has not reaped does not.
+
+    kill() finds such a zombie. A container's first process may take seconds to reap it, or never do.
+    """
     try:
-        # A child that has ended stays a zombie, which kill() still finds, until it is reaped here.
+        # One of our own children is reaped here.
         waited, _ = os.waitpid(pid, os.WNOHANG)
         if waited == pid:
             return False
@@ -294,7 +298,16 @@ def _alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False  # reaped in the meantime, or a system without /proc: kill() tells
+    # The command's name, which comes first, is in parentheses and may hold any character.
+    return stat.rpartition(b")")[2].split()[0] in (b"Z", b"X")
 
 
 def state(data: Path) -> tuple[int, Settings | None, Ready | None]:
