@@ -24,15 +24,22 @@ CRDS = Path(runup.__file__).parent / "sandbox" / "crds"
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 CLUSTER_VERSIONS = resource_of(ClusterVersion)
 DEADLINE_S = 90.0
+# Between two looks: at first, after some, and when a look takes long (a command, on a busy machine).
+SHORTEST_PAUSE_S, USUAL_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.1, 0.5
 
 
 def eventually(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_S) -> Any:
-    """The first true value of `condition`; fails after the deadline."""
+    """The first true value of `condition`; fails after the deadline.
+
+    It is asked for seldom enough that whoever is to make it true has the processors: half of the time at most.
+    """
+    pause_s = SHORTEST_PAUSE_S
     deadline = time.monotonic() + deadline_s
-    while time.monotonic() < deadline:
+    while (looked := time.monotonic()) < deadline:
         if found := condition():
             return found
-        time.sleep(0.02)
+        time.sleep(min(max(pause_s, time.monotonic() - looked), LONGEST_PAUSE_S))
+        pause_s = min(pause_s * 1.25, USUAL_PAUSE_S)
     raise AssertionError(f"{what} did not happen within {deadline_s} s")
 
 

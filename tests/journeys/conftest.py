@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.rows import SERVERS, programs
+from tests.journeys import ending
 from tests.servers import eventually
 
 from kubekit.api.scheme import resource_of
@@ -28,6 +29,13 @@ START_S = 90
 COMMAND_S = 100
 # Whoever ends the tests ends their sandboxes: a SIGTERM alone would leave them behind.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _all_ended() -> Iterator[None]:
+    """No run is over before its sandboxes are."""
+    yield
+    ending.wait()
 
 
 @dataclass(frozen=True)
@@ -103,10 +111,7 @@ def started_sandbox(scenario: str, server: str = "sandbox") -> Iterator[Sandbox]
     """Yields a sandbox of a scenario, in a folder of its own that goes away with it."""
     # A short path: sockets below it have a length limit.
     data = Path(tempfile.mkdtemp(prefix=f"runup-test-{Path(scenario).name}-"))
-    try:
-        yield from sandbox_in(data, scenario) if server == "sandbox" else _around_a_real_server(data, scenario)
-    finally:
-        shutil.rmtree(data, ignore_errors=True)
+    yield from sandbox_in(data, scenario) if server == "sandbox" else _around_a_real_server(data, scenario)
 
 
 def sandbox_in(data: Path, scenario: str) -> Iterator[Sandbox]:
@@ -117,12 +122,15 @@ def sandbox_in(data: Path, scenario: str) -> Iterator[Sandbox]:
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         yield Sandbox(data)
     finally:
-        subprocess.run([*RUNUP, "sandbox", "stop", "--data", str(data)], capture_output=True, check=False, timeout=60)
+        ending.end(data)
 
 
 def _around_a_real_server(data: Path, scenario: str) -> Iterator[Sandbox]:
-    with Cluster(data, programs(), scenario):
-        yield Sandbox(data)
+    try:
+        with Cluster(data, programs(), scenario):
+            yield Sandbox(data)
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", params=SERVERS)

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from tests.journeys.conftest import Sandbox, sandbox_in
+from tests.journeys.conftest import Sandbox, started_sandbox
 from tests.servers import eventually
 
 from kubekit.api.conditions import find
@@ -91,7 +91,7 @@ def sandbox(graphs: Graphs) -> Iterator[Sandbox]:
         with served(graphs) as service:
             (folder / "scenario").mkdir()
             (folder / "scenario" / "scenario.yaml").write_text(SCENARIO.format(service=service))
-            yield from sandbox_in(folder / "data", str(folder / "scenario"))
+            yield from started_sandbox(str(folder / "scenario"))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

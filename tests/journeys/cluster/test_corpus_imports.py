@@ -1,4 +1,8 @@
-"""Nine dumps of real clusters, imported and preflighted to the end: exactly the risks that a person finds in the YAML.
+"""Nine dumps of real clusters, imported: `upgrade status` byte for byte as oc, and a preflight to the end.
+
+The status comes through controller, object and command, and the command runs as a user who may read UpdateStatus and
+nothing else, so what it prints can only come from there. The preflight has exactly the risks that a person finds in the
+YAML.
 
 The table was made by reading the dumps, not by running the checks; `docs/corpus-preflight.md` has the reading, line by
 line. Kinds that a dump does not hold are Unknown. Of the same dumps others are made, as they come: with a FeatureGate
@@ -8,7 +12,7 @@ of their own and masters of the old label alone, without nodes, hosted, packed, 
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import subprocess
 import tarfile
 import tempfile
@@ -17,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.journeys import ending
+from tests.journeys.cluster.imported_status import CORPUS, oc_now, reader, settle
 from tests.journeys.conftest import RUNUP, Sandbox
 
 from kubekit.lang import yaml as kyaml
@@ -25,7 +31,6 @@ from runup.checks.catalogue import CHECKS
 JSON = dict[str, Any]
 CONFIG = ("config.openshift.io", "v1")
 MASTER = "node-role.kubernetes.io/master"
-CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
 UPDATING = "ClusterVersionUpdating"
 # The operator of the sandbox says that a cluster in the middle of an update is not upgradeable.
 HELD_BACK = "ClusterVersionUpgradeable"
@@ -208,11 +213,11 @@ MADE: dict[str, tuple[Callable[[Path], Path], set[str]]] = {
 }
 
 
-@pytest.fixture
-def imported(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sandbox]:
-    """A sandbox made from one dump: one of the nine, or one that is made of them."""
+@pytest.fixture(scope="module")
+def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox made from one dump: one of the nine, or one that is made of them. It is the world of all its tests."""
     data = Path(tempfile.mkdtemp(prefix="runup-test-import-"))
-    source = request.param(tmp_path) if callable(request.param) else CORPUS / request.param
+    source = request.param(tmp_path_factory.mktemp("dump")) if callable(request.param) else CORPUS / request.param
     words = ["sandbox", "start", "--import", str(source), "--data", str(data)]
     try:
         done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=90)
@@ -221,17 +226,42 @@ def imported(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sandbox
         assert "are open for the sandbox's operator" in done.stdout
         yield Sandbox(data)
     finally:
-        subprocess.run([*RUNUP, "sandbox", "stop", "--data", str(data)], capture_output=True, check=False, timeout=60)
-        shutil.rmtree(data, ignore_errors=True)
+        ending.end(data)
 
 
+def _one_world(case: str) -> pytest.MarkDecorator:
+    return pytest.mark.xdist_group(f"import-{case}")
+
+
+# Of one sandbox the status comes first: it is as oc has it while nobody has asked for anything.
+STATUS = [pytest.param(case, case, id=case, marks=_one_world(case)) for case in CASES]
 EVERY = [
-    *(pytest.param(case, expected | ABSENT, id=case) for case, expected in CASES.items()),
-    *(pytest.param(make, expected, id=name) for name, (make, expected) in MADE.items()),
+    *(pytest.param(case, expected | ABSENT, id=case, marks=_one_world(case)) for case, expected in CASES.items()),
+    *(pytest.param(make, expected, id=name, marks=_one_world(name)) for name, (make, expected) in MADE.items()),
 ]
+WITHOUT_CORPUS = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of dumps is not beside this checkout")
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of dumps is not beside this checkout")
+@WITHOUT_CORPUS
+def test_every_case_of_oc_is_imported() -> None:
+    """None was added to the corpus that is not looked at here."""
+    assert {file.name.removesuffix(".output") for file in CORPUS.glob("*.output")} == CASES.keys()
+
+
+@WITHOUT_CORPUS
+@pytest.mark.parametrize(("imported", "case"), STATUS, indirect=["imported"])
+def test_the_object_tells_what_oc_tells(imported: Sandbox, case: str) -> None:
+    """Both outputs of each case."""
+    settle(imported)
+    environment = {**os.environ, "KUBECONFIG": str(reader(imported))}
+    for output, flags in (("output", ()), ("detailed-output", ("--details=all",))):
+        words = [*RUNUP, "upgrade", "status", *flags, "--mock-now", oc_now(case)]
+        done = subprocess.run(words, env=environment, capture_output=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.decode() == (CORPUS / f"{case}.{output}").read_text(), done.stderr
+
+
+@WITHOUT_CORPUS
 @pytest.mark.parametrize(("imported", "expected"), EVERY, indirect=["imported"])
 def test_a_dump_is_preflighted_to_the_end(imported: Sandbox, expected: set[str]) -> None:
     """No false risk, none missed, and what the dump lacks is Unknown."""

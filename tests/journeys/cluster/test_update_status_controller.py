@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.journeys import ending
 from tests.journeys.conftest import RUNUP, Sandbox
 from tests.servers import eventually
 
@@ -36,8 +36,7 @@ def clean() -> Iterator[Sandbox]:
         assert done.returncode == 0, done.stderr
         yield Sandbox(data)
     finally:
-        subprocess.run([*RUNUP, "sandbox", "stop", "--data", str(data)], capture_output=True, check=False, timeout=60)
-        shutil.rmtree(data, ignore_errors=True)
+        ending.end(data)
 
 
 def processes(sandbox: Sandbox) -> set[int]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.journeys import ending
 from tests.journeys.conftest import RUNUP, START_S, Sandbox
 
 from kubekit.api.core_v1 import ConfigMap, Pod
@@ -26,8 +27,7 @@ def data() -> Iterator[Path]:
     """A folder for a sandbox, which is ended whatever happens."""
     folder = Path(tempfile.mkdtemp(prefix="runup-test-life-"))
     yield folder / "data"
-    typed("stop", folder / "data")
-    shutil.rmtree(folder, ignore_errors=True)
+    ending.end(folder / "data", folder)
 
 
 def typed(command: str, data: Path, *words: str) -> subprocess.CompletedProcess[str]:

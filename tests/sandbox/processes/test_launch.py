@@ -48,7 +48,9 @@ REAPS_NOBODY = "import subprocess, sys; print(subprocess.Popen(['cat']).pid, flu
 
 def test_a_process_that_nobody_reaps_has_ended(tmp_path: Path) -> None:
     """`stop` waits for the end of the supervisor, and not for its parent to take note of that."""
-    with subprocess.Popen([sys.executable, "-c", REAPS_NOBODY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", REAPS_NOBODY], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as parent:
         try:
             assert parent.stdout is not None
             pid = int(parent.stdout.readline())

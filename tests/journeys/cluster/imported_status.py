@@ -1,22 +1,15 @@
-"""The updates of oc's own cases, from an imported cluster through controller, object and command: byte for byte.
+"""What UpdateStatus has of an imported cluster, for a reader who may read nothing else, at the time of oc's cases.
 
-The command runs as a user who may read UpdateStatus and nothing else, so what it prints can only come from there. Its
-time is oc's in these cases: 368975 ns after the newest transition of ClusterVersion and the operators; the importer
-tells the controller the same.
+It is 368975 ns after the newest transition of ClusterVersion and the operators; the importer tells the controller the
+same.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import yaml
-from tests.journeys.conftest import RUNUP, Sandbox
+from tests.journeys.conftest import Sandbox
 from tests.servers import eventually
 
 from kubekit.api.core_v1 import Node
@@ -27,7 +20,6 @@ from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
-CASES = sorted(file.name.removesuffix(".output") for file in CORPUS.glob("*.output"))
 READER = "reader-of-update-status"
 NODES = resource_of(Node)
 MC = "machineconfiguration.openshift.io"
@@ -47,22 +39,11 @@ def oc_now(case: str) -> str:
     return f"{max(times).removesuffix('Z')}.000368975Z"
 
 
-@pytest.fixture
-def imported(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """A sandbox made from one case, once its UpdateStatus is there."""
-    data = Path(tempfile.mkdtemp(prefix="runup-test-status-"))
-    words = ["sandbox", "start", "--import", str(CORPUS / request.param), "--data", str(data)]
-    try:
-        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=90)
-        assert done.returncode == 0, done.stderr
-        sandbox = Sandbox(data)
-        eventually(lambda: _written(sandbox), "the first UpdateStatus", 90)
-        eventually(lambda: _operator_wrote(sandbox), "the operator's first word", 90)
-        _pass_once(sandbox)
-        yield sandbox
-    finally:
-        subprocess.run([*RUNUP, "sandbox", "stop", "--data", str(data)], capture_output=True, check=False, timeout=60)
-        shutil.rmtree(data, ignore_errors=True)
+def settle(sandbox: Sandbox) -> None:
+    """Wait until operator and controller have said what they make of the cluster, the controller of all of it."""
+    eventually(lambda: _written(sandbox), "the first UpdateStatus", 90)
+    eventually(lambda: _operator_wrote(sandbox), "the operator's first word", 90)
+    _pass_once(sandbox)
 
 
 def _written(sandbox: Sandbox) -> bool:
@@ -116,15 +97,3 @@ def reader(sandbox: Sandbox) -> Path:
     file = sandbox.data / "reader.kubeconfig"
     file.write_text(yaml.safe_dump(config))
     return file
-
-
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of dumps is not beside this checkout")
-@pytest.mark.parametrize(("imported", "case"), [(case, case) for case in CASES], ids=CASES, indirect=["imported"])
-def test_the_object_tells_what_oc_tells(imported: Sandbox, case: str) -> None:
-    """Both outputs of each case."""
-    environment = {**os.environ, "KUBECONFIG": str(reader(imported))}
-    for output, flags in (("output", ()), ("detailed-output", ("--details=all",))):
-        words = [*RUNUP, "upgrade", "status", *flags, "--mock-now", oc_now(case)]
-        done = subprocess.run(words, env=environment, capture_output=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.decode() == (CORPUS / f"{case}.{output}").read_text(), done.stderr
