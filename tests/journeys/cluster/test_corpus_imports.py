@@ -249,7 +249,7 @@ def test_every_case_of_oc_is_imported() -> None:
 
 
 @WITHOUT_CORPUS
-@pytest.mark.parametrize(("imported", "case"), STATUS, indirect=["imported"])
+@pytest.mark.parametrize(("imported", "case"), STATUS, indirect=["imported"], scope="module")
 def test_the_object_tells_what_oc_tells(imported: Sandbox, case: str) -> None:
     """Both outputs of each case."""
     settle(imported)
@@ -262,7 +262,7 @@ def test_the_object_tells_what_oc_tells(imported: Sandbox, case: str) -> None:
 
 
 @WITHOUT_CORPUS
-@pytest.mark.parametrize(("imported", "expected"), EVERY, indirect=["imported"])
+@pytest.mark.parametrize(("imported", "expected"), EVERY, indirect=["imported"], scope="module")
 def test_a_dump_is_preflighted_to_the_end(imported: Sandbox, expected: set[str]) -> None:
     """No false risk, none missed, and what the dump lacks is Unknown."""
     releases = json.loads(imported.run("sandbox", "status", "--data", str(imported.data), "-o", "json").out)
