@@ -34,7 +34,7 @@ test-all: test ## those and the slow ones: everything that needs no real server
 	@$(MAKE) --no-print-directory slow
 
 slow: $(VENV)/.dev
-	$(PYTEST) -n 3 -m slow
+	$(PYTEST) -n 4 -m slow
 
 e2e: $(VENV)/.dev ## the API contract and the journeys on a real kube-apiserver and etcd, built once (needs Go)
 	@$(BIN)/python -m tests.controlplane
