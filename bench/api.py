@@ -27,6 +27,7 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import KubeError
 from kubekit.kube.tls import context_for
 
+READY_S = 90.0
 CONNECTIONS = 16
 GET_SECONDS = 5.0
 WATCHERS = 200
@@ -53,7 +54,7 @@ def api_server_in(folder: Path) -> Iterator[ClusterConfig]:
 
 
 def _ready(kubeconfig: Path, server: subprocess.Popen[bytes]) -> ClusterConfig:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + READY_S
     while time.monotonic() < deadline:
         if server.poll() is not None:
             raise RuntimeError(f"the API server ended with {server.returncode}")
@@ -64,7 +65,7 @@ def _ready(kubeconfig: Path, server: subprocess.Popen[bytes]) -> ClusterConfig:
             time.sleep(0.05)
         else:
             return loaded
-    raise RuntimeError("the API server was not ready within 30 s")
+    raise RuntimeError(f"the API server was not ready within {READY_S:g} s")
 
 
 class Connection:

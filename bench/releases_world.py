@@ -132,7 +132,7 @@ class World:
             self.client.send(calls.replace(FEATURE_GATES, gates | {"status": status}, subresource="status"))
 
     def _create(self, resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while True:
             try:
                 return self.client.send(calls.create(resource, obj))

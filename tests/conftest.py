@@ -27,10 +27,17 @@ LONG_S = 10.0
 SLOW = tuple(Path(__file__).parent / name for name in ("browser", "journeys", "transcripts"))
 
 
+# Of a test that starts a sandbox and waits for several things: none of its own guards may end it later than this.
+SLOW_LIMIT_S = 900
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """What is in these folders is slow, whether or not it says so."""
     if any(item.path.is_relative_to(folder) for folder in SLOW):
         item.add_marker(pytest.mark.slow)
+        limit = item.get_closest_marker("timeout")
+        if limit is None or limit.args[0] < SLOW_LIMIT_S:
+            item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S), append=False)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kubesandbox.manifests import Document
 
 JSON = dict[str, Any]
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 10.0
 LOG = "server.log"
 _LOG_LINES = 20

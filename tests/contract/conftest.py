@@ -97,7 +97,7 @@ def define(api: Api, schema: JSON, *, scope: str = "Cluster", status: bool = Fal
 
 def _await_served(api: Api, group: str, path: str) -> None:
     """The schema counts too: server-side apply needs it."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while api.get(path).code == 404 or f"apis/{group}/v1" not in api.get("/openapi/v3").ok()["paths"]:
         assert time.monotonic() < deadline, f"{path} is not served"
         time.sleep(0.05)

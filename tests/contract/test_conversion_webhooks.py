@@ -178,10 +178,10 @@ def test_a_watch_is_in_its_version(widgets: Widgets) -> None:
         done.set()
 
     threading.Thread(target=follow, daemon=True).start()
-    assert first.wait(60)
+    assert first.wait(90)
     widgets.api.merge(widgets.path("v1", "a"), {"spec": {"size": 9}}).ok()
     widgets.api.delete(widgets.path("v1", "a")).ok()
-    assert done.wait(60)
+    assert done.wait(90)
     shown = [(each["type"], each["object"]["apiVersion"], each["object"]["spec"]["length"]) for each in seen]
     version = f"{widgets.group}/v2"
     assert shown == [("ADDED", version, 1), ("MODIFIED", version, 9), ("DELETED", version, 9)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.controlplane import build
 
-REAL = pytest.param("kube-apiserver", marks=[pytest.mark.e2e, pytest.mark.timeout(300)])
+REAL = pytest.param("kube-apiserver", marks=[pytest.mark.e2e, pytest.mark.timeout(900)])
 # `make e2e` sets it; without, the real server's rows do not exist, rather than being skipped by the hundred.
 SERVERS = ["sandbox", *([REAL] if os.environ.get("RUNUP_E2E") else [])]
 

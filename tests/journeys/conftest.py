@@ -19,14 +19,19 @@ from tests.controlplane.rows import SERVERS, programs
 from tests.journeys import ending
 from tests.servers import eventually
 
+from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from runup.api.config_v1 import ClusterVersion
 
 RUNUP = (sys.executable, "-m", "runup")
-START_S = 90
-COMMAND_S = 100
+# Guards against waiting for ever, longer than what the commands themselves allow.
+START_S = 240
+STOP_S = 120
+COMMAND_S = 240
+# Several pauses after failures, which double up to 30 s, can follow each other.
+LONG_S = 240
 # Whoever ends the tests ends their sandboxes: a SIGTERM alone would leave them behind.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
@@ -102,9 +107,15 @@ class Sandbox:
         body = {"spec": {"desiredUpdate": desired or None}}
         self.client.send(calls.merge_patch(resource_of(ClusterVersion), "version", body))
 
+    def clear_preflight(self) -> None:
+        """End the preflight, and wait until the operator has: asked for again before that, it would just go on."""
+        done = self.run("upgrade", "--clear-preflight")
+        assert done.code == 0, done.err
+        self.until(lambda version: find(version.status.conditions, "PreflightRunning") is None, "the preflight's end")
+
     def until(self, holds: Callable[[ClusterVersion], Any], what: str) -> Any:
         """Wait until the ClusterVersion is so."""
-        return eventually(lambda: holds(self.cluster_version()), what)
+        return eventually(lambda: holds(self.cluster_version()), what, LONG_S)
 
 
 def started_sandbox(scenario: str, server: str = "sandbox") -> Iterator[Sandbox]:

@@ -35,7 +35,7 @@ def get(api: KubeApi, path: str, **headers: str) -> Any:
     if not headers:
         context.load_cert_chain(api.client_certificate, api.client_key)
     request = urllib.request.Request(api.server + path, headers=headers)
-    with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+    with urllib.request.urlopen(request, context=context, timeout=90) as answer:
         return json.load(answer)
 
 

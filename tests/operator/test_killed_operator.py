@@ -14,9 +14,14 @@ import pytest
 from tests.operator.operator_world import NAMESPACE, OWN, Cluster, cluster
 
 from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
+from kubekit.kube import calls
 
 pytestmark = pytest.mark.slow
 
+# So long that nobody loses it because a machine is busy.
+LEASE = "--lease=100,80,0.3"
 PROGRAM = "import sys; from runup.operator.main import main; sys.exit(main())"
 
 
@@ -24,7 +29,7 @@ PROGRAM = "import sys; from runup.operator.main import main; sys.exit(main())"
 async def process(world: Cluster, tmp_path: Path) -> AsyncGenerator[asyncio.subprocess.Process, None]:
     """`cluster-version-operator start` as a process; killed at the end."""
     environ = {**os.environ, "PAYLOAD_OVERRIDE": str(tmp_path / "payload"), "CVO_NAMESPACE": NAMESPACE}
-    flags = [f"--release-image={OWN}", "--node-name=node-1", "--listen=", "--lease=5,4,0.3"]
+    flags = [f"--release-image={OWN}", "--node-name=node-1", "--listen=", LEASE]
     where = [f"--kubeconfig={world.kubeconfig}", f"--report-dir={world.reports}"]
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-c", PROGRAM, "start", *flags, *where, env=environ, stdout=asyncio.subprocess.DEVNULL
@@ -37,7 +42,12 @@ async def process(world: Cluster, tmp_path: Path) -> AsyncGenerator[asyncio.subp
         await child.wait()
 
 
-@pytest.mark.slow
+async def run_out(world: Cluster) -> None:
+    """Let the lease of the killed process run out a second after the next one sees it."""
+    patch = {"spec": {"leaseDurationSeconds": 1}}
+    await world.client.send(calls.merge_patch(resource_of(Lease), "version", patch, NAMESPACE))
+
+
 @pytest.mark.parametrize("when", ["started", "reported", "cleared"])
 async def test_the_next_process_ends_where_the_killed_one_would_have(tmp_path: Path, when: str) -> None:
     """Killed after the workload started, after the report came, after the request was cleared."""
@@ -50,6 +60,7 @@ async def test_the_next_process_ends_where_the_killed_one_would_have(tmp_path: P
             if when == "cleared":
                 await world.condition("PreflightCompleted", "True")
                 await world.ask(None)
+        await run_out(world)
         async with process(world, tmp_path) as second:
             if when == "cleared":
                 await world.gone()

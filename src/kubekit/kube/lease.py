@@ -184,7 +184,7 @@ class LeaderElector:
     async def _release(self) -> None:
         """Clears the holder, so that the next leader need not wait; best effort, since the server may be gone."""
         with suppress(KubeError, codec.DecodeError, TimeoutError):
-            await within(self._clock, min(self._retry_period_s, LONGEST_RELEASE_S), self._let_go())
+            await within(self._clock, LONGEST_RELEASE_S, self._let_go())
 
     async def _let_go(self) -> None:
         lease = await self._client.send(calls.get(Lease, self._name, self._namespace))

@@ -19,7 +19,7 @@ from kubesandbox.errors import SandboxError
 # The path of the image's files in a container, from which the payload is read (docs/sandbox.md).
 IMAGE_MOUNT = "/run/image"
 # Limit from the start of a runner's program until its container can be signalled, in seconds.
-_DELIVERY_S = 5.0
+_DELIVERY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,9 @@ def until_delivered(deliver: Callable[[], bool], pid: int) -> bool:
 
 
 def tried(argv: list[str]) -> str:
-    """Runs a command to its end, ten seconds at most; returns "" if it succeeded, else the last line of its errors."""
+    """Runs a command to its end, a minute at most; returns "" if it succeeded, else the last line of its errors."""
     try:
-        done = subprocess.run(argv, capture_output=True, timeout=10.0, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(argv, capture_output=True, timeout=60.0, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if done.returncode == 0:

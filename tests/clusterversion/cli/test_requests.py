@@ -323,7 +323,7 @@ class Waiting:
         self.result: Ran | None = None
 
         def go() -> None:
-            self.result = _upgrade(run, server, "--preflight", "--to=5.2.0", "--wait", "--timeout=30s", *words)
+            self.result = _upgrade(run, server, "--preflight", "--to=5.2.0", "--wait", "--timeout=90s", *words)
 
         self.thread = threading.Thread(target=go, daemon=True)
         self.thread.start()
@@ -331,7 +331,7 @@ class Waiting:
         self.generation = server.cluster_version()["metadata"]["generation"]
 
     def ended(self) -> Ran:
-        self.thread.join(25)
+        self.thread.join(120)
         assert self.result is not None, "still waiting"
         return self.result
 

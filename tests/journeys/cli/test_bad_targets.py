@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from bench.releases_world import events
 from tests.journeys.conftest import Sandbox
 
 from kubekit.api.conditions import find
@@ -59,8 +58,8 @@ def test_a_target_that_writes(misbehaving: Sandbox) -> None:
         '"clusterversions" in API group "config.openshift.io" at the cluster scope'
     )
     assert refusal in done.out
-    events = [json.loads(line) for line in (misbehaving.data / "audit.log").read_text().splitlines()]
-    tried = [event for event in events if event.get("userAgent") == "misbehaving-release"]
+    log = events(misbehaving.data / "audit.log", 0)
+    tried = [event for event in log if event.get("userAgent") == "misbehaving-release"]
     assert {(event["verb"], event["responseStatus"]["code"]) for event in tried} == {("patch", 403)}
     assert {event["user"]["username"] for event in tried} == {account}
     cluster = misbehaving.cluster_version()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.controlplane.rows import SERVERS
-from tests.journeys.conftest import Sandbox, started_sandbox
+from tests.journeys.conftest import LONG_S, Sandbox, started_sandbox
 from tests.servers import eventually
 
 from kubekit.api.conditions import status_of
@@ -72,7 +72,7 @@ ENTRIES = {
 """What the images run, by the name of the script; an image has the script's name without its ending."""
 
 
-def check(image: str, timeout_s: int = 120) -> dict[str, Any]:
+def check(image: str, timeout_s: int = 300) -> dict[str, Any]:
     """The PreflightCheck that an image answers."""
     risk = "".join(part.title() for part in image.split("-"))
     return {
@@ -110,7 +110,7 @@ def scenario(folder: Path) -> Path:
         "graph": {"edges": [["5.0.0", "5.1.0"], ["5.0.0", "5.1.1"]]},
     }
     checks = {
-        "5.1.0": [*(check(name, 3 if name == "hangs" else 120) for name in images), check("not-in-the-release")],
+        "5.1.0": [*(check(name, 3 if name == "hangs" else 300) for name in images), check("not-in-the-release")],
         "5.1.1": [check("finds-nothing"), check("hangs", 300)],
     }
     (folder / "entries").mkdir(parents=True)
@@ -140,6 +140,12 @@ def pods(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
     return {item["metadata"]["name"]: item for item in found.items}
 
 
+def accounts(sandbox: Sandbox) -> set[str]:
+    """Those that the target's Pods have."""
+    found = sandbox.client.list_all(Pod, NAMESPACE, label_selector=preflight_deployment.SELECTOR)[0]
+    return {pod.spec.service_account_name for pod in found}
+
+
 def preflighted(sandbox: Sandbox) -> str:
     """What the command says once every container of 5.1.0's checks has ended."""
     assert sandbox.run("upgrade", "--preflight", "--to=5.1.0").code == 0
@@ -147,7 +153,7 @@ def preflighted(sandbox: Sandbox) -> str:
         lambda version: status_of(version.status.conditions, "PreflightCompleted") == "True",
         "every container has ended",
     )
-    done = sandbox.run("upgrade", "--preflight", "--to=5.1.0", "--wait", "--timeout=90s")
+    done = sandbox.run("upgrade", "--preflight", "--to=5.1.0", "--wait", "--timeout=200s")
     assert done.code == 2, done.out + done.err
     return " ".join(done.out.split())
 
@@ -170,12 +176,13 @@ def test_each_container_costs_its_own_check_alone(sandbox: Sandbox) -> None:
 
 def test_the_pods_are_small_and_only_read(sandbox: Sandbox) -> None:
     """Account, limits and deadline, as they stand in the cluster."""
-    found = pods(sandbox)
-    assert sorted(found) == [container_check_pods.pod_name(number) for number in range(6)]
+    expected = [container_check_pods.pod_name(number) for number in range(6)]
+    # What was Unknown is run again after two minutes, and for a moment its Pod is missing.
+    found = eventually(lambda: found if sorted(found := pods(sandbox)) == expected else None, "all six are there")
     for pod in found.values():
         (container,) = pod["spec"]["containers"]
         assert pod["spec"]["serviceAccountName"] == container_check_pods.ACCOUNT
-        assert pod["spec"]["activeDeadlineSeconds"] in (3, 120)
+        assert pod["spec"]["activeDeadlineSeconds"] in (3, 300)
         assert container["resources"]["limits"]["memory"] == "512Mi"
         assert "@sha256:" in container["image"]
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -187,8 +194,9 @@ def test_another_target_supersedes_them_and_clearing_leaves_none(sandbox: Sandbo
     eventually(
         lambda: len(pods(sandbox)) == 2 and {_version(pod) for pod in pods(sandbox).values()} == {"5.1.1"},
         "5.1.1's two containers are there, and none of 5.1.0's",
+        LONG_S,
     )
-    assert sandbox.run("upgrade", "--clear-preflight").code == 0
+    sandbox.clear_preflight()
     eventually(lambda: not pods(sandbox), "none is left")
 
 
@@ -198,8 +206,8 @@ def test_the_targets_own_account_may_read_what_they_wrote(sandbox: Sandbox) -> N
     settings = {"metadata": metadata, "data": {"serviceAccount": "dedicated"}}
     sandbox.client.send(calls.apply(resource_of(ConfigMap), settings, field_manager="admin"))
     assert READ in preflighted(sandbox)
-    (target,) = sandbox.client.list_all(Pod, NAMESPACE, label_selector=preflight_deployment.SELECTOR)[0]
-    assert target.spec.service_account_name == preflight_deployment.NAME
+    # A Pod of the preflight before may still be about to end.
+    eventually(lambda: accounts(sandbox) == {preflight_deployment.NAME}, "only a target of its own account runs")
 
 
 def _version(pod: dict[str, Any]) -> str:

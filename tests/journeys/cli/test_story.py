@@ -7,6 +7,7 @@ import subprocess
 from typing import Any
 
 import pytest
+from bench.releases_world import events
 from tests.journeys.conftest import RUNUP, Sandbox
 from tests.servers import eventually
 
@@ -82,7 +83,7 @@ def test_the_main_job(skip_level: Sandbox) -> None:
     eventually(lambda: _accepted(skip_level) == ("False", "PreconditionChecks"), "the hop itself is refused")
     assert skip_level.run("upgrade", "--to=5.0.3").out == "Requested update to 5.0.3\n"
     skip_level.until(lambda cluster: cluster.status.desired.version == "5.0.3", "the update starts")
-    assert PREFLIGHT not in _deployments(skip_level)
+    eventually(lambda: PREFLIGHT not in _deployments(skip_level), "the preflight's Deployment goes")
     assert "mode" not in (skip_level.desired_update() or {})
 
 
@@ -90,9 +91,10 @@ def test_the_main_job(skip_level: Sandbox) -> None:
 def test_who_asked(skip_level: Sandbox) -> None:
     """Operator and target are ServiceAccounts to the server, over TLS; only people and the cluster are more."""
     skip_level.run("upgrade", "--preflight", "--to=5.2.0", "--wait")
-    events = [json.loads(line) for line in (skip_level.data / "audit.log").read_text().splitlines()]
     agents = ("ClusterVersionOperator/", "runup-preflight/")
-    ours = [event for event in events if event.get("userAgent", "").startswith(agents)]
+    ours = [
+        event for event in events(skip_level.data / "audit.log", 0) if event.get("userAgent", "").startswith(agents)
+    ]
     assert {event["userAgent"].partition("/")[0] + "/" for event in ours} == set(agents)
     account = f"system:serviceaccount:{NAMESPACE}:cluster-version-operator"
     assert {event["user"]["username"] for event in ours} == {account}

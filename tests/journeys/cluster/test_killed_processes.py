@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -12,13 +11,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.journeys.conftest import RUNUP, Sandbox
+from bench.releases_world import events
+from tests.journeys.conftest import LONG_S, RUNUP, START_S, STOP_S, Sandbox
 from tests.servers import eventually
 
 from kubekit.api.conditions import find
-from kubekit.kube.errors import Transient
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound, Transient
 from runup.api.config_v1 import ClusterVersion
 
+NAMESPACE = "openshift-cluster-version-operator"
+OPERATOR = ("cluster-version-operator", "\0start\0")
+TARGET = ("cluster-version-operator", "\0preflight\0")
 EXPECTED = {
     "DualStackIncompatible",
     "PodDisruptionBudgetBlocksDrain",
@@ -37,11 +43,13 @@ def sandbox() -> Iterator[Sandbox]:
     data = Path(tempfile.mkdtemp(prefix="runup-test-killed-"))
     try:
         words = ["sandbox", "start", "--data", str(data), "--runner", "process"]
-        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=90)
+        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=START_S)
         assert done.returncode == 0, done.stderr
         yield Sandbox(data)
     finally:
-        subprocess.run([*RUNUP, "sandbox", "stop", "--data", str(data)], capture_output=True, check=False, timeout=60)
+        subprocess.run(
+            [*RUNUP, "sandbox", "stop", "--data", str(data)], capture_output=True, check=False, timeout=STOP_S
+        )
         shutil.rmtree(data, ignore_errors=True)
 
 
@@ -59,11 +67,32 @@ def processes(sandbox: Sandbox, *words: str) -> list[int]:
 
 
 def kill(sandbox: Sandbox, *words: str) -> None:
-    """SIGKILL, and wait until another process has taken the place."""
-    before = eventually(lambda: processes(sandbox, *words), f"a process {words}")
-    for pid in before:
+    """SIGKILL, and wait until another process has taken the place; a killed operator's lease has run out then."""
+    # One that was found may have ended since, and then nobody was killed.
+    killed = eventually(lambda: {pid for pid in processes(sandbox, *words) if killed_now(pid)}, f"a process {words}")
+    eventually(lambda: set(processes(sandbox, *words)) - killed, f"a new process {words}", LONG_S)
+    eventually(lambda: run_out(sandbox), "the server answers")
+
+
+def killed_now(pid: int) -> bool:
+    """Whether there was such a process to be killed."""
+    try:
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: set(processes(sandbox, *words)) - set(before), f"a new process {words}")
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def run_out(sandbox: Sandbox) -> bool:
+    """Let the lease run out a second after the next operator sees it; a living one writes its own term over this."""
+    patch = {"spec": {"leaseDurationSeconds": 1}}
+    try:
+        sandbox.client.send(calls.merge_patch(resource_of(Lease), "version", patch, NAMESPACE))
+    except Transient:
+        return False
+    except NotFound:
+        return True  # nobody has led yet
+    return True
 
 
 def names(cluster_version: ClusterVersion, target: str) -> set[str]:
@@ -78,6 +107,18 @@ def is_complete(cluster_version: ClusterVersion) -> bool:
     return bool(completed and completed.status == "True") and names(cluster_version, "5.2.0") == EXPECTED
 
 
+def preflight(sandbox: Sandbox) -> None:
+    """Ask for a preflight of 5.2.0, with nothing left of one before."""
+    sandbox.clear_preflight()
+    target_ended(sandbox)
+    assert sandbox.run("upgrade", "--preflight", "--to=5.2.0").code == 0
+
+
+def target_ended(sandbox: Sandbox) -> None:
+    """Wait until no target runs."""
+    eventually(lambda: not processes(sandbox, *TARGET), "the target's end", LONG_S)
+
+
 def finish(sandbox: Sandbox) -> None:
     """Wait for the end; whoever lost the API server asks for it again after pauses that double up to 30 s."""
 
@@ -87,54 +128,55 @@ def finish(sandbox: Sandbox) -> None:
         except Transient:
             return False
 
-    eventually(complete, "the preflight's end", 90)
+    eventually(complete, "the preflight's end", LONG_S)
 
 
 @pytest.mark.xdist_group("killed")
 @pytest.mark.parametrize(
     "victim",
     [
-        pytest.param(("cluster-version-operator", "\0start\0"), id="the managing operator"),
-        pytest.param(("cluster-version-operator", "\0preflight\0"), id="the target"),
+        pytest.param(OPERATOR, id="the managing operator"),
+        pytest.param(TARGET, id="the target"),
         pytest.param(("kubesandbox.apiserver",), id="the API server"),
         pytest.param(("runup.sandbox.processes.cluster_process",), id="the node agent with everything on it"),
     ],
 )
 def test_the_final_status_is_what_it_would_have_been(sandbox: Sandbox, victim: tuple[str, ...]) -> None:
     """Killed in the middle of a preflight, whatever it is, the same risks stand there in the end."""
-    assert sandbox.run("upgrade", "--preflight", "--to=5.2.0").code == 0
+    preflight(sandbox)
     kill(sandbox, *victim)
     finish(sandbox)
-    done = sandbox.run("upgrade", "--clear-preflight")
-    assert done.code == 0, done.err
-    eventually(lambda: not processes(sandbox, "cluster-version-operator", "\0preflight\0"), "the target's end")
+    sandbox.clear_preflight()
+    target_ended(sandbox)
 
 
 @pytest.mark.xdist_group("killed")
 def test_the_operator_killed_at_every_step(sandbox: Sandbox) -> None:
     """Once for each step: asked for, workload made, report there, cleared."""
     steps = (
-        lambda: sandbox.run("upgrade", "--preflight", "--to=5.2.0"),
-        lambda: eventually(lambda: processes(sandbox, "cluster-version-operator", "\0preflight\0"), "the target"),
+        lambda: preflight(sandbox),
+        lambda: eventually(lambda: processes(sandbox, *TARGET), "the target", LONG_S),
         lambda: sandbox.until(lambda cv: names(cv, "5.2.0"), "the first risks"),
     )
     for step in steps:
         step()
-        kill(sandbox, "cluster-version-operator", "\0start\0")
+        kill(sandbox, *OPERATOR)
     finish(sandbox)
-    sandbox.run("upgrade", "--clear-preflight")
-    kill(sandbox, "cluster-version-operator", "\0start\0")
-    eventually(lambda: not processes(sandbox, "cluster-version-operator", "\0preflight\0"), "the target's end")
+    assert sandbox.run("upgrade", "--clear-preflight").code == 0
+    kill(sandbox, *OPERATOR)
+    target_ended(sandbox)
 
 
 @pytest.mark.xdist_group("killed")
 def test_the_target_only_reads(sandbox: Sandbox) -> None:
     """The server's audit log has no write by the target: its requests are told from the operator's by their agent."""
-    sandbox.run("upgrade", "--preflight", "--to=5.2.0")
+    log = sandbox.data / "audit.log"
+    since = log.stat().st_size
+    preflight(sandbox)
     finish(sandbox)
-    sandbox.run("upgrade", "--clear-preflight")
-    events = [json.loads(line) for line in (sandbox.data / "audit.log").read_text().splitlines()]
-    asked = [event for event in events if "preflight" in event.get("userAgent", "")]
+    sandbox.clear_preflight()
+    target_ended(sandbox)
+    asked = [event for event in events(log, since) if "preflight" in event.get("userAgent", "")]
     assert {"list", "watch"} <= {event["verb"] for event in asked}
     written = [event["requestURI"] for event in asked if event["verb"] not in {"get", "list", "watch"}]
     assert written == []

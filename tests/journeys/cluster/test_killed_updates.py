@@ -38,7 +38,7 @@ SEED = int(os.environ.get("RUNUP_UPDATE_SEED", "1"))
 ALONE = "--no-leader-elect"
 WRITES = ("create", "update", "patch")
 
-LIMIT = pytest.mark.timeout(300 + 60 * KILLS)
+LIMIT = pytest.mark.timeout(900 + 120 * KILLS)
 pytestmark = [pytest.mark.slow, LIMIT]
 # The real server's rows have a limit of their own, which fifty kills do not keep.
 HERE = [*SERVERS[:1], *(pytest.param("kube-apiserver", marks=[pytest.mark.e2e, LIMIT]) for _ in SERVERS[1:])]

@@ -18,6 +18,7 @@ from tests.servers import eventually
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import NotFound
 from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
@@ -66,11 +67,14 @@ def there(client: SyncClient, resource: Resource, name: str) -> bool:
     return any(each["metadata"]["name"] == name for each in client.send(calls.list_raw(resource)).items)
 
 
-def established(client: SyncClient, made: JSON) -> bool:
-    """Whether a kind can be used."""
-    found = client.send(calls.get_raw(DEFINITIONS, made["metadata"]["name"]))
-    conditions = (found.get("status") or {}).get("conditions") or ()
-    return any((each["type"], each["status"]) == ("Established", "True") for each in conditions)
+def served(client: SyncClient, resource: Resource) -> bool:
+    """Whether a kind can be used and is found: a real server's parts learn of it one after the other."""
+    try:
+        client.send(calls.list_raw(resource))
+        found = json.loads(client.send(calls.get_path(f"/apis/{resource.api_version}")))
+    except NotFound:
+        return False
+    return any(each["name"] == resource.plural for each in found["resources"])
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +95,8 @@ def marketplace(skip_level: Sandbox, registry: str) -> Iterator[Sandbox]:
     """5.0.0 with one of the marketplace's catalogs."""
     client = skip_level.client
     for resource in (SUBSCRIPTIONS, SOURCES):
-        made = definition(resource)
-        client.send(calls.create(DEFINITIONS, made))
-        eventually(lambda made=made: established(client, made), f"{resource.plural} are served")
+        client.send(calls.create(DEFINITIONS, definition(resource)))
+        eventually(lambda resource=resource: served(client, resource), f"{resource.plural} are served")
     client.send(calls.create(NAMESPACES, {"metadata": {"name": PLACE}}))
     managed = {"operatorframework.io/managed-by": "marketplace-operator"}
     source = {
@@ -122,12 +125,12 @@ def subject(marketplace: Sandbox) -> Iterator[Sandbox]:
         "status": {"installedCSV": "logging.v5.9.0"},
     }
     # Other tests have left a preflight of the same target running, whose result of before would be told.
-    marketplace.run("upgrade", "--clear-preflight")
+    marketplace.clear_preflight()
     marketplace.client.send(calls.create(SUBSCRIPTIONS, subscription))
     try:
         yield marketplace
     finally:
-        marketplace.run("upgrade", "--clear-preflight")
+        marketplace.clear_preflight()
         marketplace.client.send(calls.delete(SUBSCRIPTIONS, "logging", PLACE))
 
 

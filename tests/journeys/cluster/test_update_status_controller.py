@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.journeys import ending
-from tests.journeys.conftest import RUNUP, Sandbox
+from tests.journeys.conftest import RUNUP, START_S, Sandbox
 from tests.servers import eventually
 
 from kubekit.api.conditions import find
@@ -32,7 +32,7 @@ def clean() -> Iterator[Sandbox]:
     data = Path(tempfile.mkdtemp(prefix="runup-test-usc-"))
     try:
         words = ["sandbox", "start", "--scenario", "clean", "--data", str(data), "--runner", "process"]
-        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=90)
+        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=START_S)
         assert done.returncode == 0, done.stderr
         yield Sandbox(data)
     finally:
@@ -67,7 +67,7 @@ def until(sandbox: Sandbox, holds: Callable[[UpdateStatusStatus], Any], what: st
         now = status(sandbox)
         return now if now is not None and holds(now) else None
 
-    result: UpdateStatusStatus = eventually(found, what, 60)
+    result: UpdateStatusStatus = eventually(found, what)
     return result
 
 

@@ -271,9 +271,9 @@ async def test_those_who_wait_do_not_ask_in_step(election: Election, rand: float
     assert two.clock.sleeping[0] == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize(("retry_s", "seconds"), [(1, 1), (4, 2)])
+@pytest.mark.parametrize(("retry_s", "seconds"), [(0.2, 2), (4, 2)])
 async def test_letting_go_takes_two_seconds_at_most(election: Election, retry_s: float, seconds: float) -> None:
-    """Nobody waits longer for a process that ends, and not even as long where it asks more often."""
+    """Nobody waits longer for a process that ends; how often it asks says nothing about how long an answer takes."""
     one = await election.stands("one", retry_s=retry_s)
     election.server.down = True
     one.task.cancel()

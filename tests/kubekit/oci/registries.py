@@ -123,7 +123,7 @@ def _htpasswd(folder: Path, users: Mapping[str, str]) -> Path:
 
 def _answers(host: str) -> bool:
     try:
-        urllib.request.urlopen(f"http://{host}/v2/", timeout=2).close()
+        urllib.request.urlopen(f"http://{host}/v2/", timeout=90).close()
     except urllib.error.HTTPError:
         return True
     except OSError:

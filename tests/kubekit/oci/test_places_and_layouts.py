@@ -535,7 +535,7 @@ def test_many_builders_of_one_layout_lose_nothing(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(90)
     names = [item.annotations[images.REF_NAME] for item in Layout.open(tmp_path / "layout").index().manifests]
     assert sorted(names) == versions
 

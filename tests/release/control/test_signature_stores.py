@@ -95,7 +95,7 @@ def https(folder: Path, *, hang: threading.Event | None = None) -> Iterator[str]
         if hang is not None:
             hang.set()
         server.shutdown()
-        thread.join(10)
+        thread.join(90)
         server.server_close()
 
 

@@ -114,7 +114,7 @@ def test_a_cluster_out_of_a_dump_has_its_own_time(tmp_path: Path) -> None:
     found = objects(made, tmp_path / "data")
     deployments = {obj["metadata"]["name"]: obj for obj in found if obj["kind"] == "Deployment"}
     arguments = deployments["update-status-controller"]["spec"]["template"]["spec"]["containers"][0]["args"]
-    assert arguments == ["update-status-controller", "--lease=3,2,0.5", "--mock-now=2023-11-03T17:26:01.000368Z"]
+    assert arguments == ["update-status-controller", "--lease=20,15,0.5", "--mock-now=2023-11-03T17:26:01.000368Z"]
     operator = deployments["cluster-version-operator"]["spec"]["template"]["spec"]["containers"][0]["args"]
     assert "--update-service=http://127.0.0.1:2/graph" in operator
     assert not [word for word in operator if "mock-now" in word]

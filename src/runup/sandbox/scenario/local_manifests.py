@@ -15,8 +15,9 @@ JSON = dict[str, Any]
 HOSTNAME = "kubernetes.io/hostname"
 # The node of the sandbox's own workloads in a cluster that was made from a dump.
 OWN_NODE = "runup-sandbox"
-# A short lease, so that a restart need not wait for it to expire.
-_LEASE = "--lease=3,2,0.5"
+# Shorter than in a cluster, because a killed operator cannot release it and the next one waits; long enough that a busy
+# machine does not lose it: processes that share two cores with twenty others stand still for seconds.
+_LEASE = "--lease=20,15,0.5"
 
 
 def fitted(files: Mapping[str, bytes], cluster: ClusterSpec, update_service: str) -> dict[str, bytes]:
