@@ -31,7 +31,7 @@ FLAGS = (
     "--no-first-run",
     "--hide-scrollbars",
 )
-LIMIT_S = 90
+LIMIT_S = 240
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 # Rules of WCAG 2.2 to level AA and what axe-core calls best practice: order of headings, captions, landmarks.
 RUN = """<script src="AXE"></script><script>

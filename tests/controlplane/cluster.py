@@ -22,7 +22,7 @@ from kubesandbox.apiserver import initial_objects
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Settings
 
-READY_S = 90.0
+READY_S = 240.0
 _ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 _LOG = "cluster.log"
 

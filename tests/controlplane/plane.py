@@ -25,7 +25,7 @@ from kubekit.kube.errors import KubeError
 from kubesandbox.apiserver.access import certs
 from runup.sandbox.setup import settings
 
-READY_S = 120.0
+READY_S = 300.0
 # No controller-manager runs here: nobody would take the taint of a new node away, or make default service accounts.
 _WITHOUT = "ServiceAccount,TaintNodesByCondition"
 _AUDIT: dict[str, Any] = {

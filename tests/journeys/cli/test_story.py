@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from bench.releases_world import events
-from tests.journeys.conftest import RUNUP, Sandbox
+from tests.journeys.conftest import COMMAND_S, RUNUP, Sandbox
 from tests.servers import eventually
 
 from kubekit.api.conditions import find
@@ -138,14 +138,14 @@ def test_an_unknown_mode_updates_nothing(clean: Sandbox) -> None:
 def test_two_administrators(misbehaving: Sandbox) -> None:
     """Whoever waits for a target that somebody replaces is told by what, and exits 1."""
     misbehaving.run("upgrade", "--clear-preflight")
-    words = [*RUNUP, "upgrade", "--preflight", "--to=5.1.3", "--wait", "--timeout=60s"]
+    words = [*RUNUP, "upgrade", "--preflight", "--to=5.1.3", "--wait", "--timeout=200s"]
     waiting = subprocess.Popen(
         words, env=misbehaving.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     eventually(lambda: (misbehaving.desired_update() or {}).get("version") == "5.1.3", "the first one asked")
     other = misbehaving.run("upgrade", "--preflight", "--to=5.1.0")
     assert other.err == "warning: this takes the place of the preflight of 5.1.3\n"
-    _, err = waiting.communicate(timeout=90)
+    _, err = waiting.communicate(timeout=COMMAND_S)
     assert waiting.returncode == 1
     assert err == "error: the preflight of 5.1.3 was replaced: somebody now asks for a preflight of 5.1.0\n"
 
@@ -162,7 +162,7 @@ def test_leaving_with_ctrl_c(misbehaving: Sandbox) -> None:
     assert waiting.stdout is not None
     assert waiting.stdout.readline()
     waiting.send_signal(signal.SIGINT)
-    _, err = waiting.communicate(timeout=90)
+    _, err = waiting.communicate(timeout=COMMAND_S)
     assert waiting.returncode == 130
     assert "The preflight of 5.1.3 goes on." in err
     assert "--clear-preflight" in err

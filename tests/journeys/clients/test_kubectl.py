@@ -48,7 +48,7 @@ def kubectl(server: Server, namespace: str) -> Kubectl:
 
     def go(*words: str, stdin: str | None = None, code: int = 0) -> str:
         command = ["kubectl", "--kubeconfig", str(server.kubeconfig), "-n", namespace, *words]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=240)
         assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout if code == 0 else done.stderr
 

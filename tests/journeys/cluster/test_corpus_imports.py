@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from tests.journeys import ending
 from tests.journeys.cluster.imported_status import CORPUS, oc_now, reader, settle
-from tests.journeys.conftest import RUNUP, Sandbox
+from tests.journeys.conftest import COMMAND_S, RUNUP, START_S, Sandbox
 
 from kubekit.lang import yaml as kyaml
 from runup.checks.catalogue import CHECKS
@@ -220,7 +220,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     source = request.param(tmp_path_factory.mktemp("dump")) if callable(request.param) else CORPUS / request.param
     words = ["sandbox", "start", "--import", str(source), "--data", str(data)]
     try:
-        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=90)
+        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=START_S)
         assert done.returncode == 0, done.stderr
         assert "left out, in part or whole" not in done.stdout
         assert "are open for the sandbox's operator" in done.stdout
@@ -256,7 +256,7 @@ def test_the_object_tells_what_oc_tells(imported: Sandbox, case: str) -> None:
     environment = {**os.environ, "KUBECONFIG": str(reader(imported))}
     for output, flags in (("output", ()), ("detailed-output", ("--details=all",))):
         words = [*RUNUP, "upgrade", "status", *flags, "--mock-now", oc_now(case)]
-        done = subprocess.run(words, env=environment, capture_output=True, check=False, timeout=60)
+        done = subprocess.run(words, env=environment, capture_output=True, check=False, timeout=COMMAND_S)
         assert done.returncode == 0, done.stderr
         assert done.stdout.decode() == (CORPUS / f"{case}.{output}").read_text(), done.stderr
 
@@ -267,7 +267,7 @@ def test_a_dump_is_preflighted_to_the_end(imported: Sandbox, expected: set[str])
     """No false risk, none missed, and what the dump lacks is Unknown."""
     releases = json.loads(imported.run("sandbox", "status", "--data", str(imported.data), "-o", "json").out)
     target = releases["cluster"]["releases"][1]
-    done = imported.run("upgrade", "--mode=preflight", f"--to={target}", "--wait", "--timeout=90s")
+    done = imported.run("upgrade", "--mode=preflight", f"--to={target}", "--wait", "--timeout=4m")
     assert done.code in {2, 3}, done.err
     status = imported.cluster_version().status
     names = {
