@@ -21,8 +21,10 @@ from tests.servers import eventually
 
 from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import NotFound, Transient
 from runup.api.config_v1 import ClusterVersion
 
 RUNUP = (sys.executable, "-m", "runup")
@@ -112,6 +114,20 @@ class Sandbox:
         done = self.run("upgrade", "--clear-preflight")
         assert done.code == 0, done.err
         self.until(lambda version: find(version.status.conditions, "PreflightRunning") is None, "the preflight's end")
+
+    def expire_lease(self, name: str, namespace: str) -> bool:
+        """Let a killed holder's lease run out a second after the next one sees it; whether the server took that up.
+
+        A living holder writes its own term over it.
+        """
+        patch = {"spec": {"leaseDurationSeconds": 1}}
+        try:
+            self.client.send(calls.merge_patch(resource_of(Lease), name, patch, namespace))
+        except Transient:
+            return False
+        except NotFound:
+            return True  # nobody has held it yet
+        return True
 
     def until(self, holds: Callable[[ClusterVersion], Any], what: str) -> Any:
         """Wait until the ClusterVersion is so."""

@@ -16,10 +16,7 @@ from tests.journeys.conftest import LONG_S, RUNUP, START_S, STOP_S, Sandbox
 from tests.servers import eventually
 
 from kubekit.api.conditions import find
-from kubekit.api.scheme import resource_of
-from kubekit.api.workloads_v1 import Lease
-from kubekit.kube import calls
-from kubekit.kube.errors import NotFound, Transient
+from kubekit.kube.errors import Transient
 from runup.api.config_v1 import ClusterVersion
 
 NAMESPACE = "openshift-cluster-version-operator"
@@ -71,7 +68,7 @@ def kill(sandbox: Sandbox, *words: str) -> None:
     # One that was found may have ended since, and then nobody was killed.
     killed = eventually(lambda: {pid for pid in processes(sandbox, *words) if killed_now(pid)}, f"a process {words}")
     eventually(lambda: set(processes(sandbox, *words)) - killed, f"a new process {words}", LONG_S)
-    eventually(lambda: run_out(sandbox), "the server answers")
+    eventually(lambda: sandbox.expire_lease("version", NAMESPACE), "the server answers")
 
 
 def killed_now(pid: int) -> bool:
@@ -80,18 +77,6 @@ def killed_now(pid: int) -> bool:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return False
-    return True
-
-
-def run_out(sandbox: Sandbox) -> bool:
-    """Let the lease run out a second after the next operator sees it; a living one writes its own term over this."""
-    patch = {"spec": {"leaseDurationSeconds": 1}}
-    try:
-        sandbox.client.send(calls.merge_patch(resource_of(Lease), "version", patch, NAMESPACE))
-    except Transient:
-        return False
-    except NotFound:
-        return True  # nobody has led yet
     return True
 
 

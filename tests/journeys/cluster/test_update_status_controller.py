@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +101,10 @@ def test_a_healthy_cluster_is_told_and_a_killed_controller_comes_back(clean: San
     first = until(clean, troubles, "the degraded node")
     assert troubles(first) == ["Node worker-1 is degraded"]
 
-    killed = eventually(lambda: processes(clean), "the controller's process")
-    for pid in killed:
-        os.kill(pid, signal.SIGKILL)
+    for pid in eventually(lambda: processes(clean), "the controller's process"):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert clean.expire_lease("update-status-controller", "openshift-update-status-controller")
     degrade(clean, "worker-2", "Degraded", "the disk is full")
     second = until(clean, lambda found: len(troubles(found)) == 2, "the second degraded node")
     assert {_since(second, "worker-1")} == {_since(first, "worker-1")}
