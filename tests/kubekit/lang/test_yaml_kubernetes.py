@@ -174,10 +174,10 @@ BILLION_LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 def test_refused(text: str | bytes, error: str) -> None:
     """What cannot be read is one error with file and line, quickly, and the process lives."""
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(kyaml.YamlError, match=error):
         kyaml.load(text, name="m.yaml")
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_strict_refuses_a_duplicate_key() -> None:
