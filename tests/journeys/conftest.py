@@ -28,10 +28,10 @@ from kubekit.kube.errors import NotFound, Transient
 from runup.api.config_v1 import ClusterVersion
 
 RUNUP = (sys.executable, "-m", "runup")
-# Guards against waiting for ever, longer than what the commands themselves allow.
+# Guards against waiting for ever: longer than a start takes beside fifty busy processes, or a first condition after it.
 START_S = 240
 STOP_S = 120
-COMMAND_S = 240
+COMMAND_S = 600
 # Several pauses after failures, which double up to 30 s, can follow each other.
 LONG_S = 240
 # Whoever ends the tests ends their sandboxes: a SIGTERM alone would leave them behind.

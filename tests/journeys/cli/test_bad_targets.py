@@ -35,7 +35,7 @@ REASONS = {
 def test_a_target_that(name: str, misbehaving: Sandbox) -> None:
     """The condition's reason and way out are what the verdict says, and nothing is updated."""
     version, reason, way_out = REASONS[name]
-    done = misbehaving.run("upgrade", "--preflight", f"--to={version}", "--wait", "--timeout=150s")
+    done = misbehaving.run("upgrade", "--preflight", f"--to={version}", "--wait")
     assert done.code == 1, done.out + done.err
     assert done.verdict.startswith(f"Verdict: the preflight could not run. {reason}: "), done.out + done.err
     assert way_out in done.verdict
@@ -50,7 +50,7 @@ def test_a_target_that(name: str, misbehaving: Sandbox) -> None:
 
 def test_a_target_that_writes(misbehaving: Sandbox) -> None:
     """The server refuses it for the account that the target has; its words and the audit log say so."""
-    done = misbehaving.run("upgrade", "--preflight", "--to=5.1.14", "--wait", "--timeout=150s")
+    done = misbehaving.run("upgrade", "--preflight", "--to=5.1.14", "--wait")
     assert done.code == 1, done.out + done.err
     account = "system:serviceaccount:openshift-cluster-version-operator:cluster-version-operator-preflight"
     refusal = (
@@ -73,7 +73,7 @@ ALLOWED = {"leaves out a url": "5.1.8", "adds a field that nobody knows": "5.1.1
 @pytest.mark.parametrize("name", ALLOWED)
 def test_a_report_that(name: str, misbehaving: Sandbox) -> None:
     """These are used: a url is filled in, an unknown field is ignored."""
-    done = misbehaving.run("upgrade", "--preflight", f"--to={ALLOWED[name]}", "--wait", "--timeout=60s")
+    done = misbehaving.run("upgrade", "--preflight", f"--to={ALLOWED[name]}", "--wait")
     assert done.code == 2, done.out + done.err
     assert "SomeRisk" in done.out
 
@@ -89,9 +89,9 @@ def test_a_target_that_hangs(misbehaving: Sandbox) -> None:
 
 def test_the_last_good_result_stays(misbehaving: Sandbox) -> None:
     """Another target's failure takes nothing away from what was found before."""
-    good = misbehaving.run("upgrade", "--preflight", "--to=5.1.10", "--wait", "--timeout=60s")
+    good = misbehaving.run("upgrade", "--preflight", "--to=5.1.10", "--wait")
     assert good.code == 2, good.out + good.err
-    bad = misbehaving.run("upgrade", "--preflight", "--to=5.1.1", "--wait", "--timeout=60s")
+    bad = misbehaving.run("upgrade", "--preflight", "--to=5.1.1", "--wait")
     assert bad.code == 1
     kept = [u for u in misbehaving.cluster_version().status.conditional_updates if u.release.version == "5.1.10"]
     assert [risk.name for update in kept for risk in update.risks] == ["SomeRisk"]
@@ -99,5 +99,5 @@ def test_the_last_good_result_stays(misbehaving: Sandbox) -> None:
 
 def test_a_well_behaved_target_after_them(misbehaving: Sandbox) -> None:
     """After all that, an ordinary preflight works."""
-    done = misbehaving.run("upgrade", "--preflight", "--to=5.1.0", "--wait", "--timeout=60s")
+    done = misbehaving.run("upgrade", "--preflight", "--to=5.1.0", "--wait")
     assert (done.code, done.verdict) == (0, "Verdict: nothing stands in the way of an update to 5.1.0.")

@@ -153,7 +153,7 @@ def preflighted(sandbox: Sandbox) -> str:
         lambda version: status_of(version.status.conditions, "PreflightCompleted") == "True",
         "every container has ended",
     )
-    done = sandbox.run("upgrade", "--preflight", "--to=5.1.0", "--wait", "--timeout=200s")
+    done = sandbox.run("upgrade", "--preflight", "--to=5.1.0", "--wait")
     assert done.code == 2, done.out + done.err
     return " ".join(done.out.split())
 

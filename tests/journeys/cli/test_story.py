@@ -138,7 +138,7 @@ def test_an_unknown_mode_updates_nothing(clean: Sandbox) -> None:
 def test_two_administrators(misbehaving: Sandbox) -> None:
     """Whoever waits for a target that somebody replaces is told by what, and exits 1."""
     misbehaving.run("upgrade", "--clear-preflight")
-    words = [*RUNUP, "upgrade", "--preflight", "--to=5.1.3", "--wait", "--timeout=200s"]
+    words = [*RUNUP, "upgrade", "--preflight", "--to=5.1.3", "--wait"]
     waiting = subprocess.Popen(
         words, env=misbehaving.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -67,7 +67,7 @@ def failed(sandbox: Sandbox) -> tuple[str, str]:
 def test_the_targets_own_check_answers_under_its_own_account(sandbox: Sandbox) -> None:
     """5.2.0's check of removed APIs reads what 5.0.0 never heard of; the report goes into a ConfigMap."""
     set_to(sandbox, serviceAccount="dedicated", reportSink="configmap")
-    done = sandbox.run("upgrade", "--preflight", "--to=5.2.0", "--wait", "--timeout=200s")
+    done = sandbox.run("upgrade", "--preflight", "--to=5.2.0", "--wait")
     assert done.code == 2, done.out + done.err
     assert "RemovedAPIInUse" in done.out
     assert "Unknown" not in done.out

@@ -220,7 +220,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     source = request.param(tmp_path_factory.mktemp("dump")) if callable(request.param) else CORPUS / request.param
     words = ["sandbox", "start", "--import", str(source), "--data", str(data)]
     try:
-        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=START_S)
+        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=90)
         assert done.returncode == 0, done.stderr
         assert "left out, in part or whole" not in done.stdout
         assert "are open for the sandbox's operator" in done.stdout
