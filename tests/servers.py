@@ -23,7 +23,9 @@ from runup.api.config_v1 import ClusterVersion
 CRDS = Path(runup.__file__).parent / "sandbox" / "crds"
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 CLUSTER_VERSIONS = resource_of(ClusterVersion)
-DEADLINE_S = 90.0
+# A guard against waiting for ever: several pauses after failures, which double up to 30 s, can follow each other, and a
+# process that shares two cores with fifty others starts in two minutes.
+DEADLINE_S = 240.0
 # Between two looks: at first, after some, and when a look takes long (a command, on a busy machine).
 SHORTEST_PAUSE_S, USUAL_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.1, 0.5
 

@@ -32,8 +32,6 @@ RUNUP = (sys.executable, "-m", "runup")
 START_S = 240
 STOP_S = 120
 COMMAND_S = 600
-# Several pauses after failures, which double up to 30 s, can follow each other.
-LONG_S = 240
 # Whoever ends the tests ends their sandboxes: a SIGTERM alone would leave them behind.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
@@ -131,7 +129,7 @@ class Sandbox:
 
     def until(self, holds: Callable[[ClusterVersion], Any], what: str) -> Any:
         """Wait until the ClusterVersion is so."""
-        return eventually(lambda: holds(self.cluster_version()), what, LONG_S)
+        return eventually(lambda: holds(self.cluster_version()), what)
 
 
 def started_sandbox(scenario: str, server: str = "sandbox") -> Iterator[Sandbox]:

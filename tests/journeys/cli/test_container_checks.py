@@ -194,7 +194,6 @@ def test_another_target_supersedes_them_and_clearing_leaves_none(sandbox: Sandbo
     eventually(
         lambda: len(pods(sandbox)) == 2 and {_version(pod) for pod in pods(sandbox).values()} == {"5.1.1"},
         "5.1.1's two containers are there, and none of 5.1.0's",
-        LONG_S,
     )
     sandbox.clear_preflight()
     eventually(lambda: not pods(sandbox), "none is left")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from bench.releases_world import events
-from tests.journeys.conftest import LONG_S, RUNUP, START_S, STOP_S, Sandbox
+from tests.journeys.conftest import RUNUP, START_S, STOP_S, Sandbox
 from tests.servers import eventually
 
 from kubekit.api.conditions import find
@@ -67,7 +67,7 @@ def kill(sandbox: Sandbox, *words: str) -> None:
     """SIGKILL, and wait until another process has taken the place; a killed operator's lease has run out then."""
     # One that was found may have ended since, and then nobody was killed.
     killed = eventually(lambda: {pid for pid in processes(sandbox, *words) if killed_now(pid)}, f"a process {words}")
-    eventually(lambda: set(processes(sandbox, *words)) - killed, f"a new process {words}", LONG_S)
+    eventually(lambda: set(processes(sandbox, *words)) - killed, f"a new process {words}")
     eventually(lambda: sandbox.expire_lease("version", NAMESPACE), "the server answers")
 
 
@@ -101,7 +101,7 @@ def preflight(sandbox: Sandbox) -> None:
 
 def target_ended(sandbox: Sandbox) -> None:
     """Wait until no target runs."""
-    eventually(lambda: not processes(sandbox, *TARGET), "the target's end", LONG_S)
+    eventually(lambda: not processes(sandbox, *TARGET), "the target's end")
 
 
 def finish(sandbox: Sandbox) -> None:
@@ -113,7 +113,7 @@ def finish(sandbox: Sandbox) -> None:
         except Transient:
             return False
 
-    eventually(complete, "the preflight's end", LONG_S)
+    eventually(complete, "the preflight's end")
 
 
 @pytest.mark.xdist_group("killed")
@@ -140,7 +140,7 @@ def test_the_operator_killed_at_every_step(sandbox: Sandbox) -> None:
     """Once for each step: asked for, workload made, report there, cleared."""
     steps = (
         lambda: preflight(sandbox),
-        lambda: eventually(lambda: processes(sandbox, *TARGET), "the target", LONG_S),
+        lambda: eventually(lambda: processes(sandbox, *TARGET), "the target"),
         lambda: sandbox.until(lambda cv: names(cv, "5.2.0"), "the first risks"),
     )
     for step in steps:
