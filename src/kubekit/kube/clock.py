@@ -145,7 +145,7 @@ class ManualClock(Clock):
         """The seconds until each sleeper is due, soonest first."""
         return tuple(sorted(at - self._elapsed for at, _, woken in self._sleepers if not woken.done()))
 
-    async def until_sleeping(self, sleepers: int = 1, *, deadline_s: float = 10.0) -> None:
+    async def until_sleeping(self, sleepers: int = 1, *, deadline_s: float = 90.0) -> None:
         """Waits, in real time, until that many tasks sleep: for tests that involve sockets.
 
         Raises TimeoutError after `deadline_s` real seconds.

@@ -47,7 +47,7 @@ class Run:
 
     async def waits(self) -> float:
         """For how long it waits."""
-        await self.clock.until_sleeping(deadline_s=10)
+        await self.clock.until_sleeping()
         return self.clock.sleeping[0]
 
 

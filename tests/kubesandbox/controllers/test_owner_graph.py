@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.clock import SystemClock
+from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.errors import NotFound
+from kubesandbox.cluster import end
+from kubesandbox.controllers import assembly
 from kubesandbox.controllers.owner_graph import Graph
 
 WIDGETS = Resource("example.org", "v1", "Widget", "widgets", namespaced=True)
@@ -64,3 +67,22 @@ async def test_a_kind_that_goes_before_it_was_listed_is_waited_for_no_more(tmp_p
                     await ready
             finally:
                 await graph.close()
+
+
+async def test_a_kind_that_comes_is_followed_without_a_pause(tmp_path: Path) -> None:
+    """A namespace could be removed otherwise while it has objects of that kind. No pause ends here."""
+    log = tmp_path / "data" / "audit.log"
+
+    async def followed(plural: str) -> None:
+        async with asyncio.timeout(90):
+            while not any(f"/{plural}?" in line and '"verb":"watch"' in line for line in log.open()):  # noqa: ASYNC110 -- a file
+                await asyncio.sleep(0.02)
+
+    with api_server(tmp_path / "data") as path:
+        async with contextlib.AsyncExitStack() as stack:
+            client = await stack.enter_async_context(Client(load(str(path))))
+            tasks = assembly.start(stack, client, assembly.Watched(), ManualClock())
+            stack.push_async_callback(end, tasks)
+            await followed(CRD.plural)
+            await client.send(calls.create(CRD, DEFINITION))
+            await followed(WIDGETS.plural)
