@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.controlplane.rows import SERVERS
-from tests.journeys.conftest import LONG_S, Sandbox, started_sandbox
+from tests.journeys.conftest import Sandbox, started_sandbox
 from tests.servers import eventually
 
 from kubekit.api.conditions import status_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
-from tests.journeys.conftest import LONG_S, Sandbox
+from tests.journeys.conftest import Sandbox
 from tests.servers import eventually
 
 from kubekit.api.core_v1 import Node
@@ -41,8 +41,8 @@ def oc_now(case: str) -> str:
 
 def settle(sandbox: Sandbox) -> None:
     """Wait until operator and controller have said what they make of the cluster, the controller of all of it."""
-    eventually(lambda: _written(sandbox), "the first UpdateStatus", LONG_S)
-    eventually(lambda: _operator_wrote(sandbox), "the operator's first word", LONG_S)
+    eventually(lambda: _written(sandbox), "the first UpdateStatus")
+    eventually(lambda: _operator_wrote(sandbox), "the operator's first word")
     _pass_once(sandbox)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from tests.journeys import ending
 from tests.journeys.cluster.imported_status import CORPUS, oc_now, reader, settle
-from tests.journeys.conftest import COMMAND_S, RUNUP, START_S, Sandbox
+from tests.journeys.conftest import COMMAND_S, RUNUP, Sandbox
 
 from kubekit.lang import yaml as kyaml
 from runup.checks.catalogue import CHECKS
