@@ -17,12 +17,13 @@ import kubekit
 from kubekit.api.codec import DecodeError, Undecodable
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.kube import calls, http_date
+from kubekit.http import http_date
+from kubekit.http.http_connection import Answer, Connection
+from kubekit.kube import calls
 from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import ConfigError, Gone
-from kubekit.kube.http_connection import Answer, Connection
 from kubekit.kube.request import Call, Request
 from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from kubekit.kube.tls import context_for

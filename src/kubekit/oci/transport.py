@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
 import kubekit
+from kubekit.http.addresses import AddressPolicy, Connection, Deadline, ForbiddenAddress, SecureConnection, factory
 from kubekit.oci.access import Access, is_loopback
-from kubekit.oci.connections import AddressPolicy, Connection, Deadline, ForbiddenAddress, SecureConnection, factory
 from kubekit.oci.credentials import Login
 from kubekit.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
 from kubekit.oci.reference import DOCKER_HUB, Reference

@@ -2,7 +2,7 @@
 
 A signature store or an update service could use redirects to make the operator, which reaches more than they do, ask
 its own machine or a cloud's metadata service, which holds credentials. So each redirect is followed by hand, and every
-address is checked after its name was resolved and before it is connected to (`kubekit.oci.connections`).
+address is checked after its name was resolved and before it is connected to (`kubekit.http.addresses`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import aiohttp
 
+from kubekit.http.addresses import Address, AddressPolicy, ForbiddenAddress, address_of
 from kubekit.oci.access import is_loopback
-from kubekit.oci.connections import Address, AddressPolicy, ForbiddenAddress, address_of
 
 MAX_REDIRECTS = 10
 # Characters of a redirect's target that messages quote.

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.kubekit.oci.registries import Answer, Asked, odd_registry, release
 
+from kubekit.http.addresses import AddressPolicy, Deadline, ForbiddenAddress, PacedSocket, address_of, connected
 from kubekit.oci.access import Access
-from kubekit.oci.connections import AddressPolicy, Deadline, ForbiddenAddress, PacedSocket, address_of, connected
 from kubekit.oci.errors import OciError, Unauthorized, Unreachable
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse

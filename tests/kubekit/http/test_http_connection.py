@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubekit.kube import http_date
-from kubekit.kube.http_connection import MAX_HEAD, MAX_HEADERS, Answer, Connection, Headers
+from kubekit.http import http_date
+from kubekit.http.http_connection import MAX_HEAD, MAX_HEADERS, Answer, Connection, Headers
 
 LIMIT_S = 90.0
 OK = b"HTTP/1.1 200 OK\r\n"
