@@ -1,8 +1,9 @@
-"""A blocking HTTP/1.1 connection for one thread, used by `client_sync`.
+"""A blocking HTTP/1.1 connection for one thread, used by the client of commands and by that of registries.
 
 `send` writes a request and reads the answer's head; the `Answer` then returns its body, as a whole or in parts. HTTP is
 parsed by llhttp (`httptools`), the parser of Node.js: `http.client` imports `email`, which takes half as long as a bare
-interpreter (docs/decisions/0043-a-command-in-five-interpreters.md). Every failure is an OSError.
+interpreter (docs/decisions/0043-a-command-in-five-interpreters.md). Every failure is an OSError. Redirects, proxies and
+retries are the caller's.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import chain
 
-from httptools import HttpParserError, HttpResponseParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 MAX_HEAD = 128 * 1024
 """Maximum number of consecutive bytes outside a body: heads of answers, a trailer, a chunk's extensions."""
@@ -20,6 +22,12 @@ MAX_HEADERS = 256
 """Maximum number of headers of one answer, trailers included."""
 _CHUNK = 64 * 1024
 _NO_BODY_YET = 200  # lower statuses are interim answers (1xx)
+# Their answers have no body, whatever length the head says (RFC 9112, 6.3).
+_WITHOUT_BODY = {"HEAD", "CONNECT"}
+
+
+class Incomplete(ConnectionResetError):
+    """The connection ended before the answer was complete."""
 
 
 class Connection:
@@ -31,41 +39,53 @@ class Connection:
         self._context, self._server_name = context, server_name
         literal = f"[{host.partition('%')[0]}]" if ":" in host else host
         self._host = literal if self._address[1] == default else f"{literal}:{port}"
-        self._socket: socket.socket | None = None
+        self._open: tuple[socket.socket, Callable[[], float]] | None = None
 
     def connect(self, connect_s: float, answer_s: float) -> None:
         """Connects within `connect_s` seconds; reads then wait up to `answer_s` seconds each. Raises OSError."""
         host, port = self._address
         # The type stubs allow only str, but bytes are passed to getaddrinfo unchanged.
-        plain = socket.create_connection((_as_sent(host), port), connect_s)  # type: ignore[arg-type]
+        self.begin(socket.create_connection((_as_sent(host), port), connect_s), lambda: answer_s)  # type: ignore[arg-type]
+
+    def begin(self, plain: socket.socket, wait_s: Callable[[], float]) -> None:
+        """Uses a socket that leads to the server, perhaps through a proxy; closes it if the TLS handshake fails.
+
+        The handshake has the socket's own time limit; every wait after it has `wait_s()` seconds. Raises OSError.
+        """
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             name = _as_sent(self._server_name)
             secure = self._context.wrap_socket(plain, server_hostname=name) if self._context else plain
-            secure.settimeout(answer_s)
         except BaseException:
             plain.close()
             raise
-        self._socket = secure
+        self._open = secure, wait_s
 
-    def send(self, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes | None) -> Answer:
+    def send(
+        self, method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes | Iterable[bytes] | None
+    ) -> Answer:
         """Sends a request and returns the answer with its head read.
 
-        Raises OSError, or ValueError for an invalid request.
+        A body in pieces needs its Content-Length among the headers. Raises OSError, or ValueError for a request that
+        is not valid.
         """
-        if self._socket is None:
+        if self._open is None:
             raise ConnectionResetError
+        sock, wait_s = self._open
         lines = [("Host", self._host if self._host.isascii() else self._host.encode("idna").decode()), *headers]
-        if body is not None:
+        whole, pieces = (body, ()) if isinstance(body, bytes) else (b"", body or ())
+        if isinstance(body, bytes):
             lines.append(("Content-Length", str(len(body))))
-        self._socket.sendall(_head(method, target, lines) + (body or b""))
-        return Answer(self._socket)
+        for data in chain([_head(method, target, lines) + whole], pieces):
+            sock.settimeout(wait_s())
+            sock.sendall(data)
+        return Answer(sock, wait_s, has_body=method not in _WITHOUT_BODY)
 
     def close(self) -> None:
         """Closes the connection; nothing can be sent afterwards."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        if self._open is not None:
+            self._open[0].close()
+            self._open = None
 
 
 def _head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
@@ -108,8 +128,8 @@ class Headers:
 class Answer:
     """An answer whose head has been read. Callbacks of the parser fill it; their names are those of httptools."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
+    def __init__(self, sock: socket.socket, wait_s: Callable[[], float], *, has_body: bool) -> None:
+        self._sock, self._wait_s, self._has_body = sock, wait_s, has_body
         self._parser = HttpResponseParser(self)
         self._pieces: list[bytes] = []
         self._headed = self._complete = False
@@ -125,12 +145,24 @@ class Answer:
         """Reports whether the connection cannot be reused: the server closes it, or the answer is not complete."""
         return not (self._complete and self._lasts)
 
-    def read(self) -> bytes:
-        """Returns the rest of the body. Raises OSError if the connection ends before the body."""
-        pieces = []
-        while piece := self.read1():
+    def close(self) -> None:
+        """Closes the connection that the answer came on."""
+        self._sock.close()
+
+    def read(self, limit: int | None = None) -> bytes:
+        """Returns the rest of the body, or its next `limit` bytes if there are more.
+
+        Raises Incomplete if the connection ends before the body, and any other OSError.
+        """
+        pieces, size = [], 0
+        while (limit is None or size < limit) and (piece := self.read1()):
             pieces.append(piece)
-        return b"".join(pieces)
+            size += len(piece)
+        body = b"".join(pieces)
+        if limit is not None and size > limit:
+            self._pieces.append(body[limit:])
+            return body[:limit]
+        return body
 
     def read1(self) -> bytes:
         """Returns the body's bytes that have arrived, at least one until the end. Raises OSError as `read` does."""
@@ -141,6 +173,7 @@ class Answer:
         return piece
 
     def _feed(self) -> None:
+        self._sock.settimeout(self._wait_s())
         data = self._sock.recv(_CHUNK)
         if not data:
             self._ended()
@@ -148,6 +181,8 @@ class Answer:
         self._spent += len(data)
         try:
             self._parser.feed_data(data)
+        except HttpParserUpgrade as error:
+            raise OSError(errno.EPROTO, "the server speaks another protocol than HTTP now, unasked") from error
         except HttpParserError as error:
             if error.__context__ is not None and not isinstance(error.__context__, Exception):
                 raise error.__context__ from None  # Ctrl-C while a callback ran
@@ -161,7 +196,7 @@ class Answer:
         """Handles the end of the connection: it completes a body of unknown length, and is an error for any other."""
         bounded = self.headers.get("Content-Length") or self.headers.get("Transfer-Encoding")
         if not self._headed or bounded:
-            raise ConnectionResetError
+            raise Incomplete
         self._complete, self._lasts = True, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -175,9 +210,12 @@ class Answer:
         self.status = self._parser.get_status_code()
         self._headed = self.status >= _NO_BODY_YET
         self._lasts = self._parser.should_keep_alive()
+        self._complete = self._headed and not self._has_body
 
     def on_body(self, data: bytes) -> None:
-        """Stores a part of the body."""
+        """Stores a part of the body. Raises ValueError for a body that must not be there."""
+        if not self._has_body:
+            raise ValueError("a body that no answer to this method has")
         self._spent = 0
         self._pieces.append(data)
 

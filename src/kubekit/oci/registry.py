@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import http.client
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlencode, urljoin
 
+from kubekit.http.http_connection import Answer, Incomplete
 from kubekit.oci import images, mirrors
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
@@ -36,7 +36,6 @@ MAX_SEARCHED_ENTRIES = 1_000_000
 """Maximum number of files, folders and links of a searched image."""
 
 _ACCEPT = ", ".join(sorted(images.MANIFESTS | images.INDEXES))
-_PIECE = 256 * 1024
 T = TypeVar("T")
 
 
@@ -158,17 +157,23 @@ class RegistryClient:
         name = reference.digest or reference.tag or "latest"
         what = f"reading manifest {reference}"
         with self._transport.ask(Question(reference, "GET", f"manifests/{name}", what, {"Accept": _ACCEPT})) as answer:
-            try:
-                data = answer.read(images.MAX_DOCUMENT_BYTES + 1)
-            except (OSError, http.client.HTTPException) as error:
-                raise Unreachable(f"{what}: {reference.host} broke off: {error}") from error
-            # http.client's `length` is the part of Content-Length that has not been received.
-            if answer.length and len(data) <= images.MAX_DOCUMENT_BYTES:
-                raise Unreachable(f"{what}: {reference.host} broke off after {len(data)} bytes")
+            data = self._document(answer, what, reference.host)
         if len(data) > images.MAX_DOCUMENT_BYTES:
             raise BadImage(f"{what}: it is larger than {images.MAX_DOCUMENT_BYTES} bytes")
         if reference.digest and sha256(data) != reference.digest:
             raise BadImage(f"{what}: the registry sent another manifest, of digest {sha256(data)}")
+        return data
+
+    def _document(self, answer: Answer, what: str, host: str) -> bytes:
+        """Returns the body, cut one byte after the limit, so that the caller notices a larger one."""
+        data = b""
+        try:
+            while len(data) <= images.MAX_DOCUMENT_BYTES and (piece := answer.read1()):
+                data += piece
+        except Incomplete as error:
+            raise Unreachable(f"{what}: {host} broke off after {len(data)} bytes") from error
+        except OSError as error:
+            raise Unreachable(f"{what}: {host} broke off: {error}") from error
         return data
 
     def _fetch(self, reference: Reference, blob: Descriptor, layout: Layout) -> None:
@@ -284,19 +289,21 @@ class RegistryClient:
                 yield piece[skip:]
                 skip = max(skip - len(piece), 0)
 
-    def _piece(self, answer: http.client.HTTPResponse, question: Question) -> bytes:
+    def _piece(self, answer: Answer, question: Question) -> bytes:
         if self.access.wait(0):
             raise Unreachable(f"{question.what}: given up")
         try:
-            return answer.read1(_PIECE)
-        except (OSError, http.client.HTTPException) as error:
+            return answer.read1()
+        except Incomplete:
+            return b""  # the caller knows how many bytes are missing, and asks for them
+        except OSError as error:
             raise broken(question, question.reference.host, error) from error
 
     def _upload(self, layout: Layout, blob: Descriptor, target: Reference) -> None:
         if self._has(blob, target):
             return
         with self._transport.ask(self._writing(target, "POST", "blobs/uploads/", body=b"")) as started:
-            location = started.headers.get("Location", "")
+            location = started.headers.get("Location")
         if not location:
             raise BadImage(f"{target}: the registry does not say where to upload to")
         # The blob is checked before it is sent, because the registry keeps what it gets.

@@ -8,21 +8,23 @@ distribution-spec 1.1; tokens: the distribution project's token specification.
 from __future__ import annotations
 
 import contextlib
-import http.client
-import io
+import errno
 import json
 import re
 import ssl
-import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
 import kubekit
-from kubekit.http.addresses import AddressPolicy, Connection, Deadline, ForbiddenAddress, SecureConnection, factory
+from kubekit.http import http_date, proxies
+from kubekit.http.addresses import AddressPolicy, ForbiddenAddress
+from kubekit.http.deadline import Deadline
+from kubekit.http.http_connection import Answer, Incomplete
+from kubekit.http.proxies import Proxy
+from kubekit.http.single_request import send
 from kubekit.oci.access import Access, is_loopback
 from kubekit.oci.credentials import Login
 from kubekit.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
@@ -33,7 +35,11 @@ AGAIN = frozenset({429, 500, 502, 503, 504})
 
 FIRST_PAUSE_S = 1.0
 MAX_PAUSE_S = 60.0
+MAX_REDIRECTS = 10
 _MAX_ANSWER = 1 << 20
+_UPLOADED_PIECE = 32 * 1024
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_READS = frozenset({"GET", "HEAD"})
 # Docker Hub serves the registry API under another name than its images have.
 _HUB_HOST = "registry-1.docker.io"
 _CHALLENGE = re.compile(r"(\w+)\s+((?:[\w-]+=(?:\"[^\"]*\"|[^\",\s]+)\s*,?\s*)+)")
@@ -76,7 +82,7 @@ class Transport:
         self._tls: dict[bool, ssl.SSLContext] = {}
 
     @contextlib.contextmanager
-    def ask(self, question: Question) -> Iterator[http.client.HTTPResponse]:
+    def ask(self, question: Question) -> Iterator[Answer]:
         """Opens the answer, whose status is below 300. Raises OciError."""
         with contextlib.closing(self._authorized(question)) as answer:
             yield answer
@@ -93,7 +99,7 @@ class Transport:
         """
         return self.allowed(self._base(question.reference), question.path, question)
 
-    def _authorized(self, question: Question) -> http.client.HTTPResponse:
+    def _authorized(self, question: Question) -> Answer:
         """Returns a successful answer; after a 401 it gets an authorization and sends the request once more."""
         key = (question.reference.host, question.reference.path, question.scope)
         on_registry = self._is_registrys(question)
@@ -101,7 +107,7 @@ class Transport:
         # The registry's challenge names the token service and the scope (distribution project, token specification).
         if answer.status == 401 and on_registry:
             with contextlib.closing(answer):
-                challenges = answer.headers.get_all("WWW-Authenticate") or []
+                challenges = answer.headers.get_all("WWW-Authenticate")
             self._authorizations[key] = self._authorization(question, challenges)
             answer = self._patient(question, self._authorizations[key])
         if answer.status >= 300:
@@ -113,7 +119,7 @@ class Transport:
         """Returns whether the URL is on the registry itself: another host, named for an upload, gets no credentials."""
         return self._url(question).netloc == urlsplit(self._base(question.reference)).netloc
 
-    def _patient(self, question: Question, authorization: str) -> http.client.HTTPResponse:
+    def _patient(self, question: Question, authorization: str) -> Answer:
         """Returns the answer, after retries while the registry reports that it is overloaded or broken."""
         for attempt in range(1, self._access.attempts + 1):
             last = attempt == self._access.attempts
@@ -131,50 +137,50 @@ class Transport:
                 raise Unreachable(f"{question.what}: given up while {question.reference.host} answered {answer.status}")
         raise AssertionError("the last attempt returns or raises")
 
-    def _once(self, question: Question, authorization: str) -> http.client.HTTPResponse:
+    def _once(self, question: Question, authorization: str) -> Answer:
         """Makes one attempt. Raises Unreachable if another one does not help, else Interrupted."""
-        url = self._url(question).geturl()
-        body, length = _open(question.body)
-        headers = {"User-Agent": kubekit.product, **length, **question.headers}
-        request = urllib.request.Request(url, data=body, headers=headers, method=question.method)  # noqa: S310 -- checked
-        if authorization:
-            # Not sent along a redirect: blobs are often in another owner's storage, which must not see the credentials.
-            request.add_unredirected_header("Authorization", authorization)
-        with contextlib.ExitStack() as stack:
-            if isinstance(body, io.IOBase):
-                stack.callback(body.close)
-            return self._send(request, question)
-
-    def _send(self, request: urllib.request.Request, question: Question) -> http.client.HTTPResponse:
-        host = urlsplit(request.full_url).netloc
-        access = self._access
+        url, access = self._url(question), self._access
         seconds = access.request_s + question.size / access.slowest_bytes_s
         deadline = Deadline.after(seconds, access.timeout_s, access.monotonic)
         try:
-            answer: http.client.HTTPResponse = self._opener(host, question, deadline).open(
-                request, timeout=access.timeout_s
-            )
-        except (OSError, http.client.HTTPException) as error:
-            reason = getattr(error, "reason", None) or error
-            if isinstance(reason, ForbiddenAddress):
-                raise Unauthorized(f"{question.what}: {question.reference.host} leads elsewhere: {reason}") from error
-            raise broken(question, host, reason) from error
-        return answer
+            return self._followed(url, question, authorization, deadline)
+        except ForbiddenAddress as error:
+            raise Unauthorized(f"{question.what}: {question.reference.host} leads elsewhere: {error}") from error
+        except OSError as error:
+            raise broken(question, url.netloc, error) from error
+        except ValueError as error:
+            # A host or port that a server wrote, which no connection can be made to.
+            raise BadImage(f"{question.what}: {question.reference.host} leads to what is no URL: {error}") from error
 
-    def _opener(self, host: str, question: Question, deadline: Deadline) -> urllib.request.OpenerDirector:
-        opener = urllib.request.OpenerDirector()
+    def _followed(self, url: SplitResult, question: Question, authorization: str, deadline: Deadline) -> Answer:
+        """Returns the answer after redirects of a read; a redirect of a write is returned as it is."""
+        reference, reads = question.reference, question.method in _READS
+        named = urlsplit(self._base(reference)).netloc
         # This machine and listed hosts are reached directly, all others through the environment's proxies.
-        proxies = urllib.request.ProxyHandler({} if self._access.is_plain(host) else None)
-        named = urlsplit(self._base(question.reference)).netloc
-        plain = _Plain(named, deadline)
-        for handler in (
-            proxies,
-            plain,
-            _Secure(named, deadline, self._context(question.reference.host)),
-            _Redirects(self, question),
-        ):
-            opener.add_handler(handler)
-        return opener
+        direct = self._access.is_plain(url.netloc)
+        headers = {"User-Agent": kubekit.product, **question.headers}
+        own = {"Authorization": authorization} if authorization else {}
+        for hop in range(MAX_REDIRECTS + 1):
+            proxy = "" if direct else proxies.named(url.scheme, url.netloc)
+            with _opened(question.body) as (body, length):
+                answer = send(
+                    question.method,
+                    url,
+                    {**headers, **own, **length},
+                    body,
+                    context=self._context(reference.host),
+                    deadline=deadline,
+                    reach=AddressPolicy(own=not hop and url.netloc == named, loopback=is_loopback(named)),
+                    proxy=Proxy.parse(proxy) if proxy else None,
+                )
+            location = answer.headers.get("Location")
+            if not reads or not location or answer.status not in _REDIRECTS:
+                return answer
+            answer.close()
+            url = self.allowed(url.geturl(), location, question)
+            # Blobs are often in another owner's storage, which must not see the credentials.
+            own = {}
+        raise OSError(errno.ELOOP, f"more than {MAX_REDIRECTS} redirects, the last to {url.netloc}")
 
     def _context(self, host: str) -> ssl.SSLContext:
         checked = host not in self._access.unchecked
@@ -243,7 +249,7 @@ class Transport:
                 raise Unauthorized(_no_login(question) if login is None else _wrong_login(question, _said(answer)))
             try:
                 data = answer.read(_MAX_ANSWER)
-            except (OSError, http.client.HTTPException) as error:
+            except OSError as error:
                 raise Unreachable(f"{question.what}: the token service broke off: {error}") from error
             return _token_in(data, question)
 
@@ -262,36 +268,6 @@ class Transport:
 
 class Interrupted(Exception):
     """The connection broke: another attempt may succeed."""
-
-
-class _Plain(urllib.request.HTTPHandler):
-    """Opens plain connections: to `named` at any address, to other hosts only where a registry may lead."""
-
-    def __init__(self, named: str, deadline: Deadline) -> None:
-        super().__init__()
-        self._named = named
-        self._deadline = deadline
-
-    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        """Returns the answer to a request."""
-        reach = _reach(request, self._named, proxied=request.has_proxy())
-        return self.do_open(factory(Connection, self._deadline, reach), request)
-
-
-class _Secure(urllib.request.HTTPSHandler):
-    """Opens TLS connections, with the same restrictions."""
-
-    def __init__(self, named: str, deadline: Deadline, context: ssl.SSLContext) -> None:
-        super().__init__(context=context)
-        self._named = named
-        self._deadline = deadline
-        self._tls = context
-
-    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        """Returns the answer to a request."""
-        reach = _reach(request, self._named, proxied=request.host != urlsplit(request.full_url).netloc)
-        make_connection = factory(SecureConnection, self._deadline, reach)
-        return self.do_open(make_connection, request, context=self._tls)
 
 
 def _checking(ca_file: str) -> ssl.SSLContext:
@@ -314,37 +290,6 @@ def _believing() -> ssl.SSLContext:
     return context
 
 
-def _reach(request: urllib.request.Request, named: str, *, proxied: bool) -> AddressPolicy:
-    """Returns which hosts a request may reach. Raises ForbiddenAddress if its URL has a forbidden address.
-
-    A proxy is the administrator's, and resolves names itself: with one, only addresses in the URL are checked.
-    """
-    parts = urlsplit(request.full_url)
-    first = parts.netloc == named and not hasattr(request, "redirect_dict")
-    reach = AddressPolicy(own=first, loopback=is_loopback(named))
-    reach.check(parts.hostname or "")
-    return AddressPolicy() if proxied else reach
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects of reads to URLs that are allowed; a redirect of a write is returned as it is."""
-
-    def __init__(self, transport: Transport, question: Question) -> None:
-        self._transport = transport
-        self._question = question
-
-    def http_response(self, request: urllib.request.Request, response: Any) -> Any:
-        """Returns the answer, or that of the redirect's target."""
-        location = response.headers.get("Location", "")
-        if location and response.status in {301, 302, 303, 307, 308} and request.get_method() in {"GET", "HEAD"}:
-            self._transport.allowed(request.full_url, location, self._question)
-            # urllib's own redirect handling, which limits the number of redirects.
-            return self.http_error_302(request, response, response.status, response.reason, response.headers)
-        return response
-
-    https_response = http_response
-
-
 def pause_s(attempt: int, retry_after: str | None = None, date: str | None = None) -> float:
     """Returns the seconds to wait after `attempt`: as the registry asks, up to a minute, else 1, 2, 4 and so on.
 
@@ -355,17 +300,22 @@ def pause_s(attempt: int, retry_after: str | None = None, date: str | None = Non
         requested_s = float(retry_after or "nan")
     except ValueError:
         try:
-            requested_s = (parsedate_to_datetime(retry_after or "") - parsedate_to_datetime(date or "")).total_seconds()
+            requested_s = (http_date.read(retry_after or "") - http_date.read(date or "")).total_seconds()
         except (ValueError, TypeError):
             return fallback
     # NaN, which means no Retry-After, is the only number that differs from itself.
     return min(max(requested_s, 0.0), MAX_PAUSE_S) if requested_s == requested_s else fallback
 
 
-def _open(body: bytes | Path | None) -> tuple[bytes | BinaryIO | None, dict[str, str]]:
-    if isinstance(body, Path):
-        return body.open("rb"), {"Content-Length": str(body.stat().st_size)}
-    return body, {} if body is None else {"Content-Length": str(len(body))}
+@contextlib.contextmanager
+def _opened(body: bytes | Path | None) -> Iterator[tuple[bytes | Iterator[bytes] | None, dict[str, str]]]:
+    """Opens a body: bytes, or the pieces of a file with the header that says how many bytes they are."""
+    if not isinstance(body, Path):
+        yield body, {}
+        return
+    with body.open("rb") as file:
+        pieces = iter(lambda: file.read(_UPLOADED_PIECE), b"")
+        yield pieces, {"Content-Length": str(body.stat().st_size)}
 
 
 def broken(question: Question, host: str, reason: Any) -> Exception:
@@ -376,8 +326,12 @@ def broken(question: Question, host: str, reason: Any) -> Exception:
         why = f"{host} does not speak TLS as expected ({reason.reason}); if it speaks plain HTTP, list it as such"
     elif isinstance(reason, TimeoutError):
         why = f"registry {host} did not answer in time"
-    elif isinstance(reason, (ConnectionResetError, BrokenPipeError, http.client.HTTPException)):
+    elif isinstance(reason, Incomplete):
+        return Interrupted("it hung up before its answer was complete")
+    elif isinstance(reason, (ConnectionResetError, BrokenPipeError)):
         return Interrupted(str(reason) or type(reason).__name__)
+    elif getattr(reason, "errno", None) == errno.EPROTO:
+        return Interrupted(reason.strerror)
     else:
         why = f"registry {host} cannot be reached: {getattr(reason, 'strerror', None) or reason}"
     return Unreachable(f"{question.what}: {why}")
@@ -399,12 +353,12 @@ def _wrong_login(question: Question, said: str) -> str:
     )
 
 
-def _said(answer: http.client.HTTPResponse) -> str:
+def _said(answer: Answer) -> str:
     """Returns the registry's message in an error's body (distribution-spec, error codes), empty if there is none."""
     try:
         errors = json.loads(answer.read(_MAX_ANSWER)).get("errors") or []
         texts = [str(error.get("message") or error.get("code") or "") for error in errors]
-    except (ValueError, RecursionError, AttributeError, TypeError, OSError, http.client.HTTPException):
+    except (ValueError, RecursionError, AttributeError, TypeError, OSError):
         return ""
     return "; ".join(" ".join(text.split())[:200] for text in texts[:3] if text)
 

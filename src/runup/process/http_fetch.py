@@ -11,15 +11,15 @@ import asyncio
 import errno
 import ipaddress
 import socket
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ssl import SSLContext
 from typing import Any
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
+from kubekit.http import proxies
 from kubekit.http.addresses import Address, AddressPolicy, ForbiddenAddress, address_of
 from kubekit.oci.access import is_loopback
 
@@ -85,7 +85,7 @@ async def _once(
         _judge(reach, written)
     # A proxy is the administrator's and resolves names itself: behind one only literal addresses can be checked.
     connector = aiohttp.TCPConnector(
-        socket_factory=_factory(AddressPolicy() if _proxied(parts) else reach),
+        socket_factory=_factory(AddressPolicy() if proxies.named(parts.scheme, parts.hostname or "") else reach),
         ssl=context if context is not None else True,
     )
     async with (
@@ -125,9 +125,3 @@ def _factory(reach: AddressPolicy) -> Any:
 def _judge(reach: AddressPolicy, address: Address) -> None:
     if reach.refuses(address):
         raise ForbiddenAddress(errno.EACCES, f"a redirect to {address}, an address that redirects must not lead to")
-
-
-def _proxied(parts: SplitResult) -> bool:
-    if not urllib.request.getproxies().get(parts.scheme):
-        return False
-    return not urllib.request.proxy_bypass(parts.hostname or "")

@@ -106,6 +106,11 @@ def test_an_answer(sent: list[bytes], status: int, body: bytes, closes: bool) ->
         pytest.param([OK + b"Content-Length: 3\r\n\r\nhi"], "^$", id="half a body"),
         pytest.param([CHUNKED + b"2\r\nhi\r\n"], "^$", id="no last chunk"),
         pytest.param([b"SSH-2.0-x\r\n"], "not HTTP", id="another protocol"),
+        pytest.param(
+            [b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"],
+            "another protocol than HTTP",
+            id="another protocol from now on",
+        ),
         pytest.param([OK + b"no colon\r\n\r\n"], "not HTTP", id="a broken header"),
         pytest.param([CHUNKED + b"zz\r\n"], "not HTTP", id="a chunk without its size"),
         pytest.param(

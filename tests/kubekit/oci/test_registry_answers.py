@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
+import errno
 import itertools
 import json
 import socket
@@ -19,6 +19,7 @@ from tests.kubekit.oci.layered import PLAIN, Made, layout_in, put_document, put_
 from tests.kubekit.oci.registries import Answer, Asked, basic, odd_registry, release, self_signed
 from tests.kubekit.oci.test_registry_faults import FILE, Pauses, Rule, always, elsewhere, first, name, quick
 
+from kubekit.http.http_connection import Incomplete
 from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials, Login
@@ -370,7 +371,8 @@ def test_how_large_a_manifest_may_be() -> None:
         told = refusal(quick(), f"{host}/a:1", Unreachable)
         assert told == f"reading manifest {host}/a:1: {host} broke off after 2 bytes"
     with spoken(OK + b"Transfer-Encoding: chunked\r\n\r\n9\r\n{") as (host, _):
-        assert f"reading manifest {host}/a:1: {host} broke off: " in refusal(quick(), f"{host}/a:1", Unreachable)
+        told = refusal(quick(), f"{host}/a:1", Unreachable)
+        assert told == f"reading manifest {host}/a:1: {host} broke off after 1 bytes"
 
 
 def question() -> Question:
@@ -401,7 +403,8 @@ def test_why_nothing_came(reason: object, said: str) -> None:
         (ConnectionResetError(104, "reset"), "[Errno 104] reset"),
         (ConnectionResetError(), "ConnectionResetError"),
         (BrokenPipeError(32, "pipe"), "[Errno 32] pipe"),
-        (http.client.IncompleteRead(b""), "IncompleteRead(0 bytes read)"),
+        (Incomplete(), "it hung up before its answer was complete"),
+        (OSError(errno.EPROTO, "the answer is not HTTP: x"), "the answer is not HTTP: x"),
     ],
 )
 def test_what_may_pass(reason: Exception, said: str) -> None:
@@ -450,7 +453,9 @@ def test_a_proxy_is_asked_for_other_machines(monkeypatch: pytest.MonkeyPatch) ->
     with spoken(b"HTTP/1.1 403 Forbidden\r\n\r\n") as (proxy, got):
         for variable in ("http_proxy", "https_proxy"):
             monkeypatch.setenv(variable, f"http://{proxy}")
-        assert "Tunnel connection failed: 403" in refusal(quick(), "registry.example:5000/a:1", Unreachable)
+        assert f"Tunnel connection failed: 403 from the proxy {proxy}" in refusal(
+            quick(), "registry.example:5000/a:1", Unreachable
+        )
         assert got[0].startswith(b"CONNECT registry.example:5000 HTTP/1.")
         near = quick(plain_http=frozenset({"registry.example:5000"}))
         assert "no address for registry.example" in refusal(near, "registry.example:5000/a:1", Unreachable)
@@ -470,6 +475,23 @@ def test_a_redirect_to_nowhere(made: BuiltImage) -> None:
     """It is an answer like any other that helps nobody."""
     with odd_registry(Layout.open(made.layout), always("", Answer(302))) as odd:
         assert refusal(quick(), f"{odd.host}/a:1", BadImage).endswith(f"registry {odd.host} answered 302")
+
+
+def test_redirects_without_end(made: BuiltImage) -> None:
+    """Ten are followed."""
+    with odd_registry(Layout.open(made.layout), always("", Answer(302, b"", {"Location": "/v2/again"}))) as odd:
+        told = refusal(quick(), f"{odd.host}/a:1", Unreachable)
+        assert told.endswith(f"more than 10 redirects, the last to {odd.host}")
+        assert len(odd.asked) == 11
+
+
+@pytest.mark.parametrize("location", ["https://h:99999/x", f"https://{'é' * 70}.example/x", "https://[::1/x"])
+def test_a_redirect_to_what_is_no_url(location: str, made: BuiltImage) -> None:
+    """It is the registry's fault, and no other attempt would help."""
+    moved = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: " + location.encode("latin-1") + b"\r\n\r\n"
+    with spoken(moved) as (host, got):
+        assert "no URL" in refusal(quick(), f"{host}/a:1", BadImage)
+        assert len(got) == 1
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
@@ -755,7 +777,7 @@ def test_how_long_a_request_may_take(size: int, late_s: float, in_time: bool, ma
 def test_how_long_a_blob_may_take(tmp_path: Path, part: int, late_s: float) -> None:
     """By its size, or by the size of what is still to come; here a thousand seconds and five hundred."""
     layout = layout_in(tmp_path)
-    made = put_image(layout, [Made("f", bytes(102_400 - 1024))], media_type=PLAIN)
+    made = put_image(layout, [Made("f", bytes(409_600 - 1024))], media_type=PLAIN)
     (layer,) = images.decode(images.Manifest, layout.read(made.digest), "it").layers
     data = layout.blob(layer.digest).read_bytes()
     size = layer.size // part

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from tests.kubekit.oci.registries import Answer, Asked, odd_registry, release
 
-from kubekit.http.addresses import AddressPolicy, Deadline, ForbiddenAddress, PacedSocket, address_of, connected
+from kubekit.http.addresses import AddressPolicy, ForbiddenAddress, address_of, connected
+from kubekit.http.deadline import Deadline
 from kubekit.oci.access import Access
 from kubekit.oci.errors import OciError, Unauthorized, Unreachable
 from kubekit.oci.layout import Layout
@@ -103,17 +104,6 @@ def test_a_deadline_counts_down() -> None:
         deadline.wait_s()
     now[0] = 109.5
     assert deadline.wait_s() == 0.5
-
-
-def test_an_answer_is_read_as_it_comes() -> None:
-    """What is there is handed out; nobody waits for a buffer to be full."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs, PacedSocket(ours, Deadline.after(60, 5, lambda: 0.0)).makefile("rb") as answer:
-        for piece in (b"x", b"yz"):
-            theirs.sendall(piece)
-            assert answer.read1(100) == piece
-        theirs.shutdown(socket.SHUT_WR)
-        assert answer.read() == b""
 
 
 PLACES = [

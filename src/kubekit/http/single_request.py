@@ -1,0 +1,103 @@
+"""One request on a connection of its own: through a proxy or not, to allowed addresses, within a deadline.
+
+Redirects and retries are the caller's.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import string
+from collections.abc import Iterable, Mapping
+from urllib.parse import SplitResult, quote
+
+from kubekit.http.addresses import AddressPolicy, connected
+from kubekit.http.deadline import Deadline
+from kubekit.http.http_connection import Answer, Connection
+from kubekit.http.proxies import Proxy
+
+_ANYWHERE = AddressPolicy()
+# The body arrives as it is, and the server need not keep the connection.
+_HEADERS = {"Accept-Encoding": "identity", "Connection": "close"}
+
+
+def send(
+    method: str,
+    url: SplitResult,
+    headers: Mapping[str, str],
+    body: bytes | Iterable[bytes] | None = None,
+    *,
+    context: ssl.SSLContext | None,
+    deadline: Deadline,
+    reach: AddressPolicy = _ANYWHERE,
+    proxy: Proxy | None = None,
+) -> Answer:
+    """Returns the answer with its head read; the caller closes it.
+
+    A body in pieces needs its Content-Length in `headers`. With a proxy, which resolves names itself, `reach` is kept
+    only for an address that is written in the URL. Raises OSError, ForbiddenAddress among them, or ValueError for a
+    URL that cannot be sent.
+    """
+    host, secure = url.hostname or "", url.scheme == "https"
+    reach.check(host)
+    port = url.port or (443 if secure else 80)
+    connection = Connection(host, url.port, context if secure else None, host)
+    target, sent = _path(url), {**_HEADERS, **headers}
+    if proxy is None:
+        sock = connected(host, port, reach, deadline)
+    elif secure:
+        sock = _tunnel(host, port, proxy, deadline)
+    else:
+        sock = _connected(proxy, context, deadline)
+        target = f"http://{url.netloc.rpartition('@')[2]}{target}"
+        sent |= _authorization(proxy)
+    sock.settimeout(deadline.wait_s())
+    connection.begin(sock, deadline.wait_s)
+    try:
+        return connection.send(method, target, sent.items(), body)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _path(url: SplitResult) -> str:
+    """Returns path and query; what a server wrote into them unescaped, in bytes of any encoding, is escaped."""
+    text = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    return quote(text, safe=string.punctuation, encoding="iso-8859-1")
+
+
+def _connected(proxy: Proxy, context: ssl.SSLContext | None, deadline: Deadline) -> socket.socket:
+    """Returns a connection to a proxy that is asked for a plain http URL."""
+    sock = connected(proxy.host, proxy.port, _ANYWHERE, deadline)
+    if proxy.scheme != "https" or context is None:
+        return sock
+    try:
+        sock.settimeout(deadline.wait_s())
+        return context.wrap_socket(sock, server_hostname=proxy.host)
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _tunnel(host: str, port: int, proxy: Proxy, deadline: Deadline) -> socket.socket:
+    """Returns a connection through a proxy to `host`, as for TLS. The proxy itself is asked without TLS, as by curl.
+
+    Raises OSError.
+    """
+    sock = connected(proxy.host, proxy.port, _ANYWHERE, deadline)
+    # The `Host` of this request is the server's and not the proxy's (RFC 9110, 9.3.6).
+    connection = Connection(host, port, None, host)
+    connection.begin(sock, deadline.wait_s)
+    try:
+        literal = f"[{host}]" if ":" in host else host
+        answer = connection.send("CONNECT", f"{literal}:{port}", _authorization(proxy).items(), None)
+        if not 200 <= answer.status < 300:
+            raise OSError(f"Tunnel connection failed: {answer.status} from the proxy {proxy.host}:{proxy.port}")
+    except BaseException:
+        connection.close()
+        raise
+    return sock
+
+
+def _authorization(proxy: Proxy) -> dict[str, str]:
+    return {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}

@@ -1,0 +1,237 @@
+"""One request on a connection of its own: what is sent, by which way, and where it does not go."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from tests.kubekit.oci.registries import self_signed
+
+from kubekit.http import proxies
+from kubekit.http.addresses import AddressPolicy, ForbiddenAddress
+from kubekit.http.deadline import Deadline
+from kubekit.http.proxies import Proxy
+from kubekit.http.single_request import send
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+Serve = Callable[[socket.socket, list[bytes]], None]
+
+
+@contextmanager
+def listening(serve: Serve) -> Iterator[tuple[int, list[bytes]]]:
+    """The port of a server that serves one caller, and what it was told."""
+    got: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+
+        def run() -> None:
+            with suppress(OSError):
+                caller, _ = server.accept()
+                with caller:
+                    caller.settimeout(60)
+                    serve(caller, got)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield server.getsockname()[1], got
+        finally:
+            with suppress(OSError):
+                socket.create_connection(server.getsockname(), 1).close()
+            thread.join(60)
+
+
+def answers(caller: socket.socket, got: list[bytes]) -> None:
+    """Takes a request with all of its body and answers it."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += caller.recv(65536)
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = next((int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length:")), 0)
+    while len(body) < length:
+        body += caller.recv(65536)
+    got.extend((head, body))
+    caller.sendall(OK)
+
+
+def within() -> Deadline:
+    """A minute from now."""
+    return Deadline.after(60, 60)
+
+
+def test_a_request_is_sent_as_it_is_asked() -> None:
+    """Whatever encoding a server wrote a link in, it goes out in bytes that a head may have."""
+    with listening(answers) as (port, got):
+        url = urlsplit(f"http://127.0.0.1:{port}/a b/%20\xe4?c=d|e\xff#part")
+        answer = send("GET", url, {"Accept": "x"}, context=None, deadline=within())
+        assert (answer.status, answer.read()) == (200, b"hi")
+        answer.close()
+    assert got[0].split(b"\r\n") == [
+        b"GET /a%20b/%20%E4?c=d|e%FF HTTP/1.1",
+        b"Host: 127.0.0.1:%d" % port,
+        b"Accept-Encoding: identity",
+        b"Connection: close",
+        b"Accept: x",
+    ]
+
+
+def test_a_body_goes_out_in_pieces() -> None:
+    """Of the length that the caller says."""
+    with listening(answers) as (port, got):
+        url = urlsplit(f"http://127.0.0.1:{port}")
+        pieces = iter([b"ab", b"c" * 100_000, b"d"])
+        send("PUT", url, {"Content-Length": "100003"}, pieces, context=None, deadline=within()).close()
+    assert got[0].startswith(b"PUT / HTTP/1.1\r\n")
+    assert got[1] == b"ab" + b"c" * 100_000 + b"d"
+
+
+def test_an_answer_may_be_read_up_to_a_limit() -> None:
+    """What is beyond is there for the next reader."""
+    with listening(answers) as (port, _):
+        answer = send("GET", urlsplit(f"http://127.0.0.1:{port}/"), {}, context=None, deadline=within())
+        assert [answer.read(1), answer.read(5), answer.read(5)] == [b"h", b"i", b""]
+        answer.close()
+
+
+def test_an_answer_to_head_has_no_body() -> None:
+    """However long the head says that it would be: nobody waits for it."""
+    with listening(lambda caller, _: (caller.recv(9999), caller.sendall(OK[:-2]), caller.recv(1))) as (port, _):  # type: ignore[arg-type, return-value]
+        answer = send("HEAD", urlsplit(f"http://127.0.0.1:{port}/"), {}, context=None, deadline=within())
+        assert (answer.status, answer.headers.get("Content-Length"), answer.read()) == (200, "2", b"")
+        answer.close()
+
+
+def test_the_time_of_a_request_is_that_of_its_body_too() -> None:
+    """A piece that is to be sent after the end of it is not sent."""
+    now = [0.0]
+
+    def pieces() -> Iterator[bytes]:
+        yield b"a"
+        now[0] = 60.0
+        yield b"b"
+
+    with listening(lambda caller, got: got.append(caller.recv(9999))) as (port, _):
+        url, deadline = urlsplit(f"http://127.0.0.1:{port}/"), Deadline.after(60, 60, lambda: now[0])
+        with pytest.raises(TimeoutError, match="the request's time is over"):
+            send("PUT", url, {"Content-Length": "2"}, pieces(), context=None, deadline=deadline)
+
+
+def test_an_address_that_must_not_be_reached_is_not_connected_to() -> None:
+    """Not even for a proxy to do it."""
+    nobody = Proxy("http", "127.0.0.1", 1)
+    for proxy in (None, nobody):
+        with pytest.raises(ForbiddenAddress):
+            send(
+                "GET",
+                urlsplit("http://169.254.169.254/"),
+                {},
+                context=None,
+                deadline=within(),
+                reach=AddressPolicy(own=False),
+                proxy=proxy,
+            )
+
+
+def test_a_proxy_is_asked_for_the_whole_url() -> None:
+    """With its password, which is not the server's; names are its own matter, and no password of the URL goes there."""
+    with listening(answers) as (port, got):
+        proxy = Proxy.parse(f"http://ann:a%20word@127.0.0.1:{port}")
+        url = urlsplit("http://u@registry.invalid:81/v2/?a=b")
+        answer = send("GET", url, {}, context=None, deadline=within(), reach=AddressPolicy(own=False), proxy=proxy)
+        assert answer.read() == b"hi"
+        answer.close()
+    lines = got[0].split(b"\r\n")
+    assert lines[:2] == [b"GET http://registry.invalid:81/v2/?a=b HTTP/1.1", b"Host: registry.invalid:81"]
+    assert lines[-1] == b"Proxy-Authorization: Basic " + base64.b64encode(b"ann:a word")
+
+
+def test_tls_goes_through_a_proxy_to_the_server(tmp_path: Path) -> None:
+    """The proxy learns the server's name and its own password; the certificate is the server's."""
+    certificate, key = self_signed("127.0.0.9", tmp_path)
+    server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_side.load_cert_chain(certificate, key)
+
+    def serve(caller: socket.socket, got: list[bytes]) -> None:
+        got.append(caller.recv(65536))
+        caller.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        with server_side.wrap_socket(caller, server_side=True) as secure:
+            answers(secure, got)
+
+    with listening(serve) as (port, got):
+        answer = send(
+            "GET",
+            urlsplit("https://127.0.0.9/x"),
+            {},
+            context=ssl.create_default_context(cafile=str(certificate)),
+            deadline=within(),
+            proxy=Proxy.parse(f"ann:word@127.0.0.1:{port}"),
+        )
+        assert answer.read() == b"hi"
+        answer.close()
+    password = base64.b64encode(b"ann:word")
+    assert got[0] == (
+        b"CONNECT 127.0.0.9:443 HTTP/1.1\r\nHost: 127.0.0.9:443\r\nProxy-Authorization: Basic " + password + b"\r\n\r\n"
+    )
+    assert got[1].startswith(b"GET /x HTTP/1.1\r\nHost: 127.0.0.9\r\n")
+    assert password not in got[1]
+
+
+def test_a_proxy_may_be_asked_by_tls(tmp_path: Path) -> None:
+    """For a plain URL, if it says so."""
+    certificate, key = self_signed("127.0.0.1", tmp_path)
+    server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_side.load_cert_chain(certificate, key)
+
+    def serve(caller: socket.socket, got: list[bytes]) -> None:
+        with server_side.wrap_socket(caller, server_side=True) as secure:
+            answers(secure, got)
+
+    with listening(serve) as (port, got):
+        context = ssl.create_default_context(cafile=str(certificate))
+        proxy = Proxy.parse(f"https://127.0.0.1:{port}")
+        send("GET", urlsplit("http://h.invalid/x"), {}, context=context, deadline=within(), proxy=proxy).close()
+    assert got[0].startswith(b"GET http://h.invalid/x HTTP/1.1\r\nHost: h.invalid\r\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "proxy"),
+    [
+        ("http://p:3128", Proxy("http", "p", 3128)),
+        ("http://p/", Proxy("http", "p", 80)),
+        ("https://p", Proxy("https", "p", 443)),
+        ("p:3128", Proxy("http", "p", 3128)),
+        ("http://[::1]:3128", Proxy("http", "::1", 3128)),
+        ("http://user@p:1", Proxy("http", "p", 1)),
+        ("http://user:a%40b@p:1", Proxy("http", "p", 1, "Basic " + base64.b64encode(b"user:a@b").decode())),
+    ],
+)
+def test_how_a_proxy_is_named(text: str, proxy: Proxy) -> None:
+    """By a URL, or by host and port."""
+    assert Proxy.parse(text) == proxy
+
+
+@pytest.mark.parametrize(
+    "text", ["socks5://u:secret@p:1080", "http://u:secret@p:99999", "http://u:secret@", "http://[u"]
+)
+def test_what_names_no_proxy(text: str) -> None:
+    """The error has the way out, and no password."""
+    with pytest.raises(OSError, match=r"a URL such as http://proxy\.example:3128") as caught:
+        Proxy.parse(text)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_environment_names_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for a scheme, and none for the hosts that it leaves out, with their ports or without."""
+    monkeypatch.setenv("https_proxy", "http://p:1")
+    monkeypatch.setenv("no_proxy", "near.example,far.example:5000")
+    hosts = ["other.example", "near.example", "near.example:5000", "far.example", "far.example:5000"]
+    assert [proxies.named("https", host) for host in hosts] == ["http://p:1", "", "", "http://p:1", ""]
+    monkeypatch.delenv("http_proxy", raising=False)
+    assert proxies.named("http", "other.example") == ""
