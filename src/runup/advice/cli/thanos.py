@@ -6,7 +6,6 @@ import ssl
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kubekit.api import codec
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.errors import KubeError
@@ -36,9 +35,7 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
         route = client.send(calls.get_raw(_ROUTE, _THANOS, _MONITORING))
     except KubeError as error:
         return Unreadable(f"failed to get alerts from Thanos: {error.message}")
-    # Imported here because these modules load slowly, and most commands do not come this far.
-    import http.client
-
+    # Imported here because most commands do not come this far.
     from runup.updatestatus.decide.alerts import PATH, read_alerts
 
     hosts = [str(each["host"]) for each in (route.get("status") or {}).get("ingress") or () if each.get("host")]
@@ -46,7 +43,7 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
     for host in hosts:
         try:
             return read_alerts(_ask(client, host, credential.authorization, now))
-        except (OSError, http.client.HTTPException, ssl.SSLError, codec.DecodeError) as error:
+        except (OSError, ValueError) as error:  # what is not JSON, or a host that is none, is a ValueError
             causes.append(f"{host}->{error}")
     where = "the openshift-monitoring/thanos-querier Route"
     if len(causes) == 1:
@@ -57,20 +54,22 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
 
 
 def _ask(client: SyncClient, host: str, authorization: str, now: datetime) -> bytes:
-    import http.client
+    from urllib.parse import urlsplit
 
+    from kubekit.http.deadline import Deadline
+    from kubekit.http.single_request import send
     from runup.updatestatus.decide.alerts import PATH
 
     context = context_for(client.config, client.config.auth.credential(now)) or ssl.create_default_context()
     # The Route's certificate is often signed by a public CA and not by that of the API server.
     context.load_default_certs()
-    connection = http.client.HTTPSConnection(host, timeout=_ALERTS_TIMEOUT_S, context=context)
+    headers = {"Authorization": authorization, "Accept": "application/json"}
+    deadline = Deadline.after(_ALERTS_TIMEOUT_S, _ALERTS_TIMEOUT_S)
+    response = send("GET", urlsplit(f"https://{host}{PATH}"), headers, context=context, deadline=deadline)
     try:
-        connection.request("GET", PATH, headers={"Authorization": authorization, "Accept": "application/json"})
-        response = connection.getresponse()
         body = response.read(_MAX_BYTES + 1)
     finally:
-        connection.close()
+        response.close()
     if response.status != 200:
         raise OSError(f"GET status code={response.status}")
     if len(body) > _MAX_BYTES:

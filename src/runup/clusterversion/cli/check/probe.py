@@ -5,7 +5,6 @@ Every query has a short time limit of its own and yields a fact or the reason wh
 
 from __future__ import annotations
 
-import http.client
 import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,8 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap, Node, Pod
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
+from kubekit.http import single_request
+from kubekit.http.deadline import Deadline
 from kubekit.kube import calls, reviews
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import BadRequest, Conflict, Invalid, KubeError
@@ -148,18 +149,11 @@ def _reached(urls: tuple[str, ...]) -> dict[str, str]:
 
 def _answer(url: str) -> str:
     try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        connection = (
-            http.client.HTTPSConnection(host, parts.port, timeout=LIMIT_S)
-            if parts.scheme == "https"
-            else http.client.HTTPConnection(host, parts.port, timeout=LIMIT_S)
-        )
-        connection.request("HEAD", parts.path or "/")
-        connection.getresponse().close()
-        connection.close()
+        context = ssl.create_default_context() if url.startswith("https:") else None
+        deadline = Deadline.after(LIMIT_S, LIMIT_S)
+        single_request.send("HEAD", urlsplit(url), {}, context=context, deadline=deadline).close()
     except ssl.SSLCertVerificationError as error:
         return f"its certificate is not trusted here ({error.verify_message})"
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except (OSError, ValueError) as error:
         return str(error) or type(error).__name__
     return ""
