@@ -777,7 +777,7 @@ def test_how_long_a_request_may_take(size: int, late_s: float, in_time: bool, ma
 def test_how_long_a_blob_may_take(tmp_path: Path, part: int, late_s: float) -> None:
     """By its size, or by the size of what is still to come; here a thousand seconds and five hundred."""
     layout = layout_in(tmp_path)
-    made = put_image(layout, [Made("f", bytes(409_600 - 1024))], media_type=PLAIN)
+    made = put_image(layout, [Made("f", bytes(1_310_720 - 1024))], media_type=PLAIN)
     (layer,) = images.decode(images.Manifest, layout.read(made.digest), "it").layers
     data = layout.blob(layer.digest).read_bytes()
     size = layer.size // part
