@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
 from kubekit.lang.files import contents
-from kubekit.lang.value import Value
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text
 
@@ -32,7 +33,7 @@ _ALERTS = ("monitoring/prometheus/alerts.json", "monitoring/prometheus/rules.jso
 _MAX_CANDIDATES = 100_000
 
 
-class Read(Value):
+class Read(msgspec.Struct, frozen=True):
     """The content of the files. `alerts` is Prometheus' parsed answer, None without one; `problem`: why it is missing.
 
     `config_maps` are the operator's own, as far as the dump has them.
@@ -69,7 +70,7 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
                     read = _with_first_alerts(read, root)
         if not config_maps:
             return read
-        return read.replaced(config_maps=tuple(_config_maps(roots, folder)))
+        return msgspec.structs.replace(read, config_maps=tuple(_config_maps(roots, folder)))
 
 
 @contextmanager
@@ -243,13 +244,13 @@ def _with_alerts(read: Read, path: str) -> Read:
     except FileNotFoundError:
         content = b""
     if not content:
-        return read.replaced(alerts_path=path)
+        return msgspec.structs.replace(read, alerts_path=path)
     import json
 
     try:
-        return read.replaced(alerts=json.loads(content), alerts_path=path)
+        return msgspec.structs.replace(read, alerts=json.loads(content), alerts_path=path)
     except (ValueError, RecursionError) as error:
-        return read.replaced(problem=f"parsing alerts: {_go_words(error)}", alerts_path=path)
+        return msgspec.structs.replace(read, problem=f"parsing alerts: {_go_words(error)}", alerts_path=path)
 
 
 # Python's messages for invalid JSON, and Go's, which oc prints.

@@ -7,9 +7,9 @@ kube layer; `describe` turns it into text. An unknown exception is a bug of ours
 from __future__ import annotations
 
 import click
+import msgspec
 
 from kubekit.lang.gotext import quoted
-from kubekit.lang.value import Value
 
 
 class CommandError(Exception):
@@ -25,7 +25,7 @@ class UsageProblem(click.UsageError):
     """An error in the command line itself; like `oc`, the message adds where the help is."""
 
 
-class Failure(Value):
+class Failure(msgspec.Struct, frozen=True):
     """The text for stderr, and the exit code."""
 
     text: str

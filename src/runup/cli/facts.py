@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubekit.lang.value import Value
+import msgspec
 
 JSON = dict[str, Any]
 
 
-class Condition(Value):
+class Condition(msgspec.Struct, frozen=True):
     """A condition, without its time."""
 
     type: str
@@ -23,7 +23,7 @@ class Condition(Value):
     message: str = ""
 
 
-class Release(Value):
+class Release(msgspec.Struct, frozen=True):
     """A release as update advice names it."""
 
     version: str = ""
@@ -31,14 +31,14 @@ class Release(Value):
     url: str = ""
 
 
-class Risk(Value):
+class Risk(msgspec.Struct, frozen=True):
     """A risk of an update."""
 
     name: str
     message: str
 
 
-class Update(Value):
+class Update(msgspec.Struct, frozen=True):
     """An offered update; one without risks is recommended whatever its conditions say."""
 
     release: Release
@@ -46,7 +46,7 @@ class Update(Value):
     recommended: Condition | None = None
 
 
-class Facts(Value):
+class Facts(msgspec.Struct, frozen=True):
     """The parts of a ClusterVersion that update advice needs. `json` is the whole object as it was read."""
 
     json: JSON

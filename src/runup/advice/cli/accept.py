@@ -6,6 +6,7 @@ name, and the reason, user and end of an acceptance are recorded beside the API'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ import click
 import msgspec
 
 from kubekit.lang.gotext import quoted
-from kubekit.lang.pattern import Pattern
-from kubekit.lang.value import Value
 from runup.cli import cluster_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from runup.cli.result_output import ResultPrinter
 
 # A little wider than a report's names, because the update service and the cluster name risks as well.
-_NAME = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAX_NAME = 256
 
 
@@ -142,7 +141,7 @@ def accept(
     _carry_out(change, ctx, AcceptanceReason(reason.strip(), until), output)
 
 
-class AcceptanceReason(Value):
+class AcceptanceReason(msgspec.Struct, frozen=True):
     """The reason and end of an acceptance as typed; empty if not given."""
 
     reason: str = ""

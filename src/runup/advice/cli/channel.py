@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 
 import click
+import msgspec
 
-from kubekit.lang.value import Value
 from runup.cli import static_completion
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
@@ -23,7 +23,7 @@ from runup.cli.result_output import ResultPrinter
 _CLEARED = "cluster will no longer request available update recommendations."
 
 
-class Plan(Value):
+class Plan(msgspec.Struct, frozen=True):
     """The messages before the patch, and the patch; None if there is nothing to change."""
 
     said: tuple[Output, ...]

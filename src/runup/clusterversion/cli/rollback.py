@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import click
+import msgspec
 
-from kubekit.lang.value import Value
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.facts import JSON, Facts, Release, mapping, read, text
@@ -15,7 +15,7 @@ from runup.cli.result_output import ResultPrinter
 from runup.cli.versions import check_version, numbers, order
 
 
-class Plan(Value):
+class Plan(msgspec.Struct, frozen=True):
     """The previous release, and the patch that requests it."""
 
     previous: Release

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from kubekit.lang.value import Value
+import msgspec
+
 from runup.cli import facts
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text, texts
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 
 
-class ShowOptions(Value):
+class ShowOptions(msgspec.Struct, frozen=True):
     """The extent and format of the output: None is text, `wide` is text with more columns."""
 
     include_not_recommended: bool = False
     output: str | None = None
 
 
-class OperatorConfigMaps(Value):
+class OperatorConfigMaps(msgspec.Struct, frozen=True):
     """The operator's ConfigMaps: reports, and the reasons for and ends of accepted risks."""
 
     history: JSON | None = None

@@ -6,7 +6,7 @@ Reads the flags, reads the status from one source (`status_live`, `status_files`
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +19,7 @@ from runup.cli.options import option
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
     from runup.updatestatus.cli.status_reading import StatusReading
+    from runup.updatestatus.decide.report_rows import Report
 
 
 def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -138,7 +139,7 @@ def as_text(found: StatusReading, details: str) -> str:
     return rendered.render(report, found.now_ns, rendered.details(details))
 
 
-def _doubt(report: Any) -> str:
+def _doubt(report: Report) -> str:
     """Returns a warning if it is not known whether the control plane is updating, else an empty string."""
     updating = report.updating
     if not report.is_updating and (updating is None or updating.status != "False"):

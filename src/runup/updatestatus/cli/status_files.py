@@ -282,7 +282,9 @@ def _is_updating(cluster: ClusterVersion, pools: tuple[MachineConfigPool, ...] |
     return is_progressing(cluster) or any(moving)
 
 
-def _those(found: tuple[K, ...] | Unreadable, wanted: Callable[[K], bool], *, matters: bool) -> Any:
+def _those(
+    found: tuple[K, ...] | Unreadable, wanted: Callable[[K], bool], *, matters: bool
+) -> tuple[K, ...] | Unreadable:
     """Returns the objects that `wanted` selects. An Unreadable is kept only where the report depends on the kind."""
     if isinstance(found, Unreadable):
         return found if matters else ()

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
-from kubekit.lang.value import Value
+import msgspec
+
 from runup.cli.facts import JSON, mapping, mappings, text
 from runup.cli.render.text import Output
 
 HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 
 
-class Extras(Value):
+class Extras(msgspec.Struct, frozen=True):
     """The lines to print, and the same for programs."""
 
     output: tuple[Output, ...] = ()
@@ -61,7 +61,7 @@ def _speaks_of_preflights(cluster: JSON) -> bool:
     )
 
 
-def _conditions(risks: Iterable[JSON]) -> Iterable[Any]:
+def _conditions(risks: Iterable[JSON]) -> Iterable[JSON]:
     return (condition for risk in risks for condition in mappings(risk, "conditions"))
 
 

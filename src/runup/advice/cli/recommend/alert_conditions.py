@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubekit.lang.value import Value
+import msgspec
+
 from runup.cli.facts import Condition, mapping, mappings, text
 
 JSON = dict[str, Any]
@@ -34,7 +35,7 @@ _AT_LIMIT, _LIMIT = "PodDisruptionBudgetAtLimit", "PodDisruptionBudgetLimit"
 _NO_RUNBOOK = "<alert does not have a runbook_url annotation>"
 
 
-class Check(Value):
+class Check(msgspec.Struct, frozen=True):
     """A condition of a precheck, and the name under which `--accept` accepts it."""
 
     condition: Condition

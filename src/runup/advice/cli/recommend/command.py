@@ -6,16 +6,23 @@ The text is oc's. Findings of preflights and acceptance records follow it, if th
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from kubekit.lang.value import Value
 from runup.cli import static_completion
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.lazy import Command
 from runup.cli.options import option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from runup.advice.cli.recommend.alert_conditions import Check
+    from runup.advice.cli.recommend.recommend_text import RecommendFlags
 
 
 @click.command("recommend", cls=Command)
@@ -79,17 +86,17 @@ def _check(target: str, quiet: bool, outdated: bool) -> None:
             raise CommandError(f"cannot parse SemVer target {quoted(target)}: {error}") from error
 
 
-class Seen(Value):
+class Seen(msgspec.Struct, frozen=True):
     """The values read: ClusterVersion, the prechecks or why there are none, and the operator's ConfigMaps."""
 
     cluster: dict[str, Any]
-    checks: tuple[Any, ...]
+    checks: tuple[Check, ...]
     problem: str
     config_maps: tuple[dict[str, Any], ...]
-    now: Any = None
+    now: datetime | None = None
 
 
-def _seen(connection: Connection, dump: str | None, mock: str | None, check: Any) -> Seen:
+def _seen(connection: Connection, dump: str | None, mock: str | None, check: Callable[[], None]) -> Seen:
     from runup.advice.cli.recommend import alert_conditions
     from runup.cli import clusterversion_files
 
@@ -111,7 +118,7 @@ def _seen(connection: Connection, dump: str | None, mock: str | None, check: Any
     return Seen(read.cluster, checks, "", read.config_maps)
 
 
-def _print(seen: Seen, asked: Any, output: str | None) -> None:
+def _print(seen: Seen, asked: RecommendFlags, output: str | None) -> None:
     from runup.advice.cli.recommend import additions_to_oc, recommend_text
     from runup.cli import facts
 
@@ -123,7 +130,7 @@ def _print(seen: Seen, asked: Any, output: str | None) -> None:
         from runup.cli.render.text import machine
 
         if not asked.quiet:
-            sys.stdout.write(machine(as_data(read, seen, asked, advice, more), output))
+            sys.stdout.write(machine(as_data(read, seen.checks, seen.problem, asked, advice, more), output))
     elif not asked.quiet:
         for stream, part in (*advice.output, *more.output):
             target = sys.stdout if stream == "out" else sys.stderr

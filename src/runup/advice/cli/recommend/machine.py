@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runup.advice.cli.recommend.additions_to_oc import Extras
+from runup.advice.cli.recommend.alert_conditions import Check
 from runup.advice.cli.recommend.recommend_text import Advice, RecommendFlags
 from runup.advice.cli.recommend.updates_by_minor import buckets, issue
 from runup.cli.facts import Condition, Facts, Update, mapping
@@ -12,7 +13,9 @@ from runup.cli.facts import Condition, Facts, Update, mapping
 JSON = dict[str, Any]
 
 
-def as_data(facts: Facts, seen: Any, asked: RecommendFlags, advice: Advice, more: Extras) -> JSON:
+def as_data(
+    facts: Facts, checks: tuple[Check, ...], problem: str, asked: RecommendFlags, advice: Advice, more: Extras
+) -> JSON:
     """Returns everything that is printed, and the issues that decide the exit code."""
     offered = buckets(facts)
     updates = [update for minor in offered.by_minor.values() for update in minor]
@@ -25,9 +28,9 @@ def as_data(facts: Facts, seen: Any, asked: RecommendFlags, advice: Advice, more
         "conditions": [_condition(condition) for condition in facts.conditions],
         "prechecks": [
             {**_condition(check.condition), "acceptName": check.name or None, "accepted": check.name in asked.accept}
-            for check in seen.checks
+            for check in checks
         ],
-        "precheckProblem": seen.problem or None,
+        "precheckProblem": problem or None,
         "updates": [_update(update, accepted) for update in updates if asked.version in ("", update.release.version)],
         "issues": sorted(advice.issues),
         "unacceptedIssues": sorted(advice.issues - asked.accept),

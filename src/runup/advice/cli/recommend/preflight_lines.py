@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+import msgspec
+
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
-from kubekit.lang.value import Value
 from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
@@ -26,7 +27,7 @@ from runup.preflight.decide.stored_reports import History
 _LONGEST = 100
 
 
-class Result(Value):
+class Result(msgspec.Struct, frozen=True):
     """The result for a target.
 
     `ended`: no preflight checks it any more; `state`: complete, partial, running or the failure.

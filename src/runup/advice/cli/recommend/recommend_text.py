@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from kubekit.lang.value import Value
+import msgspec
+
 from runup.advice.cli.recommend.alert_conditions import Check
 from runup.advice.cli.recommend.updates_by_minor import Buckets, buckets, issue, minor_of
 from runup.cli.facts import Condition, Facts, Update
@@ -19,7 +20,7 @@ _FINE = "no known issues relevant to this cluster"
 _SHORT = 2
 
 
-class RecommendFlags(Value):
+class RecommendFlags(msgspec.Struct, frozen=True):
     """The flags of the command. `version` is already validated."""
 
     version: str = ""
@@ -28,7 +29,7 @@ class RecommendFlags(Value):
     accept: frozenset[str] = frozenset()
 
 
-class Advice(Value):
+class Advice(msgspec.Struct, frozen=True):
     """The text to print, the issues that were found, and the error to end with (empty: none)."""
 
     output: tuple[Output, ...]

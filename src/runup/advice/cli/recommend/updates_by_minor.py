@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubekit.lang.value import Value
+import msgspec
+
 from runup.cli.facts import Condition, Facts, Risk, Update
 from runup.cli.render.text import Output, err, indented
 from runup.cli.versions import check_version, newest_first, numbers
@@ -12,7 +13,7 @@ from runup.cli.versions import check_version, newest_first, numbers
 Minor = tuple[int, int]
 
 
-class Buckets(Value):
+class Buckets(msgspec.Struct, frozen=True):
     """Updates by (major, minor), both descending, the newest first; `said` are warnings about unreadable versions."""
 
     by_minor: dict[Minor, list[Update]]
@@ -78,4 +79,4 @@ def _with(upgradeable: Condition, update: Update) -> Update:
     if update.recommended is not None and update.recommended.status != "True":
         reason, message = "MultipleReasons", f"{message}\n\n{update.recommended.message}"
     risks = (*update.risks, Risk("UpgradeableFalse", upgradeable.message))
-    return update.replaced(risks=risks, recommended=Condition("Recommended", "False", reason, message))
+    return msgspec.structs.replace(update, risks=risks, recommended=Condition("Recommended", "False", reason, message))
