@@ -7,18 +7,23 @@ a control character. So such characters are written as escapes: `\\x1b`, `\\u202
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
-from kubekit.lang.pattern import Pattern
-
-# C0 but tab and newline, DEL and C1; marks and overrides of writing direction; line and paragraph separators; the byte
-# order mark, annotations and non-characters, which YAML refuses; halves of surrogate pairs, which UTF-8 cannot carry.
-_HAZARD = Pattern(
-    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
-    "\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\ud800-\\udfff]"
-)
-_ESCAPE = Pattern(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|[nr])")
+_ESCAPE = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|[nr])")
 _LONGEST_ESCAPE = 6
+
+
+@cache
+def _hazard() -> re.Pattern[str]:
+    """Returns the pattern of what is escaped. Compiling it takes an eighth of an interpreter, and few texts need it."""
+    # C0 but tab and newline, DEL and C1; marks and overrides of writing direction; line and paragraph separators; the
+    # byte order mark, annotations and non-characters, which YAML refuses; halves of surrogate pairs, which UTF-8 cannot
+    # carry.
+    return re.compile(
+        "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
+        "\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\ud800-\\udfff]"
+    )
 
 
 def printable(text: str) -> str:
@@ -26,7 +31,7 @@ def printable(text: str) -> str:
     # Python does not count the pattern's characters as printable either; compiling it takes longer than most texts.
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return _HAZARD.sub(_escape, text)
+    return _hazard().sub(_escape, text)
 
 
 def one_line(text: str) -> str:
@@ -36,7 +41,7 @@ def one_line(text: str) -> str:
 
 def encoded(text: str) -> str:
     """Returns JSON text (or YAML with double-quoted strings) of the same value without such characters in it."""
-    return text if text.isascii() and "\x7f" not in text else _HAZARD.sub(_encode, text)
+    return text if text.isascii() and "\x7f" not in text else _hazard().sub(_encode, text)
 
 
 def as_json(value: Any) -> str:
@@ -48,7 +53,7 @@ def as_json(value: Any) -> str:
 
 def is_hazardous(text: str) -> bool:
     """Returns whether `text` has a character that `printable` would escape."""
-    return _HAZARD.search(text) is not None
+    return _hazard().search(text) is not None
 
 
 def everywhere(value: Any) -> Any:

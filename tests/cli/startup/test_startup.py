@@ -33,7 +33,6 @@ ALLOWED = {
     "runup.cli.startup.start",
     "runup.cli.version_command",
     "kubekit.lang",
-    "kubekit.lang.pattern",
     "kubekit.lang.printable",
 }
 HEAVY = (

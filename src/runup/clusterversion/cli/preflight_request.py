@@ -6,13 +6,13 @@ itself. So the patch is sent as a dry run first, with strict field validation, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubekit.api.conditions import find
 from kubekit.kube import calls
 from kubekit.kube.errors import ApiError, BadRequest, Invalid, KubeError
-from kubekit.lang.pattern import Pattern
 from runup.api.config_v1 import ClusterVersion, FeatureGate, Update
 from runup.cli import clusterversion_client as clusters
 from runup.cli.clusterversion_client import Patch
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_S = 15 * 60.0
 GATE = "ClusterUpdatePreflight"
 MULTI = "Multi"
-_DURATION = Pattern(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 _FORCED = (
     "warning: --force runs the target's image without verifying its signature; it does so with the rights of the "
     "cluster-version operator\n"

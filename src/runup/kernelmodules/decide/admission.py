@@ -6,12 +6,12 @@ stored before, or under another definition: the controller reports the faults in
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
 from kubekit.lang.cel import CelError, compile_cel
-from kubekit.lang.pattern import Pattern
 from runup.api.kmm_v1beta1 import (
     Modprobe,
     Module,
@@ -20,7 +20,7 @@ from runup.api.kmm_v1beta1 import (
     PreflightValidationSpec,
 )
 
-_TAGGED = Pattern("[:@][^/]*$")
+_TAGGED = re.compile("[:@][^/]*$")
 LONGEST_KERNEL = 64
 """The most characters that `uname -r` can print."""
 LONGEST_NAME_WITH_VERSION = 41

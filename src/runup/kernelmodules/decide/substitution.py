@@ -7,17 +7,16 @@ further variables, and `$$` for a dollar. An unset variable is empty, and not an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-
-from kubekit.lang.pattern import Pattern
 
 DEEPEST = 16
 """How deep variables may be nested; more than two levels are unusual."""
 
-_NAME = Pattern(r"[A-Za-z0-9_]+")
-_OPERATOR = Pattern(r":?[-=+]")
-_SEPARATORS = Pattern(r"[.,-]")
-_FOREIGN = Pattern(r"[^A-Za-z0-9._-]")
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+_OPERATOR = re.compile(r":?[-=+]")
+_SEPARATORS = re.compile(r"[.,-]")
+_FOREIGN = re.compile(r"[^A-Za-z0-9._-]")
 _FIELDS = 3
 
 
