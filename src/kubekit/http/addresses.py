@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from dataclasses import dataclass
+
+import msgspec
 
 from kubekit.http.deadline import Deadline
 
@@ -19,8 +20,7 @@ class ForbiddenAddress(OSError):
     """A registry leads to an address that registries must not lead to."""
 
 
-@dataclass(frozen=True, slots=True)
-class AddressPolicy:
+class AddressPolicy(msgspec.Struct, frozen=True):
     """The hosts that a request may reach: any if `own`, which is the registry that was named; else no `inward` address.
 
     `loopback` allows this machine, because a registry on it was named.

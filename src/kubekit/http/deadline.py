@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Deadline:
+class Deadline(msgspec.Struct, frozen=True):
     """The end of a request, by `monotonic`; no single wait is longer than `piece_s` seconds."""
 
     at: float
     piece_s: float
-    monotonic: Callable[[], float] = field(default=time.monotonic)
+    monotonic: Callable[[], float] = time.monotonic
 
     @classmethod
     def after(cls, seconds: float, piece_s: float, monotonic: Callable[[], float] = time.monotonic) -> Deadline:

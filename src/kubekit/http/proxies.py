@@ -6,14 +6,14 @@ The variables are read as Python's urllib reads them, which keeps `HTTP_PROXY` f
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 _PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
+class Proxy(msgspec.Struct, frozen=True):
     """A proxy; `authorization` is the header that it wants, empty for none."""
 
     scheme: str

@@ -80,9 +80,9 @@ def _connected(proxy: Proxy, context: ssl.SSLContext | None, deadline: Deadline)
 
 
 def _tunnel(host: str, port: int, proxy: Proxy, deadline: Deadline) -> socket.socket:
-    """Returns a connection through a proxy to `host`, as for TLS. The proxy itself is asked without TLS, as by curl.
+    """Returns a connection through a proxy to `host`, over which TLS is to be spoken. Raises OSError.
 
-    Raises OSError.
+    The proxy itself is asked without TLS, whatever its URL says, as by urllib.
     """
     sock = connected(proxy.host, proxy.port, _ANYWHERE, deadline)
     # The `Host` of this request is the server's and not the proxy's (RFC 9110, 9.3.6).

@@ -149,8 +149,8 @@ class Transport:
         except OSError as error:
             raise broken(question, url.netloc, error) from error
         except ValueError as error:
-            # A host or port that a server wrote, which no connection can be made to.
-            raise BadImage(f"{question.what}: {question.reference.host} leads to what is no URL: {error}") from error
+            # A host that no resolver takes, or a header that no request can have.
+            raise BadImage(f"{question.what}: {url.netloc} cannot be asked: {error}") from error
 
     def _followed(self, url: SplitResult, question: Question, authorization: str, deadline: Deadline) -> Answer:
         """Returns the answer after redirects of a read; a redirect of a write is returned as it is."""
@@ -195,6 +195,9 @@ class Transport:
         """
         try:
             parts = urlsplit(urljoin(base, url))
+            host = f"{parts.hostname or ''}:{parts.port or ''}"  # a port beyond 65535 is a ValueError
+            if not host.isascii():
+                host.encode("idna")
         except ValueError as error:
             raise BadImage(
                 f"{question.what}: {question.reference.host} leads to {url!r}, which is not a URL"

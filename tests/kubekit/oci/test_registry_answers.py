@@ -490,8 +490,15 @@ def test_a_redirect_to_what_is_no_url(location: str, made: BuiltImage) -> None:
     """It is the registry's fault, and no other attempt would help."""
     moved = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: " + location.encode("latin-1") + b"\r\n\r\n"
     with spoken(moved) as (host, got):
-        assert "no URL" in refusal(quick(), f"{host}/a:1", BadImage)
+        assert "which is no URL" in refusal(quick(), f"{host}/a:1", BadImage)
         assert len(got) == 1
+
+
+def test_a_redirect_to_a_name_that_none_can_be(made: BuiltImage) -> None:
+    """No part of a name has more than 63 characters."""
+    location = f"https://{'x' * 64}.example/"
+    with odd_registry(Layout.open(made.layout), always("", Answer(302, b"", {"Location": location}))) as odd:
+        assert "cannot be asked: " in refusal(quick(), f"{odd.host}/a:1", BadImage)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
