@@ -1,6 +1,6 @@
 """Reads from a ClusterVersion's JSON what `upgrade`, `recommend`, `channel` and `rollback` need. Pure.
 
-It uses plain tuples and no wire types: these commands also read files, and importing a decoder takes longer than
+It uses plain values and no wire types: these commands also read files, and importing a decoder takes longer than
 decoding them. Malformed values (a dump may hold any text) count as absent.
 """
 
