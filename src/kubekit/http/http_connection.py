@@ -20,7 +20,7 @@ MAX_HEAD = 128 * 1024
 """Maximum number of consecutive bytes outside a body: heads of answers, a trailer, a chunk's extensions."""
 MAX_HEADERS = 256
 """Maximum number of headers of one answer, trailers included."""
-_CHUNK = 256 * 1024  # of a layer of gigabytes a quarter of this takes half as much processor time again
+_CHUNK = 128 * 1024  # half of this takes half as much processor time again for a layer of gigabytes
 _NO_BODY_YET = 200  # lower statuses are interim answers (1xx)
 # Their answers have no body, whatever length the head says (RFC 9112, 6.3).
 _WITHOUT_BODY = {"HEAD", "CONNECT"}
@@ -131,6 +131,7 @@ class Answer:
     def __init__(self, sock: socket.socket, wait_s: Callable[[], float], *, has_body: bool) -> None:
         self._sock, self._wait_s, self._has_body = sock, wait_s, has_body
         self._parser = HttpResponseParser(self)
+        self._buffer = bytearray(_CHUNK)  # one for all pieces: new memory for each takes as long as receiving it
         self._pieces: list[bytes] = []
         self._headed = self._complete = False
         self._lasts = False
@@ -174,13 +175,13 @@ class Answer:
 
     def _feed(self) -> None:
         self._sock.settimeout(self._wait_s())
-        data = self._sock.recv(_CHUNK)
-        if not data:
+        size = self._sock.recv_into(self._buffer)
+        if not size:
             self._ended()
             return
-        self._spent += len(data)
+        self._spent += size
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(memoryview(self._buffer)[:size])
         except HttpParserUpgrade as error:
             raise OSError(errno.EPROTO, "the server speaks another protocol than HTTP now, unasked") from error
         except HttpParserError as error:
