@@ -490,7 +490,7 @@ def test_a_redirect_to_what_is_no_url(location: str, made: BuiltImage) -> None:
     """It is the registry's fault, and no other attempt would help."""
     moved = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: " + location.encode("latin-1") + b"\r\n\r\n"
     with spoken(moved) as (host, got):
-        assert "which is no URL" in refusal(quick(), f"{host}/a:1", BadImage)
+        assert "which is not a URL" in refusal(quick(), f"{host}/a:1", BadImage)
         assert len(got) == 1
 
 
