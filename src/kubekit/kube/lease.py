@@ -8,7 +8,7 @@ the shorter `renew_deadline_s` stops by itself before another one may start.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -35,6 +35,7 @@ class LeaderElector:
 
     `on_started` is called when leading begins, `on_stopped` when it has ended for any reason, before the lease is
     released, so that the next leader never runs beside this one. `rand` returns numbers from 0 to 1 for jitter.
+    `annotations` returns what each renewal and the release write into the annotations of the Lease.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class LeaderElector:
         on_started: Callable[[], None],
         on_stopped: Callable[[], None],
         rand: Callable[[], float] = random.random,  # noqa: S311 -- spreads requests, is no secret
+        annotations: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         if not lease_duration_s > renew_deadline_s > retry_period_s > 0:
             raise ValueError("a lease must outlast the renew deadline, and that the retry period")
@@ -65,6 +67,7 @@ class LeaderElector:
         self._on_started = on_started
         self._on_stopped = on_stopped
         self._rand = rand
+        self._annotations = annotations
         self._seen: LeaseSpec | None = None
         self._seen_at = 0.0
         self._trouble = ""
@@ -147,7 +150,7 @@ class LeaderElector:
         body = {
             "apiVersion": _LEASES.api_version,
             "kind": _LEASES.kind,
-            "metadata": {"name": self._name, "namespace": self._namespace},
+            "metadata": {"name": self._name, "namespace": self._namespace, **self._annotated()},
             "spec": self._spec(now, acquired=now, transitions=0),
         }
         try:
@@ -157,12 +160,16 @@ class LeaderElector:
         return True
 
     async def _write(self, lease: Lease, spec: dict[str, Any]) -> bool:
-        body = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
+        body = {"metadata": {"resourceVersion": lease.metadata.resource_version, **self._annotated()}, "spec": spec}
         try:
             await self._client.send(calls.merge_patch(_LEASES, self._name, body, self._namespace))
         except Conflict:
             return False
         return True
+
+    def _annotated(self) -> dict[str, Any]:
+        annotations = dict(self._annotations())
+        return {"annotations": annotations} if annotations else {}
 
     def _observe(self, spec: LeaseSpec) -> None:
         if spec != self._seen:
@@ -189,7 +196,9 @@ class LeaderElector:
     async def _let_go(self) -> None:
         lease = await self._client.send(calls.get(Lease, self._name, self._namespace))
         if lease.spec.holder_identity == self._identity:
-            await self._write(lease, {"holderIdentity": "", "leaseDurationSeconds": 1})
+            # As client-go does it: readers see when the lease was given back.
+            now = _micro(self._clock.now())
+            await self._write(lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now})
 
 
 def _micro(when: datetime) -> str:

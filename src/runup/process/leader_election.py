@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -72,11 +72,13 @@ async def lead(
     clock: Clock,
     stopping: asyncio.Event,
     elect: bool = True,
+    annotations: Callable[[], Mapping[str, str]] = dict,
 ) -> None:
     """Runs `work` while holding the lease `namespace/lease`; returns when `stopping` is set.
 
     Without `elect` there is no lease, and `work` runs at once. Without `election` the cluster's topology decides how
-    long the lease lasts. Raises LeaseLost, with `stopping` set.
+    long the lease lasts. `annotations` are written to the Lease with each renewal. Raises LeaseLost, with `stopping`
+    set.
     """
     if not elect:
         await until(stopping, work())
@@ -95,6 +97,7 @@ async def lead(
         clock=clock,
         on_started=leading.set,
         on_stopped=stopping.set,
+        annotations=annotations,
     )
 
     async def when_leading() -> None:

@@ -54,7 +54,9 @@ class LeaseServer:
             self.rival = ""
         if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             return self._status(409, "Conflict")
-        return self._store(self.lease["metadata"], self.lease["spec"] | body["spec"])
+        annotations = {**self.lease["metadata"].get("annotations", {}), **body["metadata"].get("annotations", {})}
+        metadata = self.lease["metadata"] | ({"annotations": annotations} if annotations else {})
+        return self._store(metadata, self.lease["spec"] | body["spec"])
 
     def _store(self, metadata: dict[str, Any], spec: dict[str, Any]) -> web.Response:
         self.version += 1
@@ -82,6 +84,7 @@ class Candidate:
     ) -> None:
         self.clock = ManualClock(start)
         self.leading = False
+        self.notes: dict[str, str] = {}
         self.holder_when_stopped = ""
 
         def note(what: str, leading: bool) -> Callable[[], None]:
@@ -104,6 +107,7 @@ class Candidate:
             on_started=note("leads", True),
             on_stopped=note("stops", False),
             rand=lambda: rand,
+            annotations=lambda: self.notes,
         )
         self.task = asyncio.create_task(self.elector.run())
 
@@ -181,6 +185,23 @@ async def test_the_first_one_leads_and_renews(election: Election) -> None:
     last = election.server.writes[-1]
     assert (last["acquireTime"], last["renewTime"]) == ("2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:04.000000Z")
     assert election.diary == ["one leads"]
+
+
+async def test_a_leader_notes_on_its_lease_what_it_is_asked_to(election: Election) -> None:
+    """With each renewal and when it lets go, in the same write; nothing to note is no annotation."""
+    one = await election.stands("one")
+    assert election.server.lease is not None
+    assert "annotations" not in election.server.lease["metadata"]
+    for word in ("a", "b"):
+        one.notes = {"example.com/word": word}
+        await election.pass_time(one, 2)
+        assert election.server.lease["metadata"]["annotations"] == {"example.com/word": word}
+    assert len(election.server.writes) == 3
+    one.notes = {"example.com/word": "c"}
+    await one.stop()
+    assert election.server.lease["metadata"]["annotations"] == {"example.com/word": "c"}
+    # A reader sees when it was given back, not when it was renewed last.
+    assert election.server.writes[-1]["renewTime"] == "2026-01-01T00:00:04.000000Z"
 
 
 @pytest.mark.parametrize("year", [2020, 2026, 2030], ids=["slow by years", "in step", "fast by years"])

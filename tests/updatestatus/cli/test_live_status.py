@@ -20,7 +20,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
 from kubekit.api.meta_v1 import Status
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.api.workloads_v1 import Lease, PodDisruptionBudget
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock, ManualClock
@@ -36,6 +36,7 @@ from runup.updatestatus.cli import read_cluster
 from runup.updatestatus.cli import watch_command as status_watch
 from runup.updatestatus.cli.status_files import mock
 from runup.updatestatus.cli.status_reading import parse_moment
+from runup.updatestatus.decide.freshness import CONFIRMED_AT, LEASE, NAMESPACE
 from runup.updatestatus.decide.read_status import report as read_report
 from runup.updatestatus.decide.unreadable import Unreadable
 
@@ -44,6 +45,7 @@ CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
 CASE = "4.14.1-degraded"
 NOW = "2023-11-03T17:26:54.000368975Z"
 STATUSES = resource_of(UpdateStatus)
+LEASES = resource_of(Lease)
 PARTS: dict[str, type[Any]] = {
     "cv": ClusterVersion,
     "co": ClusterOperator,
@@ -86,12 +88,30 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             for obj in objects_in(CORPUS / f"{CASE}-{part}.yaml"):
                 create(client, resource_of(kind), obj)
         eventually(lambda: is_served(client, UpdateStatus), "UpdateStatus is served")
+        client.send(calls.create(resource_of(Namespace), {"metadata": {"name": NAMESPACE}}))
         yield Server(kubeconfig, client)
 
 
+def keep(client: SyncClient, at: str, *, duration_s: int = 137, holder: str = "vm_1", confirmed: str = "") -> None:
+    """The Lease of a controller that renewed it at a time, and no time of the server's, which is another year's."""
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": duration_s, "renewTime": f"{at[:19]}.000000Z"}
+    metadata = {"annotations": {CONFIRMED_AT: confirmed or at}, "managedFields": [{}]}
+    client.send(calls.merge_patch(LEASES, LEASE, {"metadata": metadata, "spec": spec}, NAMESPACE))
+
+
 @pytest.fixture
-def report(server: Server) -> Iterator[JSON]:
-    """The controller's object for the case, stored."""
+def kept(server: Server) -> Iterator[SyncClient]:
+    """The Lease, held by nobody."""
+    client = server.client
+    client.send(calls.create(LEASES, {"metadata": {"name": LEASE, "namespace": NAMESPACE}, "spec": {}}))
+    yield client
+    client.send(calls.delete(LEASES, LEASE, NAMESPACE))
+
+
+@pytest.fixture
+def report(server: Server, kept: SyncClient) -> Iterator[JSON]:
+    """The controller's object for the case, stored, and its Lease: at all times of the tests it is held."""
+    keep(kept, "2023-11-03T17:26:44Z", duration_s=3 * 3600)
     found = mock(str(CORPUS / f"{CASE}-cv.yaml"), datetime(2026, 1, 1, tzinfo=UTC)).obj
     client = server.client
     bare = {key: value for key, value in found.items() if key != "status"}
@@ -128,7 +148,7 @@ def test_from_the_controllers_object(server: Server, run: Run) -> None:
 def test_the_machine_forms_are_the_object(server: Server, run: Run, report: JSON) -> None:
     """As the server has it."""
     for form, read in (("json", json.loads), ("yaml", yaml.safe_load)):
-        ran = run("upgrade", "status", "-o", form, "--kubeconfig", server.kubeconfig)
+        ran = run("upgrade", "status", "-o", form, "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
         found = read(ran.out)
         assert (found["kind"], found["apiVersion"]) == ("UpdateStatus", "update.openshift.io/v1alpha1")
         # YAML has times of its own; what is told of them is the same.
@@ -616,10 +636,137 @@ def test_a_report_that_nobody_keeps_is_not_believed(server: Server, run: Run, re
     server.client.send(calls.replace(STATUSES, stored, subresource="status"))
     ran = run("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
     assert ran.out == expected()
-    assert "warning: the update status controller's report is older than ClusterVersion" in ran.err
+    assert (
+        "warning: the update status controller's report was last confirmed at 2023-11-03T17:26:44Z (10 s ago): it is "
+        "older than ClusterVersion. So the cluster itself was read; see whether the controller runs in "
+        "openshift-update-status-controller\n"
+    ) in ran.err
     # Half a minute after the update began the controller may just be behind.
     ran = run("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", "2023-11-03T15:28:34Z")
     assert ran.out == "The cluster is not updating.\n"
+
+
+def current_of(out: str) -> tuple[JSON, JSON]:
+    """Conditions Current and Available of a printed object."""
+    conditions = {each["type"]: each for each in json.loads(out)["status"]["conditions"]}
+    return conditions["Current"], conditions["Available"]
+
+
+CONFIRMED = "the update status controller's report was last confirmed at 2023-11-03T17:26:44Z"
+HELD = f"its Lease {NAMESPACE}/{LEASE} was last renewed at 2023-11-03T17:26:50Z"
+
+
+@pytest.mark.parametrize(
+    ("later", "warning"),
+    [
+        pytest.param("2023-11-03T17:27:20Z", "", id="30 seconds"),
+        pytest.param("2023-11-03T17:29:50Z", f"warning: {CONFIRMED} (3 min ago): {HELD}. ", id="3 minutes"),
+        pytest.param("2023-11-03T18:26:50Z", f"warning: {CONFIRMED} (60 min ago): {HELD}. ", id="an hour"),
+    ],
+)
+def test_a_controller_that_was_killed(server: Server, run: Run, report: JSON, later: str, warning: str) -> None:
+    """As long as its Lease holds its report is believed; then the cluster is read, and that is said in every form."""
+    keep(server.client, "2023-11-03T17:26:50Z", confirmed="2023-11-03T17:26:44Z")
+    stored = server.client.send(calls.get_raw(STATUSES, "cluster"))
+    stored["status"]["controlPlane"]["informers"][0]["insights"].append(STALE)
+    server.client.send(calls.replace(STATUSES, stored, subresource="status"))
+    words = ("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", later)
+    text, machine, page = run(*words), run(*words, "-o", "json"), run(*words, "-o", "html")
+    believed = not warning
+    assert [warning in ran.err for ran in (text, machine, page)] == [True] * 3
+    assert [STALE["health"]["impact"]["summary"] in ran.out for ran in (text, machine, page)] == [believed] * 3
+    current, available = current_of(machine.out)
+    assert (current["status"], available["status"]) == ("True", "True")
+    assert current["reason"] == ("AsExpected" if believed else "ReadFromCluster")
+    assert current["message"][:14] in page.out
+    if believed:
+        assert current["message"] == "Confirmed at 2023-11-03T17:26:44Z, 36 s before it was read."
+        assert "report" not in text.err
+
+
+STALE: JSON = {
+    "uid": "health-stale",
+    "acquiredAt": "2023-11-03T17:00:00Z",
+    "type": "Health",
+    "health": {
+        "scope": {"type": "ControlPlane"},
+        "impact": {"level": "Error", "type": "Update Stalled", "summary": "Node x is degraded"},
+        "remediation": {"reference": "https://example.com"},
+        "startedAt": "2023-11-03T17:00:00Z",
+        "firstObservedAt": "2023-11-03T17:00:00Z",
+    },
+}
+
+
+def test_an_old_report_is_marked_where_the_cluster_may_not_be_read(server: Server, report: JSON) -> None:
+    """It is all there is; nobody answers for it, and that is said."""
+    from runup.updatestatus.cli.command import _page
+
+    client: Any = Scripted(server.client, {"clusterversions": as_nobody(server), "clusteroperators": as_nobody(server)})
+    keep(server.client, "2023-11-03T17:26:50Z")
+    later = datetime(2023, 11, 3, 18, 26, 50, tzinfo=UTC)
+    found = status_live.read(client, lambda: later)
+    assert "The cluster itself may not be read (" in found.notes[0]
+    assert found.notes[0].endswith("so the old report is shown\n")
+    current, available = current_of(json.dumps(found.obj))
+    assert (current["status"], current["reason"]) == ("False", "NotConfirmed")
+    assert current["message"].startswith(
+        "The update status controller's report was last confirmed at 2023-11-03T17:26:50Z (60 min ago): its Lease "
+    )
+    assert (available["status"], available["reason"]) == ("Unknown", "NotConfirmed")
+    assert "(60 min ago)" in _page(found)
+
+
+@pytest.mark.parametrize(
+    ("refused", "err"),
+    [
+        pytest.param(
+            True,
+            f"warning: how old the update status controller's report is could not be told: Lease {NAMESPACE}/{LEASE} "
+            "could not be read: ",
+            id="may not be read",
+        ),
+        pytest.param(
+            False,
+            f"warning: the update status controller's report may be old: there is no Lease {NAMESPACE}/{LEASE}, so no "
+            "controller is known to keep it. So the cluster itself was read",
+            id="is not there",
+        ),
+    ],
+)
+def test_a_lease_that_tells_nothing(server: Server, report: JSON, refused: bool, err: str) -> None:
+    """Could not tell is not current, and is said; of a report that nobody keeps the cluster is asked."""
+    absent = NotFound(Status(message="not found", code=404), calls.list_raw(LEASES).request)
+    client: Any = Scripted(server.client, {"leases": as_nobody(server) if refused else absent})
+    found = status_live.read(client, lambda: datetime(2023, 11, 3, 17, 27, tzinfo=UTC))
+    assert found.notes[0].startswith(err)
+    current, available = current_of(json.dumps(found.obj))
+    assert (current["status"], available["status"]) == (("Unknown", "True") if refused else ("True", "True"))
+
+
+def test_watching_a_controller_go_and_come_back(server: Server, report: JSON) -> None:
+    """A line when its report is old, one when it is current again, none in between."""
+    client = server.client
+    keep(client, "2023-11-03T15:26:30Z")
+
+    def finish() -> None:
+        keep(client, "2023-11-03T15:28:40Z")
+        stored = client.send(calls.get_raw(STATUSES, "cluster"))
+        stored["status"]["controlPlane"]["conditions"][0].update(status="False", reason="X")
+        stored["status"]["workerPools"] = []
+        client.send(calls.replace(STATUSES, stored, subresource="status"))
+
+    stream = io.StringIO()
+    clock: Clock = Steps([lambda: None] * 9 + [finish])
+    status_watch.follow(client, "none", clock, stream)
+    lines = [line for line in stream.getvalue().splitlines() if "report" in line or "not updating" in line]
+    assert lines == [
+        "15:28:48Z Warning: the update status controller's report was last confirmed at 2023-11-03T15:26:30Z: its "
+        f"Lease {NAMESPACE}/{LEASE} was last renewed at 2023-11-03T15:26:30Z. So the cluster itself was read; see "
+        f"whether the controller runs in {NAMESPACE}",
+        "15:28:54Z The update status controller's report is current again.",
+        "15:28:54Z The cluster is not updating.",
+    ]
 
 
 class Steps(ManualClock):

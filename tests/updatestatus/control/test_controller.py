@@ -42,7 +42,8 @@ from kubekit.kube.reviews import token_request
 from runup.api.update_v1alpha1 import NAME, HealthInsight, Insight, UpdateStatusStatus
 from runup.process.leader_election import Election
 from runup.updatestatus.control.controller import Timing
-from runup.updatestatus.control.process import NAMESPACE, Options, Process
+from runup.updatestatus.control.process import Options, Process
+from runup.updatestatus.decide.freshness import NAMESPACE
 
 CONFIG, MACHINES = "config.openshift.io", MC
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

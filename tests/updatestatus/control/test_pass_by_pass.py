@@ -431,3 +431,24 @@ async def test_alerts_are_asked_for_every_minute_and_told_where_they_differ() ->
         running.cancel()
     assert asked[:3] == [0, 60, 120]
     assert told[:2] == [0, 120]
+
+
+async def test_a_pass_confirms_the_object(scene: Scene) -> None:
+    """From its start, with or without a write; one that fails, or does not look, confirms nothing."""
+    controller = scene.controller
+    assert controller.confirmed_at is None
+    scene.refusal = (403, "Forbidden")
+    await scene.handle()
+    assert controller.confirmed_at is None
+    scene.refusal, scene.slow_s = None, 5
+    await scene.handle()
+    assert (controller.confirmed_at, scene.writes) == (NOON, 1)
+    scene.seen()
+    scene.clock.jump(20)
+    await scene.handle()
+    assert controller.confirmed_at == NOON
+    scene.clock.jump(10)
+    await scene.handle()
+    assert (controller.confirmed_at, scene.writes) == (NOON + timedelta(seconds=35), 1)
+    gauge = scene.metrics.registry.get_sample_value("update_status_confirmed_timestamp_seconds")
+    assert gauge == (NOON + timedelta(seconds=35)).timestamp()

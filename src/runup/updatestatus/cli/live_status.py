@@ -1,9 +1,10 @@
 """Reads the status of a live cluster: the controller's UpdateStatus if there is one, else one that is computed here.
 
 Computing it takes more requests, and start times that nobody recorded stay unknown; both are printed through the same
-object. A kind that may not be read is an `Unreadable` in the snapshot, and so a line of the report; so is a kind that
-the server fails to return, if the command reads only once. Only without ClusterVersion and operators is there no report
-at all.
+object. A report that nobody has confirmed for too long (`freshness`) is not believed: the cluster itself is read, and
+if it may not be, the report is shown as what it is. A kind that may not be read is an `Unreadable` in the snapshot, and
+so a line of the report; so is a kind that the server fails to return, if the command reads only once. Only without
+ClusterVersion and operators is there no report at all.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.conditions import find
@@ -21,7 +24,9 @@ from kubekit.kube.errors import ApiError, Forbidden, NotFound, ServerError
 from kubekit.lang.gotext import nanoseconds
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.cli import clusterversion_client as clusters
+from runup.updatestatus.cli.report_age import age_of, read_instead, sentence, with_age, with_ago
 from runup.updatestatus.cli.status_reading import EPOCH, StatusReading, alerts_note
+from runup.updatestatus.decide.freshness import NAMESPACE, OLD, Freshness
 from runup.updatestatus.decide.read_status import report as read_report
 from runup.updatestatus.decide.unreadable import Unreadable
 
@@ -47,14 +52,42 @@ def read(
     """
     tolerated = _REFUSED if following else (*_REFUSED, ServerError)
     written = written_status(client, tolerated)
+    if written is None:
+        return _computed(client, clock(), tolerated)
+    age = age_of(client, clock, tolerated)
     now = clock()
-    now_ns = nanoseconds(now - EPOCH)
-    notes: tuple[str, ...] = ()
-    report = read_report(written) if written is not None else None
-    if report is not None and is_outdated(client, report, now):
-        written, notes = None, (_OUTDATED,)
-    if written is not None and not (whole and _is_incomplete(written)):
-        return StatusReading(written, now_ns, alerts_problem=_alerts_problem(written), read=report)
+    report = read_report(written)
+    if age.state != OLD and is_outdated(client, report, now):
+        age = Freshness(OLD, age.confirmed_at, _OUTDATED)
+    if age.state != OLD and not (whole and _is_incomplete(written)):
+        doubt = sentence(age)
+        return StatusReading(
+            with_age(written, age, now),
+            nanoseconds(now - EPOCH),
+            _notes(doubt),
+            alerts_problem=_alerts_problem(written),
+            read=report,
+            doubt=doubt,
+        )
+    if age.state != OLD:
+        return _computed(client, now, tolerated)
+    try:
+        computed = _computed(client, now, tolerated)
+    except Forbidden as error:
+        doubt = f"{sentence(age)}. The cluster itself may not be read ({error.message}), so the old report is shown"
+        computed = StatusReading(with_age(written, age, now), nanoseconds(now - EPOCH), read=report)
+    else:
+        doubt = f"{sentence(age)}. So the cluster itself was read; see whether the controller runs in {NAMESPACE}"
+        computed = replace(computed, obj=read_instead(computed.obj, doubt, age, now))
+    return replace(computed, notes=_notes(with_ago(doubt, age, now)), doubt=doubt)
+
+
+def _notes(said: str) -> tuple[str, ...]:
+    return (f"warning: {said}\n",) if said else ()
+
+
+def _computed(client: SyncClient, now: datetime, tolerated: Refusals) -> StatusReading:
+    """Returns the status computed from the cluster's own objects; raises what reading ClusterVersion raises."""
     # Importing the modules that compute a report takes half as long as starting Python, and most clusters have one.
     from runup.updatestatus.cli.compute_status import assessed
     from runup.updatestatus.cli.read_cluster import observe
@@ -62,13 +95,11 @@ def read(
     snapshot = observe(client, now, tolerated)
     alerts = snapshot.alerts
     problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
-    return StatusReading(assessed(snapshot, now_ns), now_ns, notes, problem)
+    now_ns = nanoseconds(now - EPOCH)
+    return StatusReading(assessed(snapshot, now_ns), now_ns, alerts_problem=problem)
 
 
-_OUTDATED = (
-    "warning: the update status controller's report is older than ClusterVersion, so the cluster itself was read; "
-    "see whether the controller runs in openshift-update-status-controller\n"
-)
+_OUTDATED = "it is older than ClusterVersion"
 # A controller that was restarted, or that handles many changes, lags a few seconds behind: that is not outdated.
 _BEHIND = timedelta(seconds=60)
 

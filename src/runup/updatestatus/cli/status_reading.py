@@ -28,7 +28,8 @@ class StatusReading(msgspec.Struct, frozen=True):
 
     `alerts_problem` is printed only while the cluster is updating: otherwise no alerts would be shown anyway.
     `pools_before_master` is the position of the control plane in the list of pools, which the object does not hold.
-    `cluster` is the name on the HTML page. `read` is the decoded object, if it was needed before.
+    `cluster` is the name on the HTML page. `read` is the decoded object, if it was needed before. `doubt` is a sentence
+    without ages about a report that is old, or whose age is not known; empty if it is current.
     """
 
     obj: JSON
@@ -38,6 +39,7 @@ class StatusReading(msgspec.Struct, frozen=True):
     pools_before_master: int = 0
     cluster: str = ""
     read: Report | None = None
+    doubt: str = ""
 
 
 def moment(now_ns: int) -> datetime:

@@ -42,6 +42,7 @@ _AWAY = (
     "same."
 )
 _BACK = "The API server answers again."
+_CURRENT = "The update status controller's report is current again."
 _LEFT = "Follow it again with `runup upgrade status --watch`."
 
 
@@ -108,18 +109,19 @@ def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iter
 
 @dataclass
 class Log:
-    """The state of the line log: the last report and error, and when a line was last printed."""
+    """The state of the line log: the last report, error and doubt about its age, and when a line was last printed."""
 
     report: Report | None = None
     trouble: str = ""
     said_at: float = 0.0
+    doubt: str = ""
 
     def lines(self, report: Report | None, look: Poll) -> list[str]:
-        """Returns the new lines: an error, its end, changes; now and then a line that says that nothing happens."""
+        """Returns the new lines: errors, their end, doubts, changes; now and then that nothing happens."""
         if report is None:
             lines = [look.trouble] if look.trouble != self.trouble else []
         else:
-            lines = [_BACK] if self.trouble else []
+            lines = [*([_BACK] if self.trouble else []), *self._doubts(look.found.doubt if look.found else "")]
             lines += changes(self.report, report) if self.report else [*_first(report)]
             idle = not report.is_updating and self.report is not None and not self.report.is_updating
             if idle and not lines and look.at - self.said_at >= IDLE_LINE_PERIOD_S:
@@ -127,6 +129,13 @@ class Log:
         self.report, self.trouble = report or self.report, look.trouble
         self.said_at = look.at if lines else self.said_at
         return lines
+
+    def _doubts(self, doubt: str) -> list[str]:
+        """Returns a line if the report's age came into doubt, or out of it."""
+        before, self.doubt = self.doubt, doubt
+        if doubt == before:
+            return []
+        return [f"Warning: {doubt}" if doubt else _CURRENT]
 
 
 def _first(report: Report) -> Iterator[str]:
@@ -207,6 +216,8 @@ def _foot(report: Report | None, look: Poll) -> tuple[str, str]:
     if report is None or look.found is None:
         return printable(look.trouble), "yellow"
     at = rendered.clock_time(look.found.now_ns)
+    if look.found.doubt:
+        return printable(f"Looked at {at}. {look.found.doubt[:1].upper()}{look.found.doubt[1:]}."), "yellow"
     if not report.is_updating:
         return f"{_IDLE} Looked at {at}.", "dim"
     return f"Looked at {at}, and again every {PERIOD_S:.0f} s. Ctrl-C ends the watching; the update goes on.", "dim"

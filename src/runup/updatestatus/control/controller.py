@@ -65,7 +65,10 @@ class Now:
 
 
 class UpdateStatusController:
-    """The control loop: `run` works until cancelled, and sources call `on_change`."""
+    """The control loop: `run` works until cancelled, and sources call `on_change`.
+
+    `confirmed_at` is the start of the last pass after which the object was what the cluster is, None before the first.
+    """
 
     def __init__(
         self,
@@ -85,6 +88,7 @@ class UpdateStatusController:
         self._timing = timing or Timing()
         self._changed = True
         self._lacking = ""
+        self.confirmed_at: datetime | None = None
         self._not_before = self._look_at = clock.monotonic()
         caches.on_change(self.on_change)
 
@@ -134,7 +138,7 @@ class UpdateStatusController:
             self._queue.add_after(KEY, wait_s)
             return
         self._changed = False
-        begun = self._clock.monotonic()
+        begun, begun_at = self._clock.monotonic(), self._clock.now()
         previous = await keeper.read()
         snapshot = observe(
             self._caches, alerts=alerts.state, draining_pods=drains.pods(), unread_pods=drains.undecoded()
@@ -148,6 +152,8 @@ class UpdateStatusController:
             pause_s = self._timing.interval_s / 4
             self._not_before = max(begun + self._timing.interval_s, self._clock.monotonic() + pause_s)
             self._metrics.writes.inc()
+        self.confirmed_at = begun_at
+        self._metrics.confirmed.set(begun_at.timestamp())
         self._look_again(snapshot)
 
     def _is_too_early(self, keeper: UpdateStatusStore) -> bool:

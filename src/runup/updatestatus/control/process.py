@@ -27,10 +27,9 @@ from runup.updatestatus.control.controller import Now, Timing, UpdateStatusContr
 from runup.updatestatus.control.draining_pods import DrainingPods
 from runup.updatestatus.control.metrics import Metrics
 from runup.updatestatus.control.status_store import UpdateStatusStore
+from runup.updatestatus.decide.freshness import LEASE, NAMESPACE, confirmation
 
 log = structlog.get_logger("updatestatus")
-NAMESPACE = "openshift-update-status-controller"
-LEASE = "update-status-controller"
 LONGEST_BACKOFF_S = 30.0
 
 
@@ -107,6 +106,7 @@ class Process:
                 clock=clock,
                 stopping=self.stopping,
                 elect=options.leader_elect,
+                annotations=lambda: confirmation(controller.confirmed_at),
             )
         finally:
             await cancel(tasks)

@@ -87,8 +87,15 @@ def _head(status: UpdateStatusStatus, control_plane: ControlPlane, now: datetime
         el("p", _subtitle(insight), class_="faint"),
         _control_plane_bar(insight, control_plane),
         _facts(insight, control_plane, now),
+        _age(status),
         class_="card",
     )
+
+
+def _age(status: UpdateStatusStatus) -> Markup | None:
+    """Returns how old a report is that is current; where it is not, `_doubts` says so."""
+    current = find(status.conditions, "Current")
+    return el("p", current.message, class_="faint") if current and current.status == "True" else None
 
 
 def _title(found: ClusterVersionInsight, *, busy: bool) -> str:

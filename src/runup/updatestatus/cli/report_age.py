@@ -1,0 +1,119 @@
+"""Reads how old the controller's UpdateStatus is, and says so: in a sentence, and as condition Current in the object.
+
+The age is by the API server's clock, so that neither this machine's nor, where the Lease tells it, the controller's
+clock can make an old report look new. An unreadable Lease is not a current one: the age is not known, and that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from kubekit.api import codec
+from kubekit.kube import calls
+from kubekit.kube.errors import ApiError, NotFound
+from runup.api.kinds import RESOURCES
+from runup.updatestatus.decide.freshness import (
+    CURRENT,
+    LEASE,
+    NAMESPACE,
+    OLD,
+    UNKNOWN,
+    Freshness,
+    LeaseRecord,
+    freshness,
+    no_lease,
+)
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+
+JSON = dict[str, Any]
+
+_LEASES = RESOURCES["kubekit.api.workloads_v1.Lease"]
+
+_STATUS = {CURRENT: "True", OLD: "False", UNKNOWN: "Unknown"}
+_REASON = {CURRENT: "AsExpected", OLD: "NotConfirmed", UNKNOWN: "CannotDetermine"}
+
+
+def age_of(client: SyncClient, clock: Callable[[], datetime], refused: tuple[type[ApiError], ...]) -> Freshness:
+    """Returns how old the report is; UNKNOWN if the Lease is refused with one of `refused` or cannot be decoded."""
+    try:
+        lease = codec.convert(LeaseRecord, client.send(calls.get_raw(_LEASES, LEASE, NAMESPACE)))
+    except NotFound:
+        return no_lease()
+    except refused as error:
+        return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} could not be read: {error.message}")
+    except codec.DecodeError as error:
+        return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} could not be read: {error}")
+    return freshness(lease, clock())
+
+
+def sentence(age: Freshness) -> str:
+    """Returns what is to be said of an old report, or of an unknown age, without a full stop; empty if it is current.
+
+    It holds no time that moves: the same doubt is the same sentence.
+    """
+    if age.state == CURRENT:
+        return ""
+    if age.state == UNKNOWN:
+        return f"how old the update status controller's report is could not be told: {age.why}"
+    if age.confirmed_at is None:
+        return f"the update status controller's report may be old: {age.why}"
+    return f"the update status controller's report was last confirmed at {_at(age.confirmed_at)}: {age.why}"
+
+
+def with_age(obj: JSON, age: Freshness, now: datetime) -> JSON:
+    """Returns `obj` with condition Current; where it is old, condition Available is Unknown: nobody answers for it."""
+    status = obj.get("status") or {}
+    conditions = [each for each in status.get("conditions") or () if isinstance(each, dict)]
+    conditions = [each for each in conditions if each.get("type") != "Current"]
+    if age.state == OLD:
+        conditions = [_unanswered(each) if each.get("type") == "Available" else each for each in conditions]
+    current = _current(_STATUS[age.state], _REASON[age.state], _message(age, now), age.confirmed_at or now)
+    return {**obj, "status": {**status, "conditions": [*conditions, current]}}
+
+
+def read_instead(obj: JSON, said: str, age: Freshness, now: datetime) -> JSON:
+    """Returns `obj`, computed just now in place of the controller's report, with condition Current that says so."""
+    current = _current("True", "ReadFromCluster", f"{_sentence_case(with_ago(said, age, now))}.", now)
+    return {**obj, "status": {**obj["status"], "conditions": [*obj["status"]["conditions"], current]}}
+
+
+def _current(status: str, reason: str, message: str, since: datetime) -> JSON:
+    return {"type": "Current", "status": status, "reason": reason, "message": message, "lastTransitionTime": _at(since)}
+
+
+def _sentence_case(said: str) -> str:
+    return said[:1].upper() + said[1:]
+
+
+def _unanswered(condition: JSON) -> JSON:
+    return {**condition, "status": "Unknown", "reason": "NotConfirmed", "message": "See condition Current."}
+
+
+def _message(age: Freshness, now: datetime) -> str:
+    if age.state == CURRENT and age.confirmed_at is not None:
+        return f"Confirmed at {_at(age.confirmed_at)}, {_span(now - age.confirmed_at)} before it was read."
+    return f"{_sentence_case(with_ago(sentence(age), age, now))}."
+
+
+def with_ago(said: str, age: Freshness, now: datetime) -> str:
+    """Returns the sentence `said` with how long ago the time of the last confirmation in it was."""
+    if age.confirmed_at is None:
+        return said
+    at = _at(age.confirmed_at)
+    return said.replace(at, f"{at} ({_span(now - age.confirmed_at)} ago)", 1)
+
+
+def _span(span: timedelta) -> str:
+    seconds = max(0, int(span.total_seconds()))
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes = seconds // 60
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _at(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
