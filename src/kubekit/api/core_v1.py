@@ -8,11 +8,12 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus, Object, Wire
 
 
 class Taint(Wire, frozen=True):
-    """A node's repulsion; `effect` is NoSchedule, PreferNoSchedule or NoExecute."""
+    """A node's repulsion; `effect` is NoSchedule, PreferNoSchedule or NoExecute. `time_added` may be absent."""
 
     key: str = ""
     value: str = ""
     effect: str = ""
+    time_added: datetime | None = None
 
 
 class NodeSpec(Wire, frozen=True):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from tests import factories
 
-from kubekit.api.core_v1 import Node
+from kubekit.api.core_v1 import Node, Taint
 from kubekit.api.meta_v1 import Object, ObjectMeta
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus, Release
 from runup.api.machineconfig_v1 import MachineConfig
@@ -31,14 +32,16 @@ def of_version(node: Node, version: str, **changes: Any) -> Node:
 
 
 def test_of_a_node_only_what_counts_is_kept() -> None:
-    """Labels whole, the daemon's annotations, three conditions, whether pods may come."""
+    """Labels whole, the daemon's annotations, three conditions, whether pods may come, and since when they may not."""
     node = factories.node(annotations={STATE: "Done", "k8s.ovn.org/node-subnets": "x" * 4096}, unschedulable=True)
     conditions = (*node.status.conditions, factories.condition("PIDPressure", "False"))
+    taints = (Taint(key="gpu"), Taint(key="node.kubernetes.io/unschedulable", time_added=datetime.now(UTC)))
+    node = replace(node, spec=replace(node.spec, taints=taints))
     kept = trim_node(replace(node, status=replace(node.status, conditions=conditions)))
     assert kept.metadata.annotations == {STATE: "Done"}
     assert kept.metadata.labels == node.metadata.labels
     assert [condition.type for condition in kept.status.conditions] == ["Ready"]
-    assert kept.spec.unschedulable
+    assert (kept.spec.unschedulable, kept.spec.taints) == (True, taints[1:])
     assert kept.status.node_info.kubelet_version == ""
 
 

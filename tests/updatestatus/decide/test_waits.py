@@ -9,13 +9,23 @@ import pytest
 from msgspec.structs import replace
 from tests.updatestatus.decide import builders as b
 
-from kubekit.api.core_v1 import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodSpec, PodStatus
+from kubekit.api.core_v1 import (
+    ContainerState,
+    ContainerStateWaiting,
+    ContainerStatus,
+    NodeSpec,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Taint,
+)
 from kubekit.api.meta_v1 import Condition, LabelSelector, ObjectMeta, OwnerReference
 from kubekit.api.workloads_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from runup.api.config_v1 import Update
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.decide.assess import assess
-from runup.updatestatus.decide.drains import of_drains
+from runup.updatestatus.decide.drains import held_up_nodes, of_drains
+from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import Target, assess_pools
 from runup.updatestatus.decide.read_status import of_status
 from runup.updatestatus.decide.report_rows import HealthRow
@@ -138,6 +148,77 @@ def test_what_was_held_up_at_the_first_look_is_known_since_then() -> None:
     first = assess(draining(), None, b.NOW)
     [row] = rows(draining(), first, b.NOW + b.minutes(11))
     assert (row.since, row.level) == (b.NOW, "Error")
+
+
+NODES = frozenset({"worker-0000"})
+
+
+def since(status: UpdateStatusStatus) -> list[tuple[str, str, datetime | None]]:
+    """What is told of drains."""
+    return [(row.check, row.level, row.since) for row in of_status(status).health]
+
+
+def test_a_new_controller_keeps_what_it_has_not_looked_at_yet() -> None:
+    """It lists pods a minute later: until then what was found stands, and ages; then it counts from the same time."""
+    stuck = pod("web-2", ends=b.NOW - b.minutes(9))
+    before = assess(draining(draining_pods=()), None, b.NOW - b.minutes(9))
+    first = assess(draining(draining_pods=(pod(), stuck)), before, b.NOW)
+    told = [("DrainBlocked", "Warning", b.NOW - b.minutes(9)), ("PodStuckTerminating", "Error", b.NOW - b.minutes(9))]
+    assert sorted(since(first)) == told
+    unread = draining(draining_pods=(), drains_read=frozenset())
+    assert assess(unread, first, b.NOW + b.minutes(0.5)) == first
+    later = assess(unread, first, b.NOW + b.minutes(2))
+    assert min(since(later)) == ("DrainBlocked", "Error", b.NOW - b.minutes(9))
+    assert since(assess(draining(drains_read=NODES), later, b.NOW + b.minutes(3))) == [
+        ("DrainBlocked", "Error", b.NOW - b.minutes(9))
+    ]
+    # Once they were listed, what is not found is over; and a node that is not drained any more is not held up.
+    assert since(assess(draining(draining_pods=(), drains_read=NODES), later, b.NOW + b.minutes(3))) == []
+    assert since(assess(replace(unread, nodes=(b.node(),)), later, b.NOW + b.minutes(3))) == []
+    assert held_up_nodes(later) == NODES
+    assert held_up_nodes(None) == frozenset()
+
+
+def test_a_pod_that_goes_does_not_make_the_drain_younger() -> None:
+    """Another one holds it up a moment later; the node has been drained since before."""
+    first = assess(draining(draining_pods=()), None, b.NOW)
+    held = assess(draining(), first, b.NOW + b.minutes(2))
+    gone = assess(draining(draining_pods=(pod(ends=b.NOW + b.minutes(9)),)), held, b.NOW + b.minutes(9))
+    assert since(gone) == []
+    again = assess(draining(draining_pods=(pod("web-3"),)), gone, b.NOW + b.minutes(11))
+    assert since(again) == [("DrainBlocked", "Error", b.NOW)]
+
+
+@pytest.mark.parametrize(
+    ("cordoned", "pool_began", "told"),
+    [
+        pytest.param(12, 13, 12, id="for this update"),
+        pytest.param(12, 12, 12, id="at once"),
+        pytest.param(12, 11, None, id="before, by somebody else"),
+        pytest.param(12, None, None, id="when the pool began is not known"),
+        pytest.param(None, 13, None, id="the node was not tainted"),
+    ],
+)
+def test_the_cluster_tells_when_a_drain_began(
+    cordoned: float | None, pool_began: float | None, told: float | None
+) -> None:
+    """By the time of the taint, so that a single look knows it too; minutes ago."""
+    taints = [Taint(key="other", effect="NoSchedule", time_added=b.NOW - b.minutes(99))]
+    taints += [Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")]
+    if cordoned is not None:
+        taints.append(replace(taints[1], time_added=b.NOW - b.minutes(cordoned)))
+    node = replace(b.node(**DRAINING), spec=NodeSpec(unschedulable=True, taints=tuple(taints)))
+    pool = b.pool("worker")
+    conditions = (Condition(type="Updating", status="True", last_transition_time=b.NOW - b.minutes(pool_began or 0)),)
+    status = replace(pool.status, conditions=conditions if pool_began is not None else ())
+    given = draining(nodes=(node,), machine_config_pools=(replace(pool, status=status),))
+    level = "Warning" if told is None else "Error"
+    assert since(assess(given, None, b.NOW)) == [
+        ("DrainBlocked", level, None if told is None else b.NOW - b.minutes(told))
+    ]
+    resting = (Condition(type="Updating", status="False", last_transition_time=b.NOW - b.minutes(50)),)
+    idle = replace(pool, status=replace(pool.status, conditions=resting))
+    assert since(assess(replace(given, machine_config_pools=(idle,)), None, b.NOW))[0][2] is None
 
 
 @pytest.mark.parametrize(
@@ -274,7 +355,7 @@ def test_whose_node_a_pod_does_not_leave(name: str, told: tuple[str, str]) -> No
         found.machine_config_pools, found.nodes, {f"{name}-old": b.OLD, f"{name}-new": b.NEW}, Target(b.NEW)
     )
     assert pool.draining == 1
-    [finding] = of_drains([pool], found.draining_pods, (), {}, b.STARTED + b.minutes(6))
+    [finding] = of_drains([pool], found.draining_pods, (), PreviousStatus(None, b.NOW), b.STARTED + b.minutes(6))
     assert (finding.scope, finding.pool) == told
 
 

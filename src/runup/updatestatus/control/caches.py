@@ -24,6 +24,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.updatestatus.decide.nodes import CORDON_TAINT
 
 MACHINE_CONFIG_PREFIX = "machineconfiguration.openshift.io/"
 RELEASE_VERSION = MACHINE_CONFIG_PREFIX + "release-image-version"
@@ -39,7 +40,10 @@ def trim_node(node: Node) -> Node:
     """
     return Node(
         metadata=_identity(node.metadata, labels=node.metadata.labels, annotations=_of_machine_config(node.metadata)),
-        spec=NodeSpec(unschedulable=node.spec.unschedulable),
+        spec=NodeSpec(
+            unschedulable=node.spec.unschedulable,
+            taints=tuple(taint for taint in node.spec.taints if taint.key == CORDON_TAINT),
+        ),
         status=NodeStatus(conditions=tuple(map(_shared, _counting(node.status.conditions)))),
     )
 

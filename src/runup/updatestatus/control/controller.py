@@ -25,6 +25,7 @@ from runup.updatestatus.control.metrics import Metrics
 from runup.updatestatus.control.observe import observe
 from runup.updatestatus.control.status_store import UpdateStatusStore
 from runup.updatestatus.decide.assess import assess, next_change_s
+from runup.updatestatus.decide.drains import held_up_nodes
 from runup.updatestatus.decide.informers import Room
 from runup.updatestatus.decide.snapshot import Snapshot, is_drain_wanted, readable
 
@@ -141,9 +142,14 @@ class UpdateStatusController:
         begun, begun_at = self._clock.monotonic(), self._clock.now()
         previous = await keeper.read()
         snapshot = observe(
-            self._caches, alerts=alerts.state, draining_pods=drains.pods(), unread_pods=drains.undecoded()
+            self._caches,
+            alerts=alerts.state,
+            draining_pods=drains.pods(),
+            unread_pods=drains.undecoded(),
+            drains_read=drains.read(),
         )
-        drains.follow(node.metadata.name for node in readable(snapshot.nodes) if is_drain_wanted(node))
+        drained = (node.metadata.name for node in readable(snapshot.nodes) if is_drain_wanted(node))
+        drains.follow(drained, at_once=held_up_nodes(previous))
         status = self._assess(snapshot, previous, keeper.room)
         if status != previous or not keeper.exists:
             await keeper.write(status)

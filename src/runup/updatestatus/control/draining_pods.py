@@ -7,7 +7,7 @@ of them. So a node is queried once it has drained for a while, only some nodes a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kubekit.api import codec
@@ -48,11 +48,15 @@ class DrainingPods:
         self._since: dict[str, float] = {}
         self._read: dict[str, float] = {}
 
-    def follow(self, nodes: Iterable[str]) -> None:
-        """Sets the nodes that drain now, and forgets all others."""
+    def follow(self, nodes: Iterable[str], at_once: Collection[str] = ()) -> None:
+        """Sets the nodes that drain now, and forgets all others.
+
+        Nodes of `at_once` that are new are due without waiting: an earlier controller saw that they are held up.
+        """
         now = self._clock.monotonic()
         wanted = set(nodes)
-        self._since = {name: self._since.get(name, now) for name in sorted(wanted)}
+        begun = {name: now - PATIENCE_S if name in at_once else now for name in sorted(wanted)}
+        self._since = {name: self._since.get(name, at) for name, at in begun.items()}
         self._read = {name: at for name, at in self._read.items() if name in wanted}
         if not self.state.keys() <= wanted:
             self.state = {name: pods for name, pods in self.state.items() if name in wanted}
@@ -77,6 +81,10 @@ class DrainingPods:
             if node_pods.error:
                 return Unreadable(f"pods on node {name}: {node_pods.error}")
         return tuple(pod for _, node_pods in sorted(self.state.items()) for pod in node_pods.pods)
+
+    def read(self) -> frozenset[str]:
+        """Returns the nodes whose pods were listed."""
+        return frozenset(name for name, node_pods in self.state.items() if not node_pods.error)
 
     def undecoded(self) -> tuple[codec.Undecodable, ...]:
         """Returns the pods on draining nodes that exist but could not be decoded."""

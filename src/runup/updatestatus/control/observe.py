@@ -23,10 +23,12 @@ def observe(
     alerts: tuple[Alert, ...] | Unreadable | None,
     draining_pods: tuple[Pod, ...] | Unreadable,
     unread_pods: tuple[Undecodable, ...] = (),
+    drains_read: frozenset[str] | None = None,
 ) -> Snapshot:
     """Returns what is known now; a kind that can no longer be watched counts as unreadable: an old answer is not used.
 
-    `unread_pods` are pods on draining nodes that exist but could not be decoded.
+    `unread_pods` are pods on draining nodes that exist but could not be decoded. `drains_read` are the nodes whose pods
+    were listed, None for all that are drained.
     """
     pools = _all(caches.pools)
     return Snapshot(
@@ -42,6 +44,7 @@ def observe(
         pod_disruption_budgets=_all(caches.budgets),
         undecoded=_undecoded(caches, unread_pods),
         incomplete=_incomplete(caches),
+        drains_read=drains_read,
     )
 
 

@@ -74,9 +74,9 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
             pools,
             readable(snapshot.draining_pods),
             readable(snapshot.pod_disruption_budgets),
-            memory.findings(drains.DRAIN_BLOCKED),
+            memory,
             now,
-            None if memory.is_empty else memory.stamp,
+            snapshot.drains_read,
         ),
         *waits.of_pending_pods(
             readable(snapshot.pending_pods), state.started if state and _is_updating(cluster, pools) else None, now

@@ -5,13 +5,14 @@ The rules are those of the API server's eviction (pkg/registry/core/pod/storage/
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Pod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from runup.api.update_v1alpha1 import ResourceRef
+from runup.api.update_v1alpha1 import HealthInsight, ResourceRef, UpdateStatusStatus
+from runup.updatestatus.decide import uids
 from runup.updatestatus.decide.finding import (
     DOCS,
     ERROR,
@@ -24,15 +25,19 @@ from runup.updatestatus.decide.finding import (
     node_ref,
 )
 from runup.updatestatus.decide.insight_names import listed, qualified
-from runup.updatestatus.decide.nodes import PoolState
+from runup.updatestatus.decide.memory import PreviousStatus
+from runup.updatestatus.decide.nodes import NodeState, PoolState
+from runup.updatestatus.decide.pool_insights import layer_of
 
 DRAIN_BLOCKED, POD_NOT_ENDED = "DrainBlocked", "PodStuckTerminating"
+_OF_DRAINS = frozenset({DRAIN_BLOCKED, POD_NOT_ENDED})
 
 # The usual duration of a drain: the estimate of the phase Draining.
 DRAIN_PATIENCE = timedelta(minutes=10)
 # The time that the kubelet may need beyond a pod's own grace period.
 TERMINATION_PATIENCE = timedelta(minutes=5)
 _MAX_PODS_NAMED = 12
+_ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 # The condition by which the disruption controller says whether evictions are allowed.
 _DISRUPTION_ALLOWED = "DisruptionAllowed"
 
@@ -41,14 +46,17 @@ def of_drains(
     pools: Sequence[PoolState],
     pods: Sequence[Pod],
     budgets: Sequence[PodDisruptionBudget],
-    seen: Mapping[str, datetime],
+    memory: PreviousStatus,
     now: datetime,
-    unseen: datetime | None = None,
+    read: frozenset[str] | None = None,
 ) -> Iterator[Finding]:
-    """Yields a finding for each node whose drain a budget blocks. `seen`: since when each drain is known to be blocked.
+    """Yields a finding for each node whose drain a budget blocks, and for each pod that does not end.
 
-    A node that `seen` lacks gets the time `unseen`: the time since a budget is exhausted is not the age of the drain.
+    They count from the beginning of the drain, which neither a restart of the controller nor a pod that goes changes:
+    the time since a budget is exhausted is not the age of the drain. What was found of a node that is not in `read`
+    (None: all are) is kept until its pods are listed again: not known yet is not over.
     """
+    seen, known = memory.findings(DRAIN_BLOCKED), memory.findings_of(_OF_DRAINS)
     by_namespace = _by_namespace(budgets)
     by_node: dict[str, list[Pod]] = {}
     for pod in pods:
@@ -56,7 +64,12 @@ def of_drains(
             by_node.setdefault(pod.spec.node_name, []).append(pod)
     for pool in pools:
         for node in pool.nodes:
-            if node.phase != "Draining" or node.name not in by_node:
+            if node.phase != "Draining":
+                continue
+            if read is not None and node.name not in read:
+                yield from (_kept(old, node.name, pool, now) for old in known.get(node.name, ()))
+                continue
+            if node.name not in by_node:
                 continue
             blocked = [
                 (pod, budget)
@@ -64,8 +77,42 @@ def of_drains(
                 for budget in _refusing(pod, by_namespace.get(pod.metadata.namespace, ()))
             ]
             if blocked:
-                yield _drain(node.name, pool, blocked, seen.get(node.name, unseen), now)
+                yield _drain(node.name, pool, blocked, _begun(node, pool, seen.get(node.name), memory), now)
             yield from _never_ending(by_node[node.name], pool, now)
+
+
+def _begun(node: NodeState, pool: PoolState, seen: datetime | None, memory: PreviousStatus) -> datetime | None:
+    """Returns when the drain began: the earliest that the cluster, the object's node or its finding says.
+
+    Without any of them it is now if the cluster was watched before, and not known at a first look.
+    """
+    updating = memory.node_updating_since(layer_of(pool), uids.of_object("node", node.name))
+    known = [moment for moment in (node.drain_begun, seen, updating) if moment is not None]
+    return min(known, default=None if memory.is_empty else memory.stamp)
+
+
+def _kept(old: HealthInsight, node: str, pool: PoolState, now: datetime) -> Finding:
+    """Returns the finding that `old` was made of; a blocked drain goes on to age."""
+    since = old.started_at or old.first_observed_at
+    long = old.check == DRAIN_BLOCKED and since is not None and now - since > DRAIN_PATIENCE
+    return Finding(
+        check=old.check,
+        level=ERROR if long else old.impact.level,
+        impact=UPDATE_STALLED if long else old.impact.type,
+        summary=old.impact.summary,
+        description=old.impact.description,
+        reference=old.remediation.reference,
+        since=old.started_at,
+        scope=old.scope.type,
+        resources=old.scope.resources,
+        identity=node if old.check == DRAIN_BLOCKED else "",
+        pool=layer_of(pool),
+    )
+
+
+def held_up_nodes(previous: UpdateStatusStatus | None) -> frozenset[str]:
+    """Returns the nodes of which `previous` says that something holds up their drain: they are looked at first."""
+    return frozenset(PreviousStatus(previous, _ANY_TIME).findings_of(_OF_DRAINS))
 
 
 def _refusing(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> list[PodDisruptionBudget]:

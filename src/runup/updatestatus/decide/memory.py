@@ -6,7 +6,7 @@ equal input gives a different object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.update_v1alpha1 import ClusterVersionInsight, HealthInsight, Insight, UpdateStatusStatus
+from runup.updatestatus.decide.insight_names import UPDATING
 
 # An estimate that moved by less counts as unchanged: otherwise the object would be written in every pass.
 SAME_ESTIMATE = timedelta(seconds=30)
@@ -80,6 +81,21 @@ class PreviousStatus:
                 if since:
                     known_since[health.scope.resources[0].name] = since
         return known_since
+
+    def node_updating_since(self, layer: str, uid: str) -> datetime | None:
+        """Returns since when a node is known to be updating, which begins with its drain; None if it was not."""
+        old = self.insight(layer, uid)
+        updating = find(old.node.conditions, UPDATING) if old and old.node else None
+        return updating.last_transition_time if updating and updating.status == "True" else None
+
+    def findings_of(self, checks: Collection[str]) -> dict[str, list[HealthInsight]]:
+        """Returns the previous findings of `checks` by the name of the object that they name first."""
+        found: dict[str, list[HealthInsight]] = {}
+        for insight in self.all():
+            health = insight.health
+            if health and health.check in checks and health.scope.resources:
+                found.setdefault(health.scope.resources[0].name, []).append(health)
+        return found
 
     def cluster_version(self, uid: str) -> ClusterVersionInsight | None:
         """Returns the previous insight of the control plane."""

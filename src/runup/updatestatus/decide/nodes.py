@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from kubekit.api.conditions import status_of
+from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
@@ -63,6 +63,8 @@ _BY_PHASE: dict[str, tuple[str, int | None]] = {
 NOT_READY = "Not ready"
 DISK_PRESSURE = "Disk pressure"
 NETWORK_UNAVAILABLE = "Network unavailable"
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
+"""The taint that the node lifecycle controller adds when a node is cordoned, with the time in `timeAdded`."""
 UNSCHEDULABLE = "Node is marked unschedulable"
 DAEMON_BUSY = "Machine Config Daemon is processing the node"
 
@@ -98,7 +100,10 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class NodeState(msgspec.Struct, frozen=True):
-    """The state of a node. `estimate_s` is None if unknown and 0 if nothing remains; `version` is empty if unknown."""
+    """The state of a node. `estimate_s` is None if unknown and 0 if nothing remains; `version` is empty if unknown.
+
+    `drain_begun` is when the node was cordoned for this update, None if the cluster does not tell.
+    """
 
     name: str
     version: str
@@ -112,6 +117,7 @@ class NodeState(msgspec.Struct, frozen=True):
     degraded: bool
     reason: str
     troubles: tuple[UnavailableReason, ...]
+    drain_begun: datetime | None = None
 
     @property
     def order(self) -> tuple[int, int, str]:
@@ -289,7 +295,17 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
         degraded=degraded,
         reason=notes.get(REASON, ""),
         troubles=troubles,
+        drain_begun=_cordoned_at(node, pool) if phase == DRAINING else None,
     )
+
+
+def _cordoned_at(node: Node, pool: MachineConfigPool) -> datetime | None:
+    """Returns when the node was cordoned; None if that was before its pool began to update, so for another reason."""
+    began = find(pool.status.conditions, "Updating")
+    if began is None or began.status != "True" or began.last_transition_time is None:
+        return None
+    times = [taint.time_added for taint in node.spec.taints if taint.key == CORDON_TAINT and taint.time_added]
+    return next((time for time in times if time >= began.last_transition_time), None)
 
 
 def _phase(notes: Mapping[str, str], *, updated: bool, updating: bool, paused: bool) -> str:

@@ -29,7 +29,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     machine_configs: names and annotations suffice. machine_config_operator: the Deployment of that name, None if the
     cluster has none. pending_pods: pods of phase Pending; draining_pods: pods on nodes that are being drained.
     undecoded: objects that could not be decoded and are in none of these lists, as `Node worker-1`, with the reason.
-    incomplete: fields that may not hold every object of the cluster, by name, with the reason.
+    incomplete: fields that may not hold every object of the cluster, by name, with the reason. drains_read: the nodes
+    whose pods are in draining_pods, None if all are that are drained: pods are listed node by node, and not at once.
     """
 
     cluster_version: ClusterVersion | Unreadable
@@ -44,6 +45,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     pod_disruption_budgets: tuple[PodDisruptionBudget, ...] | Unreadable | None = None
     undecoded: tuple[tuple[str, str], ...] = ()
     incomplete: Mapping[str, str] = msgspec.field(default_factory=dict)
+    drains_read: frozenset[str] | None = None
 
 
 LISTED = {

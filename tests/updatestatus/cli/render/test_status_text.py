@@ -506,3 +506,14 @@ def test_a_terminal_that_is_too_low_shows_no_healthy_nodes() -> None:
     low = rendered.render(of_status(broken), rendered.to_ns(b.NOW), rows=rendered.NO_TABLES)
     assert "worker-0000   Degraded     Pending" in low
     assert "w2" not in low
+
+
+@pytest.mark.parametrize(
+    ("minutes", "told"), [(0, "-"), (0.01, "-"), (3, "3m")], ids=["just now", "less than a second ago", "minutes ago"]
+)
+def test_since_when_nobody_recorded_a_beginning(minutes: float, told: str) -> None:
+    """Whoever looks for the first time does not know, as oc; whoever watched says since when it was seen."""
+    status = assess(FAILING, None, b.NOW)
+    now = rendered.to_ns(b.NOW + b.minutes(minutes))
+    rows = [row for row in rendered.render(of_status(status), now).splitlines() if "paused pool" in row]
+    assert [row.split()[0] for row in rows] == [told]

@@ -293,7 +293,11 @@ def _health(rows: Sequence[HealthRow], updating_for: int, now: int, wanted: Deta
 
 
 def _since(row: HealthRow, now: int) -> str:
-    return short_duration(truncated(now - to_ns(row.since), SECOND)) if row.since else "-"
+    """Returns the row's age, by the first observation if the cluster records no beginning; `-` if it was just now."""
+    if row.since:
+        return short_duration(truncated(now - to_ns(row.since), SECOND))
+    observed_for = truncated(now - to_ns(row.first_observed), SECOND) if row.first_observed else 0
+    return short_duration(observed_for) if observed_for > 0 else "-"
 
 
 def _block(row: HealthRow, now: int) -> str:
