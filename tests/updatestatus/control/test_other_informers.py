@@ -12,7 +12,7 @@ from tests.updatestatus.control.test_controller import populate, running
 from tests.updatestatus.control.world import JSON, SINCE, STATUSES, World, world
 
 from kubekit.kube import calls
-from kubekit.kube.errors import Conflict
+from kubekit.kube.errors import Conflict, Invalid
 from runup.api.update_v1alpha1 import NAME
 from runup.updatestatus.decide.insight_names import INFORMER
 
@@ -105,6 +105,36 @@ async def test_an_informer_cannot_take_ours(cluster: World) -> None:
     with pytest.raises(Conflict):
         await apply(cluster, body)
     await our_next_write(cluster, "after the conflict")
+
+
+async def test_what_is_new_under_our_name_is_taken_out_again(cluster: World) -> None:
+    """Nobody owns an insight that is not there, so the server takes it; the controller says what it says itself."""
+    body = entries(health("not-ours", "said under our name"), informer=INFORMER)
+    await apply(cluster, body, "somebody")
+    await cluster.until(lambda status: "not-ours" not in str(status))
+    assert (await informers(cluster))["worker"][INFORMER]
+    # Also of a pool that we do not report, which nobody else has anything to say of.
+    body = entries(health("not-ours", "said under our name"), informer=INFORMER, pool="virtual")
+    await apply(cluster, body, "somebody")
+    await cluster.until(lambda status: "not-ours" not in str(status))
+    assert "virtual" not in await informers(cluster)
+
+
+async def test_a_new_pool_needs_its_resource(cluster: World) -> None:
+    """The API says so; a pool that is there has it, and needs no second one."""
+    body = entries(health("one", "a"), pool="virtual")
+    del body["status"]["workerPools"][0]["resource"]
+    with pytest.raises(Invalid, match="resource"):
+        await apply(cluster, body)
+    body["status"]["workerPools"][0]["name"] = "worker"
+    await apply(cluster, body)
+    assert set((await informers(cluster))["worker"]) == {INFORMER, THEIRS}
+    # It is gone with its informer's word, as all that an informer says.
+    await apply(cluster, entries(health("one", "a"), pool="virtual"))
+    assert set(await informers(cluster)) == {"", "worker", "virtual"}
+    await apply(cluster, {"metadata": {"name": NAME}, "status": {}})
+    await our_next_write(cluster, "after it")
+    assert set(await informers(cluster)) == {"", "worker"}
 
 
 async def test_a_pool_that_another_informer_alone_knows_stays(cluster: World) -> None:
