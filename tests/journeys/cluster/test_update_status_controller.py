@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -95,7 +96,10 @@ def test_a_healthy_cluster_is_told_and_a_killed_controller_comes_back(clean: San
     available = find(before.conditions, "Available")
     assert available
     assert available.status == "True"
-    assert clean.run("upgrade", "status").out == "The cluster is not updating.\n"
+    told = clean.run("upgrade", "status")
+    assert (told.out, told.err) == ("The cluster is not updating.\n", "")
+    conditions = json.loads(clean.run("upgrade", "status", "-o", "json").out)["status"]["conditions"]
+    assert [each["status"] for each in conditions if each["type"] == "Current"] == ["True"]
 
     degrade(clean, "worker-1", "Degraded", "the disk is full")
     first = until(clean, troubles, "the degraded node")

@@ -684,6 +684,28 @@ def test_a_controller_that_was_killed(server: Server, run: Run, report: JSON, la
         assert "report" not in text.err
 
 
+def test_an_old_report_still_tells_since_when(server: Server, report: JSON) -> None:
+    """What still holds has held since then; of another update it tells nothing."""
+
+    def first_observed(began: str) -> set[Any]:
+        stored = server.client.send(calls.get_raw(STATUSES, "cluster"))
+        insights = stored["status"]["controlPlane"]["informers"][0]["insights"]
+        insights[0]["clusterVersion"]["startedAt"] = began
+        server.client.send(calls.replace(STATUSES, stored, subresource="status"))
+        found = status_live.read(server.client, lambda: later).obj
+        return {
+            each["health"]["firstObservedAt"]
+            for each in found["status"]["controlPlane"]["informers"][0]["insights"]
+            if each["type"] == "Health"
+        }
+
+    keep(server.client, "2023-11-03T17:26:50Z")
+    later = datetime(2023, 11, 3, 18, 26, 50, tzinfo=UTC)
+    began = report["status"]["controlPlane"]["informers"][0]["insights"][0]["clusterVersion"]["startedAt"]
+    assert first_observed(str(began)) == {"2023-11-03T17:26:54Z"}
+    assert first_observed("2023-11-02T15:00:00Z") == {"2023-11-03T18:26:50Z"}
+
+
 STALE: JSON = {
     "uid": "health-stale",
     "acquiredAt": "2023-11-03T17:00:00Z",

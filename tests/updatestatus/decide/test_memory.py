@@ -62,8 +62,8 @@ def test_since_when_findings_are_known(insights: list[dict[str, Any]], known: di
 def test_nobody_has_watched_before() -> None:
     """Then nothing is known."""
     new = PreviousStatus(None, b.NOW)
-    assert new.is_empty
-    assert not memory().is_empty
+    assert not new.was_watched
+    assert memory().was_watched
     assert (new.findings("M"), [*new.all()], new.health("", "u"), new.cluster_version("u")) == ({}, [], None, None)
     assert new.operators_awaited("u") == {}
 

@@ -189,6 +189,16 @@ def test_a_pod_that_goes_does_not_make_the_drain_younger() -> None:
     assert since(again) == [("DrainBlocked", "Error", b.NOW)]
 
 
+@pytest.mark.parametrize(("watched", "told"), [(True, b.NOW), (False, None)], ids=["watched", "not watched"])
+def test_what_began_since_an_old_report_began_at_no_known_time(watched: bool, told: datetime | None) -> None:
+    """Nobody was there to see it; what was known before keeps its time."""
+    idle = assess(draining(nodes=(b.node(), b.node("worker-0001"))), None, b.NOW - b.minutes(60))
+    assert since(assess(draining(), idle, b.NOW, watched=watched)) == [("DrainBlocked", "Warning", told)]
+    held = assess(draining(), idle, b.NOW - b.minutes(30))
+    found = since(assess(draining(), held, b.NOW, watched=watched))
+    assert found == [("DrainBlocked", "Error", b.NOW - b.minutes(30))]
+
+
 @pytest.mark.parametrize(
     ("cordoned", "pool_began", "told"),
     [

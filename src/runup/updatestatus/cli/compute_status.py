@@ -9,10 +9,12 @@ from kubekit.api import codec
 from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterVersion
-from runup.api.update_v1alpha1 import NAME, UpdateStatus
+from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
 from runup.cli.errors import CommandError
 from runup.updatestatus.cli.status_reading import moment
 from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.draft import started_at
+from runup.updatestatus.decide.memory import insights_of
 from runup.updatestatus.decide.snapshot import Snapshot
 from runup.updatestatus.decide.unreadable import Unreadable
 
@@ -22,10 +24,15 @@ NO_OPERATORS = "no cluster operator information available - you must be connecte
 NO_PROGRESSING = "no current Progressing info, see `oc describe clusterversion` for more details.\n"
 
 
-def assessed(snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = None) -> JSON:
-    """Returns the complete UpdateStatus object for `snapshot`; raises CommandError where `oc` ends with an error."""
+def assessed(snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = None, written: JSON | None = None) -> JSON:
+    """Returns the complete UpdateStatus object for `snapshot`; raises CommandError where `oc` ends with an error.
+
+    `written` is an old object of the controller's: since when something is as it is, is taken from it, if it is about
+    the same update.
+    """
     refuse(snapshot)
-    status = assess(snapshot, None, moment(now_ns), node_now=node_now, max_bytes=None)
+    previous = _of_same_update(snapshot, written) if written else None
+    status = assess(snapshot, previous, moment(now_ns), node_now=node_now, max_bytes=None, watched=False)
     resource = resource_of(UpdateStatus)
     return {
         "apiVersion": resource.api_version,
@@ -34,6 +41,18 @@ def assessed(snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = Non
         "spec": {},
         "status": codec.to_dict(status),
     }
+
+
+def _of_same_update(snapshot: Snapshot, written: JSON) -> UpdateStatusStatus | None:
+    """Returns the controller's entries; None if they are about another update, in which nodes were drained before."""
+    # Imported here because it brings dataclasses, which a first look does not need.
+    from runup.updatestatus.decide.informers import ours_of
+
+    previous, cluster = ours_of(written.get("status") or {}), snapshot.cluster_version
+    if previous is None or isinstance(cluster, Unreadable):
+        return None
+    begun = [insight.cluster_version.started_at for insight in insights_of(previous) if insight.cluster_version]
+    return previous if begun == [started_at(cluster)] else None
 
 
 def refuse(snapshot: Snapshot) -> None:

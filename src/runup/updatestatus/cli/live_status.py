@@ -70,9 +70,9 @@ def read(
             doubt=doubt,
         )
     if age.state != OLD:
-        return _computed(client, now, tolerated)
+        return _computed(client, now, tolerated, written)
     try:
-        computed = _computed(client, now, tolerated)
+        computed = _computed(client, now, tolerated, written)
     except Forbidden as error:
         doubt = f"{sentence(age)}. The cluster itself may not be read ({error.message}), so the old report is shown"
         computed = StatusReading(with_age(written, age, now), nanoseconds(now - EPOCH), read=report)
@@ -86,8 +86,11 @@ def _notes(said: str) -> tuple[str, ...]:
     return (f"warning: {said}\n",) if said else ()
 
 
-def _computed(client: SyncClient, now: datetime, tolerated: Refusals) -> StatusReading:
-    """Returns the status computed from the cluster's own objects; raises what reading ClusterVersion raises."""
+def _computed(client: SyncClient, now: datetime, tolerated: Refusals, written: JSON | None = None) -> StatusReading:
+    """Returns the status computed from the cluster's own objects; raises what reading ClusterVersion raises.
+
+    Times that the cluster does not record are taken from `written`, the controller's object.
+    """
     # Importing the modules that compute a report takes half as long as starting Python, and most clusters have one.
     from runup.updatestatus.cli.compute_status import assessed
     from runup.updatestatus.cli.read_cluster import observe
@@ -96,7 +99,7 @@ def _computed(client: SyncClient, now: datetime, tolerated: Refusals) -> StatusR
     alerts = snapshot.alerts
     problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
     now_ns = nanoseconds(now - EPOCH)
-    return StatusReading(assessed(snapshot, now_ns), now_ns, alerts_problem=problem)
+    return StatusReading(assessed(snapshot, now_ns, written=written), now_ns, alerts_problem=problem)
 
 
 _OUTDATED = "it is older than ClusterVersion"

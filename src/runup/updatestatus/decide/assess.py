@@ -33,14 +33,16 @@ def assess(
     node_now: datetime | None = None,
     max_bytes: int | None = limits.MAX_BYTES,
     others_pools: frozenset[str] = frozenset(),
+    watched: bool = True,
 ) -> UpdateStatusStatus:
     """Returns the status at `now`; equal to `previous` if only time has passed.
 
     `node_now` is the time by which the unavailability of nodes is computed, if not `now`: `oc` uses the real clock
     there even for its example files. `max_bytes` limits the status as JSON; None leaves nothing out. `others_pools` are
-    worker pools in which other informers have entries: they stay, and count.
+    worker pools in which other informers have entries: they stay, and count. Without `watched` the cluster was not
+    looked at between `previous` and now: what is new has begun at a time that is not known.
     """
-    memory = PreviousStatus(previous, now.replace(microsecond=0))
+    memory = PreviousStatus(previous, now.replace(microsecond=0), watched=watched)
     findings = draft(snapshot, memory, now, node_now or now)
     if max_bytes is None:
         return status_of(findings, limits.UNBOUNDED, memory)

@@ -88,7 +88,7 @@ def _begun(node: NodeState, pool: PoolState, seen: datetime | None, memory: Prev
     """
     updating = memory.node_updating_since(layer_of(pool), uids.of_object("node", node.name))
     known = [moment for moment in (node.drain_begun, seen, updating) if moment is not None]
-    return min(known, default=None if memory.is_empty else memory.stamp)
+    return min(known, default=memory.stamp if memory.was_watched else None)
 
 
 def _kept(old: HealthInsight, node: str, pool: PoolState, now: datetime) -> Finding:

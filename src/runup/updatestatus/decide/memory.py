@@ -27,17 +27,13 @@ ConditionValues = tuple[str, ConditionStatus, str, str]
 
 
 class PreviousStatus:
-    """The previous status by layer and uid."""
+    """The previous status by layer and uid; `watched` is False if nobody watched the cluster since it was written."""
 
-    def __init__(self, previous: UpdateStatusStatus | None, stamp: datetime) -> None:
+    def __init__(self, previous: UpdateStatusStatus | None, stamp: datetime, *, watched: bool = True) -> None:
         self.previous = previous
+        self.was_watched = watched and previous is not None
         self.stamp = stamp
-        self._insights = {(layer, insight.uid): insight for layer, insight in _insights(previous)}
-
-    @property
-    def is_empty(self) -> bool:
-        """True if there is no previous status."""
-        return self.previous is None
+        self._insights = {(layer, insight.uid): insight for layer, insight in layered_insights(previous)}
 
     def insight(self, layer: str, uid: str) -> Insight | None:
         """Returns the previous insight."""
@@ -127,7 +123,13 @@ def same_estimate(new: datetime | None, old: datetime | None) -> datetime | None
     return old
 
 
-def _insights(previous: UpdateStatusStatus | None) -> Iterable[tuple[str, Insight]]:
+def insights_of(status: UpdateStatusStatus) -> Iterable[Insight]:
+    """Returns every insight of `status`."""
+    return (insight for _, insight in layered_insights(status))
+
+
+def layered_insights(previous: UpdateStatusStatus | None) -> Iterable[tuple[str, Insight]]:
+    """Yields every insight with the name of its layer."""
     if previous is None:
         return
     for informer in previous.control_plane.informers if previous.control_plane else ():
