@@ -546,7 +546,7 @@ def test_a_packed_must_gather(tmp_path: Path, run: Run) -> None:
 
 
 def test_a_must_gather_with_a_report(tmp_path: Path, run: Run) -> None:
-    """The controller's own object is what is shown."""
+    """The controller's own object is what is shown; whether anybody kept it until the end is not known, and is said."""
     folder = must_gather(tmp_path)
     obj = mock(str(CORPUS / "4.14.1-paused-worker-pool-cv.yaml"), datetime(2026, 1, 1, tzinfo=UTC)).obj
     where = folder / "image" / "cluster-scoped-resources" / "update.openshift.io" / "updatestatuses"
@@ -554,6 +554,10 @@ def test_a_must_gather_with_a_report(tmp_path: Path, run: Run) -> None:
     (where / "cluster.yaml").write_text(yaml.safe_dump(json.loads(codec.encode(obj))))
     ran = run("upgrade", "status", "--dump", folder)
     assert "worker        Excluded     0% (0/3)" in ran.out
+    told = "how old the update status controller's report is could not be told: Leases, which tell it, are not read"
+    assert ran.err.endswith(f"warning: {told} from a dump\n")
+    current, _ = current_of(run("upgrade", "status", "--dump", folder, "-o", "json").out)
+    assert (current["status"], current["reason"]) == ("Unknown", "CannotDetermine")
 
 
 def test_a_must_gather_with_pods_of_one_namespace_says_so(tmp_path: Path, run: Run) -> None:

@@ -26,6 +26,7 @@ from runup.cli.errors import CommandError
 from runup.cli.render.cluster_name import cluster_name
 from runup.updatestatus.cli.compute_status import assessed
 from runup.updatestatus.cli.status_reading import EPOCH, StatusReading, alerts_note
+from runup.updatestatus.cli.status_reading import moment as moment_of_ns
 from runup.updatestatus.decide.alerts import read_alerts
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
 from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
@@ -210,7 +211,13 @@ def _told(read: Dump, now_ns: int | None) -> StatusReading:
     infrastructure = next((each.status for each in objects.of(Infrastructure)), InfrastructureStatus())
     name = cluster_name(infrastructure, cluster)
     if written is not None:
-        return StatusReading(written, now, tuple(notes), cluster=name)
+        # Imported here because it brings a client's errors; most dumps have no such object.
+        from runup.updatestatus.cli.report_age import sentence, with_age
+        from runup.updatestatus.decide.freshness import UNKNOWN, Freshness
+
+        age = Freshness(UNKNOWN, None, "Leases, which tell it, are not read from a dump")
+        notes.append(f"warning: {sentence(age)}\n")
+        return StatusReading(with_age(written, age, moment_of_ns(now)), now, tuple(notes), cluster=name)
     snapshot = _snapshot(cluster, objects)
     return StatusReading(assessed(snapshot, now), now, tuple(notes), cluster=name)
 
