@@ -726,7 +726,7 @@ STALE: JSON = {
 
 def test_an_old_report_is_marked_where_the_cluster_may_not_be_read(server: Server, report: JSON) -> None:
     """It is all there is; nobody answers for it, and that is said."""
-    from runup.updatestatus.cli.command import _page
+    from runup.updatestatus.cli.command import html_page
 
     client: Any = Scripted(server.client, {"clusterversions": as_nobody(server), "clusteroperators": as_nobody(server)})
     keep(server.client, "2023-11-03T17:26:50Z")
@@ -740,7 +740,7 @@ def test_an_old_report_is_marked_where_the_cluster_may_not_be_read(server: Serve
         "The update status controller's report was last confirmed at 2023-11-03T17:26:50Z (60 min ago): its Lease "
     )
     assert (available["status"], available["reason"]) == ("Unknown", "NotConfirmed")
-    assert "(60 min ago)" in _page(found)
+    assert "(60 min ago)" in html_page(found)
 
 
 @pytest.mark.parametrize(

@@ -457,12 +457,12 @@ async def test_a_pass_confirms_the_object(scene: Scene) -> None:
 async def test_nodes_that_an_earlier_controller_saw_held_up_are_looked_at_first(scene: Scene) -> None:
     """What is new waits its minute; what is known to be held up does not wait again."""
     scene.drains.follow(["new", "held up"], at_once={"held up", "elsewhere"})
-    assert scene.drains._due() == ["held up"]
+    assert scene.drains.due() == ["held up"]
     assert scene.drains.read() == frozenset()
     scene.drains.state = {"held up": PodsOfNode(), "new": PodsOfNode(error="forbidden")}
     assert scene.drains.read() == frozenset({"held up"})
     scene.clock.jump(59)
     scene.drains.follow(["new", "held up"], at_once={"new"})
-    assert scene.drains._due() == ["held up"]
+    assert scene.drains.due() == ["held up"]
     scene.clock.jump(1)
-    assert scene.drains._due() == ["held up", "new"]
+    assert scene.drains.due() == ["held up", "new"]

@@ -118,7 +118,7 @@ def _print(found: StatusReading, details: str, output: str | None) -> None:
     from runup.cli.render.text import machine
 
     if output == "html":
-        text = _page(found)
+        text = html_page(found)
     elif output:
         text = machine(found.obj, output)
     else:
@@ -151,7 +151,7 @@ def _doubt(report: Report) -> str:
     return ""
 
 
-def _page(found: StatusReading) -> str:
+def html_page(found: StatusReading) -> str:
     from runup.updatestatus.cli.render.html import page
     from runup.updatestatus.cli.status_reading import moment
     from runup.updatestatus.decide.decode import decode, with_unknown
