@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Wire types are imported only where something is decoded: half of the commands read plain JSON and start faster.
 CLUSTER_VERSION = RESOURCES["runup.api.config_v1.ClusterVersion"]
 CONFIG_MAP = RESOURCES["kubekit.api.core_v1.ConfigMap"]
+DEPLOYMENT = RESOURCES["kubekit.api.workloads_v1.Deployment"]
 NAME = "version"
 FIELD_MANAGER = "runup"
 # The ConfigMap with the reason, author and end of each accepted risk.
@@ -81,6 +82,18 @@ def read_history(client: SyncClient, namespace: str) -> stored_reports.History:
         return stored_reports.read(client.send(calls.get(ConfigMap, stored_reports.NAME, namespace)))
     except (NotFound, Forbidden):
         return stored_reports.History()
+
+
+def read_preflight_target(client: SyncClient, namespace: str) -> str | None:
+    """Returns the target of the preflight whose Deployment exists; None if there is none or it may not be read."""
+    from runup.preflight.decide import preflight_deployment
+
+    try:
+        found = client.send(calls.get_raw(DEPLOYMENT, preflight_deployment.NAME, namespace))
+    except (NotFound, Forbidden):
+        return None
+    labels: dict[str, str] = found.get("metadata", {}).get("labels") or {}
+    return labels.get(preflight_deployment.TARGET_LABEL) or preflight_deployment.NAME
 
 
 def read_record(client: SyncClient, name: str) -> dict[str, Any] | None:

@@ -16,7 +16,9 @@ FAILED = "PreflightFailed"
 PARTIAL = "PreflightPartial"
 OUTDATED = "PreflightOutdated"
 STALE = "ReportStale"
-REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL, OUTDATED, STALE})
+# It applies, and describes the failure that an update within the minor version may repair: it holds nothing up.
+REPAIRED = "PreflightInforms"
+REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL, OUTDATED, STALE, REPAIRED})
 
 
 def is_preflights(risk: ConditionalUpdateRisk) -> bool:

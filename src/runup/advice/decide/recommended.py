@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.lang.truncate import joined
+from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import Candidate, JudgedRisk
 
 RECOMMENDED = "Recommended"
@@ -16,9 +17,14 @@ ACCEPTED = "AllExposedRisksAccepted"
 EXPOSED = "ExposedToRisks"
 EVALUATION_FAILED = "EvaluationFailed"
 MULTIPLE = "MultipleReasons"
+REPAIRS = "RepairsFailure"
 _NOT_EXPOSED_TEXT = "The update is recommended, because none of the conditional update risks apply to this cluster."
 _ACCEPTED_TEXT = (
     "The update is recommended, because either risk does not apply to this cluster or it is accepted by cluster admins."
+)
+_REPAIRS_TEXT = (
+    "The update is recommended, because the risks that apply describe the failure that it may repair, do not apply to "
+    "this cluster, or are accepted by cluster admins."
 )
 # The pattern of `reason` in metav1.Condition (k8s.io/apimachinery, pkg/apis/meta/v1).
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
@@ -59,6 +65,8 @@ def _part(risk: JudgedRisk, accepted: Collection[str]) -> _Part | None:
         return None
     if risk.name in accepted:
         return _Part("True", ACCEPTED, (_ACCEPTED_TEXT,))
+    if risk.applies.reason == preflight_reasons.REPAIRED:
+        return _Part("True", REPAIRS, (_REPAIRS_TEXT,))
     if risk.applies.status == "True":
         # A risk's name may contain characters that a condition's reason must not have.
         reason = risk.name if _REASON.fullmatch(risk.name) else EXPOSED
@@ -75,9 +83,9 @@ def _fold(total: _Part, new: _Part) -> _Part:
 def _reason(old: str, new: str) -> str:
     if old == new or new == NOT_EXPOSED:
         return old
-    if old in (NOT_EXPOSED, ACCEPTED):
+    if old in (NOT_EXPOSED, ACCEPTED) or (old == REPAIRS and new != ACCEPTED):
         return new
-    if new == ACCEPTED:
+    if new in (ACCEPTED, REPAIRS):
         return old
     if {old, new} == {EVALUATION_FAILED, EXPOSED}:
         return EXPOSED
@@ -85,6 +93,6 @@ def _reason(old: str, new: str) -> str:
 
 
 def _messages(old: _Part, new: _Part) -> tuple[str, ...]:
-    if old.reason in (NOT_EXPOSED, ACCEPTED):
+    if old.reason in (NOT_EXPOSED, ACCEPTED) or (old.reason == REPAIRS and new.reason != ACCEPTED):
         return new.messages
-    return old.messages if new.reason == ACCEPTED else (*old.messages, *new.messages)
+    return old.messages if new.reason in (ACCEPTED, REPAIRS) else (*old.messages, *new.messages)

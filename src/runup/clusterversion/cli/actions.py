@@ -20,7 +20,7 @@ from runup.cli.errors import CommandError, message_of
 from runup.cli.output import screen_of
 from runup.cli.render.text import machine
 from runup.cli.result_output import ResultPrinter
-from runup.clusterversion.cli import preflight_request, target_choice, update_under_way
+from runup.clusterversion.cli import preflight_end, preflight_request, target_choice, update_under_way
 from runup.clusterversion.cli.command_request import Request
 from runup.clusterversion.cli.target_choice import Flags
 from runup.preflight.cli.render import finding_texts as rendered
@@ -170,12 +170,17 @@ def _clear(request: Request, client: SyncClient) -> None:
 def _clear_preflight(request: Request, client: SyncClient) -> None:
     teller = ResultPrinter("clear-preflight", request.output)
     cluster = clusters.read(client)
+    attempt = clusters.read_history(client, namespace()).attempt
+    still_runs = clusters.read_preflight_target(client, namespace())
     before, after = clusters.change(
-        client, cluster, preflight_request.clear_patch, send=lambda body: clusters.patch(client, body, strict=True)
+        client,
+        cluster,
+        lambda seen: preflight_end.end(seen, attempt, still_runs).patch,
+        send=lambda body: clusters.patch(client, body, strict=True),
     )
-    teller.say(("out", rendered.cleared(before if after else None)))
-    teller.extend(update_under_way.goes_on(update_under_way.going_on(before)) if after else ())
-    teller.done(preflight_request.clear_patch(before) if after else None)
+    ending = preflight_end.end(before, attempt, still_runs)
+    teller.extend(ending.said)
+    teller.done(ending.patch if after else None)
 
 
 def _preflight(request: Request, client: SyncClient) -> int | None:

@@ -7,11 +7,12 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, leaves_minor, ordered
 from runup.advice.decide.risks import alert_risks, in_cluster
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk
 from runup.api.config_v1 import Release
-from runup.clusterversion.decide import size_limits
+from runup.clusterversion.decide import repair, size_limits
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.view import View
 from runup.preflight.decide import published_risks
@@ -64,8 +65,14 @@ def tally(view: View, target: CheckedTarget) -> Tally:
     fitting = _fitting(view, _assemble(view, [target], cluster_risks))
     risks = next((c.risks for c in fitting if digest_of(c.release.image) == digest), ())
     applicable = [risk for risk in risks if risk.applies.status != "False"]
-    still_open = [risk.applies.status for risk in applicable if risk.name not in view.accepted]
-    return Tally(still_open.count("True"), still_open.count("Unknown"), len(applicable) - len(still_open))
+    unaccepted = [risk for risk in applicable if risk.name not in view.accepted]
+    still_open = [risk.applies.status for risk in unaccepted if risk.applies.reason != preflight_reasons.REPAIRED]
+    return Tally(
+        still_open.count("True"),
+        still_open.count("Unknown"),
+        len(applicable) - len(unaccepted),
+        len(unaccepted) - len(still_open),
+    )
 
 
 def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
@@ -92,9 +99,10 @@ def _fitting(view: View, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
 def _found_by(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
     """Returns the target's risks with links to its own documentation, or to the administrator's copy of it."""
     bases = (target.report.documentation_base,) if target.report else ()
-    return published_risks.with_links(
-        published_risks.judged_risks(target), bases, view.observed.facts.place.documentation_base
-    )
+    risks = published_risks.judged_risks(target)
+    if failure := repair.failure(view.status, view.current, target.release):
+        risks = published_risks.as_information(risks, failure)
+    return published_risks.with_links(risks, bases, view.observed.facts.place.documentation_base)
 
 
 def _linked(view: View, candidate: Candidate) -> Candidate:

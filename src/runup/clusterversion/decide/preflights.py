@@ -27,7 +27,7 @@ from runup.clusterversion.decide.work import ReadImages, ReadRelease, ReadRights
 from runup.preflight.decide import container_check_pods, preflight_deployment, service_account, start_failures
 from runup.preflight.decide import preflight_conditions as conditions
 from runup.preflight.decide import stored_reports as histories
-from runup.preflight.decide.attempt import Attempt, attempt_id
+from runup.preflight.decide.attempt import END_ANNOTATION, Attempt, attempt_id
 from runup.preflight.decide.deployment_steps import STEPS, Deployed, Seen, Step, Trust
 from runup.preflight.decide.outcome import (
     STALE_AFTER_S,
@@ -95,22 +95,28 @@ def _decide(view: View) -> Preflight:
     return _wanted(view, request.update, target)
 
 
-def after(view: View, decided: Preflight, *, update_ready: bool, refused: bool) -> Preflight:
-    """Returns `decided`, whose preflight makes way once its update is ready, or starts anew if that is refused."""
+def after(view: View, decided: Preflight, *, held: bool | None, refused: bool) -> Preflight:
+    """Returns `decided`, whose preflight ends unless its update waits for it (docs/decisions/0072 D33).
+
+    `held`: whether the update waits for the preflight or is refused for its findings; None if that is not known yet.
+    """
     attempt = decided.history.attempt
-    if attempt is None or not attempt.became_update or attempt.failed:
+    if attempt is None or not attempt.became_update or attempt.failed or held is None:
         return decided
+    if held:
+        # The workload is gone: another attempt has to find out what holds the update up.
+        anew = with_fields(_new_attempt(view, _target_of(attempt)), became_update=True)
+        history = histories.with_attempt(decided.history, anew) if attempt.making_way else decided.history
+        return replace(decided, history=history)
+    if refused:
+        return _unwanted(view, ())
     # Recorded before the workload goes, so that a killed operator does not start the preflight again
     # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
-    if update_ready and not attempt.making_way:
+    if not attempt.making_way:
         leaving = with_fields(attempt, making_way=True, silent=_is_silent(view, attempt))
         return replace(
             decided, history=histories.with_attempt(decided.history, leaving), actions=_stop(view), requeue_after_s=None
         )
-    # The workload is gone: another attempt has to find out what holds the update up.
-    if refused and attempt.making_way:
-        anew = with_fields(_new_attempt(view, _target_of(attempt)), became_update=True)
-        return replace(decided, history=histories.with_attempt(decided.history, anew))
     return decided
 
 
@@ -203,6 +209,9 @@ def _during_update_request(view: View, update: Update) -> Preflight:
     if attempt is None or target is None or attempt.failed or not asks_for(update, target):
         return _unwanted(view, ())
     if attempt.source_version != view.current.version or same_release(target, view.current):
+        return _unwanted(view, ())
+    # `runup upgrade --clear-preflight` ends it where no mode is left to be cleared.
+    if view.observed.cluster_version.metadata.annotations.get(END_ANNOTATION) == attempt.id:
         return _unwanted(view, ())
     updating_view = replace(
         view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True))

@@ -97,7 +97,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     cluster_risks = assemble.in_the_cluster(observed, now)
     candidates, left_out = assemble.candidates(current_view, preflight.checked, cluster_risks)
     update = release_accepted.decide(current_view, candidates, workload_gone=preflights.workload_gone(current_view))
-    preflight = preflights.after(current_view, preflight, update_ready=update.ready, refused=_is_refused(update))
+    preflight = preflights.after(current_view, preflight, held=update.held, refused=_is_refused(update))
     preflight = replace(preflight, history=histories.with_update_asked_at(preflight.history, _asked_at(current_view)))
     spec = observed.cluster_version.spec
     problems = [*validation.errors(spec, current_view.gates), *filter(None, (_mode_problem(current_view),))]
@@ -133,7 +133,7 @@ def _upgradeable(observed: Observed, found: Sequence[SourceRisk], status: Cluste
 
 
 def _is_refused(update: Decision) -> bool:
-    return update.condition is not None and update.condition.status == "False"
+    return bool(update.invalid) or (update.condition is not None and update.condition.status == "False")
 
 
 def _asked_at(seen: View) -> int:

@@ -8,7 +8,9 @@ ReleaseAccepted and ends the pass; nothing of the running release changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from msgspec.structs import replace as with_fields
 
@@ -36,6 +38,7 @@ RELEASE_ACCEPTED = "ReleaseAccepted"
 # Bytes of a list of names in a message.
 _MAX_NAMES = 4096
 _NOT_AVAILABLE = "when image is empty the update must be an available update"
+_WITHOUT_PREFLIGHT = "or go on without it: `runup upgrade --clear-preflight`"
 _AMBIGUOUS = "there are multiple possible payloads for this version, specify the exact image"
 
 
@@ -60,12 +63,12 @@ class Accepted:
 class Decision:
     """The outcome of the request in this pass. `condition` is ReleaseAccepted without a time, None if it is unchanged.
 
-    `ready`: no guard objects to the update; it is accepted once the preflight's workload is gone.
+    `held`: whether the update waits for its preflight or is refused for what that found; None if this is not known.
     """
 
     condition: Condition | None = None
     accepted: Accepted | None = None
-    ready: bool = False
+    held: bool | None = None
     invalid: str = ""
     warnings: tuple[Caution, ...] = ()
     work: tuple[Work, ...] = ()
@@ -87,23 +90,28 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
         invalid = f'spec.desiredUpdate.version: Invalid value: "{update.version}": {error.message}'
         # A version that is not offered makes the spec Invalid; an image may still be loaded by another look.
         if not update.image:
-            return Decision(_loaded(view), invalid=invalid)
+            # Without the gate for accepted risks, a version with findings is not among the available updates.
+            named = targets.by_version(update.version, (c.release for c in candidates if c.offered))
+            held = any(_is_held(_candidate(candidates, release), frozenset()) for release in named)
+            return Decision(_loaded(view), held=held, invalid=invalid)
         if isinstance(error, targets.VersionMismatch):
-            return Decision(_another_version(Release(version=update.version, image=update.image), error.found))
-        return replace(Decision(_failed(update, error.message)), **again(view, update, error))
+            condition = _another_version(Release(version=update.version, image=update.image), error.found)
+            return Decision(condition, held=False)
+        return replace(Decision(_failed(update, error.message), held=False), **again(view, update, error))
     if target is None or _is_current(view, target):
         return Decision(_loaded(view))
     if _installs(view) and not same_image(target.image, view.observed.facts.release.image):
         text = f"Waiting for the installation of {view.current.version} to complete before the update to "
         return Decision(_unknown(f"{text}{target.version or target.image} is looked at.", reason="Installing"))
     decided = _guard(view, update, target, candidates)
+    decided = decided if decided.held else replace(decided, held=False)
     # An update waits until its preflight's workload is gone (docs/decisions/0024-what-is-live-and-what-is-dated.md).
     if decided.accepted is None or workload_gone:
         return decided
     text = f"Waiting for the preflight's workload to be removed{ending(view)}."
     waiting = _unknown(text, reason="PreflightStopping")
     wait_s = RECHECK.total_seconds()
-    return replace(decided, condition=waiting, accepted=None, ready=True, requeue_after_s=wait_s)
+    return replace(decided, condition=waiting, accepted=None, requeue_after_s=wait_s)
 
 
 def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
@@ -122,9 +130,10 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
     candidate = _candidate(candidates, target)
     exposed = unaccepted(candidate, view.accepted) if candidate else ()
     if not update.force and preflight_reasons.IN_PROGRESS in exposed and (len(exposed) == 1 or not view.accepts_risks):
-        return Decision(_unknown(_unfinished(candidate, target), reason=preflight_reasons.RUNNING))
+        return Decision(_unknown(_unfinished(view, candidate, target), reason=preflight_reasons.RUNNING), held=True)
     if exposed and view.accepts_risks and not update.force:
-        return Decision(_refused("UnacceptedRisks", _unaccepted_text(view, target, exposed)))
+        held = _is_held(candidate, view.accepted)
+        return Decision(_refused("UnacceptedRisks", _unaccepted_text(view, target, exposed, held=held)), held=held)
     if same_image(target.image, view.observed.facts.release.image):
         # The operator's own release is not downloaded or verified: its code is already running this decision.
         return Decision(accepted=Accepted(target, verified=False))
@@ -248,6 +257,13 @@ def _is_current(view: View, target: Release) -> bool:
     return same_image(target.image, view.current.image)
 
 
+def _is_held(candidate: Candidate | None, accepted: AbstractSet[str]) -> bool:
+    """Returns whether a preflight that goes on has found something that the update may not go past."""
+    found = unaccepted(candidate, accepted) if candidate is not None else ()
+    own = {risk.name for risk in candidate.risks if risk.from_preflight} if candidate is not None else set()
+    return not own.isdisjoint(found)
+
+
 def _candidate(candidates: Sequence[Candidate], target: Release) -> Candidate | None:
     digest = digest_of(target.image)
     return next((c for c in candidates if digest_of(c.release.image) == digest), None)
@@ -283,11 +299,12 @@ def _taken(
     return "\n".join(lines)
 
 
-def _unaccepted_text(view: View, target: Release, exposed: Sequence[str]) -> str:
+def _unaccepted_text(view: View, target: Release, exposed: Sequence[str], *, held: bool) -> str:
+    without = f"; {_WITHOUT_PREFLIGHT}" if held else ""
     return (
         f"The update from {view.current.version} to {target.version} is blocked because it is exposed to unaccepted "
         f"risks [{joined(exposed, ',', _MAX_NAMES)}]; fix what they name, or "
-        f"accept them one by one (`runup upgrade accept NAME`).{_lapsed(view, exposed)}"
+        f"accept them one by one (`runup upgrade accept NAME`){without}.{_lapsed(view, exposed)}"
     )
 
 
@@ -298,13 +315,28 @@ def _lapsed(view: View, exposed: Sequence[str]) -> str:
     return f" {joined(texts, '; ', _MAX_NAMES)}." if texts else ""
 
 
-def _unfinished(candidate: Candidate | None, target: Release) -> str:
+def _unfinished(view: View, candidate: Candidate | None, target: Release) -> str:
     message = (
         next((r.applies.message for r in candidate.risks if r.name == preflight_reasons.IN_PROGRESS), "")
         if candidate
         else ""
     )
-    return f"Waiting for the preflight of {target.version} to finish, at most its time limit: {message}"
+    name = preflight_reasons.IN_PROGRESS
+    return (
+        f"Waiting for the preflight of {target.version} to finish{_until(view)}: {message} Not to wait for it, accept "
+        f"{name} (`runup upgrade accept {name}`); {_WITHOUT_PREFLIGHT}."
+    )
+
+
+def _until(view: View) -> str:
+    """Returns the time at which the update goes on without the preflight."""
+    deployment, attempt = view.observed.deployment, view.history.attempt
+    limit_s = view.observed.facts.place.timeout_s
+    created = deployment.metadata.creation_timestamp if deployment is not None else None
+    started = created or (attempt.started_time if attempt is not None else None)
+    if started is None:
+        return f", at most {limit_s:.0f} s"
+    return f", until {started + timedelta(seconds=limit_s):%Y-%m-%dT%H:%M:%SZ} at the latest"
 
 
 def _loaded(view: View) -> Condition | None:

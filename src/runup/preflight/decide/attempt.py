@@ -13,6 +13,8 @@ from kubekit.api.meta_v1 import Wire
 from kubekit.lang.pattern import Pattern
 from runup.api.config_v1 import Release
 
+# On ClusterVersion: the ID of the attempt that is to end although an update waits for it (docs/decisions/0076).
+END_ANNOTATION = "preflight.runup.dev/end"
 _ID = Pattern(r"preflight-[0-9]+-[0-9a-f]{10}")
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from runup.advice.decide.preflight_reasons import OUTDATED, is_preflights
+from runup.advice.decide.preflight_reasons import OUTDATED, REPAIRED, is_preflights
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.preflight.decide.report import Report, ReportedCheck, ReportedResource, ReportedRisk
@@ -49,8 +49,13 @@ class Risk(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> bool:
-        """Reports whether the risk blocks the update: it may apply and is not accepted."""
-        return self.applies != "False" and not self.accepted
+        """Reports whether the risk blocks the update: it may apply, is not accepted, and does not only inform."""
+        return self.applies != "False" and not self.accepted and not self.informs
+
+    @property
+    def informs(self) -> bool:
+        """Reports whether the risk describes a failure that the update may repair (docs/decisions/0072 D33)."""
+        return self.reason == REPAIRED
 
 
 class Findings(msgspec.Struct, frozen=True):
@@ -357,8 +362,8 @@ def _digest(image: str) -> str:
 def counts(risks: Iterable[Risk]) -> tuple[int, int, int]:
     """Returns how many risks apply, are unknown, and are accepted (of those that apply or are unknown)."""
     relevant = [risk for risk in risks if risk.applies != "False"]
-    applying = sum(1 for risk in relevant if not risk.accepted and risk.applies == "True")
-    unknown = sum(1 for risk in relevant if not risk.accepted and risk.applies == "Unknown")
+    applying = sum(1 for risk in relevant if risk.open and risk.applies == "True")
+    unknown = sum(1 for risk in relevant if risk.open and risk.applies == "Unknown")
     return applying, unknown, sum(1 for risk in relevant if risk.accepted)
 
 

@@ -74,12 +74,14 @@ class Outcome(msgspec.Struct, frozen=True):
 class Tally(NamedTuple):
     """The number of an update's risks that apply, are unknown, and are accepted (of those that apply or are unknown).
 
-    It includes the risks that no preflight found.
+    It includes the risks that no preflight found. `informing` describe the failure that the update may repair; they
+    are counted nowhere else.
     """
 
     applying: int
     unknown: int
     accepted: int = 0
+    informing: int = 0
 
 
 class Observations(msgspec.Struct, frozen=True):
@@ -333,7 +335,7 @@ def counts(report: Report, tally: Tally | None = None) -> str:
     if skipped:
         parts.append(f"{skipped} not for this update")
     reported = sum(1 for risk in report.risks if risk.applies == "True")
-    applying, unknown, accepted = tally or Tally(reported, len(report.risks) - reported)
+    applying, unknown, accepted, informing = tally or Tally(reported, len(report.risks) - reported)
     if report.execution_status == "running" and not report.checks:
         # Before any check was evaluated, a number would be read as a result.
         return parts[0]
@@ -342,6 +344,8 @@ def counts(report: Report, tally: Tally | None = None) -> str:
         parts.append(f"{unknown} could not be told")
     if accepted:
         parts.append(f"{accepted} accepted")
+    if informing:
+        parts.append(f"{informing} {_plural(informing, 'describes', 'describe')} the failure that this may repair")
     return ", ".join(parts)
 
 

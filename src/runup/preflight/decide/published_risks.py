@@ -23,11 +23,13 @@ from runup.advice.decide.preflight_reasons import (
     NOT_OFFERED,
     OUTDATED,
     PARTIAL,
+    REPAIRED,
     RUNNING,
     STALE,
     VALIDATION,
 )
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
+from runup.preflight.decide import failure_findings
 from runup.preflight.decide.report import OMITTED, Report, ReportedRisk
 from runup.release.decide import documentation
 
@@ -58,6 +60,25 @@ def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
     risks = [_reported(risk, checked) for risk in (checked.report.risks if checked.report else ())]
     risks.extend(_standing_for(checked))
     return tuple(sorted(risks, key=lambda risk: risk.name))
+
+
+def as_information(risks: Iterable[JudgedRisk], failure: str) -> tuple[JudgedRisk, ...]:
+    """Returns `risks` with those that describe `failure`, which the update may repair, holding up nothing any more.
+
+    Source: docs/decisions/0072 D33.
+    """
+    return tuple(_informing(risk, failure) if _describes_failure(risk) else risk for risk in risks)
+
+
+def _describes_failure(risk: JudgedRisk) -> bool:
+    return risk.from_preflight and risk.holds_up and failure_findings.describes_failure(risk.name)
+
+
+def _informing(risk: JudgedRisk, failure: str) -> JudgedRisk:
+    text = (
+        f"{risk.applies.message} It describes the cluster as {failure}, which this update may repair: it only informs."
+    )
+    return replace(risk, applies=_applies(risk.applies.status, REPAIRED, text), holds_up=False)
 
 
 def path_not_offered(release: Release, source_version: str, *, holds_up: bool = True) -> JudgedRisk:

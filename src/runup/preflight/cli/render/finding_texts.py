@@ -148,6 +148,8 @@ def counted(risks: tuple[Risk, ...], aside: str = "") -> str:
     parts += [f"{unknown} could not be told"] if unknown else []
     parts = [*parts[:-1], f"{parts[-1]}{aside}"] if parts else []
     parts += [f"{accepted} accepted"] if accepted else []
+    informing = sum(1 for risk in risks if risk.informs and not risk.accepted and risk.applies != "False")
+    parts += [f"{informing} {'describes' if informing == 1 else 'describe'} what this may repair"] if informing else []
     return ", ".join(parts) or "no risks found"
 
 
@@ -169,6 +171,8 @@ def state(risk: Risk) -> str:
     """Returns a risk's state in one word."""
     if risk.accepted:
         return "accepted"
+    if risk.informs:
+        return "informs"
     return {"True": "applies", "False": "clear"}.get(risk.applies, "unknown")
 
 

@@ -1,0 +1,43 @@
+"""Decides what `--clear-preflight` does: clears the request, or ends what goes on for an update without one. Pure.
+
+An update whose request came from a preflight's waits for what that finds, and its request has no mode that could be
+cleared. An annotation that names the attempt then ends the preflight and leaves the update (docs/decisions/0076).
+"""
+
+from __future__ import annotations
+
+from runup.api.config_v1 import ClusterVersion, Release
+from runup.cli.render.text import out
+from runup.clusterversion.cli.preflight_request import clear_patch
+from runup.clusterversion.cli.update_under_way import Clearing, asks_for, goes_on, going_on
+from runup.preflight.cli.render import finding_texts as rendered
+from runup.preflight.decide.attempt import END_ANNOTATION, Attempt
+
+
+def end(cluster: ClusterVersion, attempt: Attempt | None, still_runs: str | None) -> Clearing:
+    """Returns the patch and the messages.
+
+    `attempt` is the one that the operator has recorded, `still_runs` the target of the Deployment that exists.
+    """
+    patch = clear_patch(cluster)
+    if patch is not None:
+        return Clearing(patch, (out(rendered.cleared(cluster)), *goes_on(going_on(cluster))))
+    target = attempt.target_version or attempt.target_image if attempt is not None else still_runs
+    if target is None:
+        return Clearing(None, (out(rendered.cleared(None)),))
+    if attempt is None or not _waits(cluster, attempt) or _ended(cluster, attempt):
+        text = f"The preflight of {target} is not requested any more; the operator removes what still runs of it\n"
+        return Clearing(None, (out(f"info: {text}"),))
+    text = f"Ended the preflight of {target}; the update to it goes on without what it would have found\n"
+    return Clearing({"metadata": {"annotations": {END_ANNOTATION: attempt.id}}}, (out(text),))
+
+
+def _waits(cluster: ClusterVersion, attempt: Attempt) -> bool:
+    """Returns whether the update that is requested is the one to the target of `attempt`."""
+    desired = cluster.spec.desired_update
+    target = Release(version=attempt.target_version, image=attempt.target_image)
+    return desired is not None and not attempt.failed and asks_for(desired, target)
+
+
+def _ended(cluster: ClusterVersion, attempt: Attempt) -> bool:
+    return cluster.metadata.annotations.get(END_ANNOTATION) == attempt.id

@@ -1,0 +1,21 @@
+"""Which failure of the cluster an update within the minor version may repair (docs/decisions/0072 D33)."""
+
+from __future__ import annotations
+
+from kubekit.api.conditions import status_of
+from kubekit.lang.version import parse
+from runup.api.config_v1 import ClusterVersionStatus, Release
+
+
+def failure(status: ClusterVersionStatus, current: Release, target: Release) -> str:
+    """Returns in words the failure that an update from `current` to `target` may repair, empty if there is none."""
+    here, there = parse(current.version), parse(target.version)
+    if here is None or there is None or (here.major, here.minor) != (there.major, there.minor):
+        return ""
+    newest = status.history[0] if status.history else None
+    # The first entry of all is the installation, which no update can repair.
+    if newest is not None and newest.state == "Partial" and len(status.history) > 1:
+        return f"the unfinished update to {newest.version or newest.image} has it"
+    if status_of(status.conditions, "Failing") == "True":
+        return f"the failing {current.version} has it"
+    return ""
