@@ -29,8 +29,10 @@ def _entry(version: str, image: str, state: str) -> dict[str, Any]:
 HISTORY = [_entry("5.0.3", NEW, "Partial"), _entry("5.0.0", OLD, "Completed")]
 UPDATING = {"desired": {"version": "5.0.3", "image": NEW}, "history": HISTORY, "observedGeneration": 99}
 BACK = {"architecture": "", "version": "5.0.0", "image": OLD, "force": False}
-GOES_ON = "The update to 5.0.3 is under way and goes on. Take it back: runup upgrade --clear\n"
-TAKEN_BACK = "Taking back the update to 5.0.3; the cluster stays at 5.0.0\n"
+GOES_ON = "The update to 5.0.3 has begun and goes on. Go back: runup upgrade --to=5.0.0\n"
+CLEARED = "Cleared the update field\n" + GOES_ON
+TAKEN_BACK = "Asking to go from 5.0.3, whose update has begun, back to 5.0.0\n"
+UNCHANGED = "nothing is sent"
 
 
 def _cluster(asked: dict[str, Any] | None, **status: Any) -> Any:
@@ -38,7 +40,7 @@ def _cluster(asked: dict[str, Any] | None, **status: Any) -> Any:
     return cluster({"metadata": {"generation": 3}, "spec": spec, "status": {**UPDATING, **status}})
 
 
-CLEARINGS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None, str]] = {
+CLEARINGS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | str | None, str]] = {
     "a preflight ends, the update goes on": (
         {"mode": "Preflight", "version": "5.1.0"},
         None,
@@ -49,19 +51,20 @@ CLEARINGS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None, str]] =
         None,
         "Ended the preflight of 5.0.3\n" + GOES_ON,
     ),
-    "the update's own request is removed": ({"version": "5.0.3", "image": NEW}, None, TAKEN_BACK),
-    "the update's own request by its digest elsewhere": ({"version": "x", "image": NEW_ELSEWHERE}, None, TAKEN_BACK),
+    "the update's own request is removed, and it goes on": ({"version": "5.0.3", "image": NEW}, None, CLEARED),
+    "the update's own request by its digest elsewhere": ({"version": "x", "image": NEW_ELSEWHERE}, None, CLEARED),
     "a request by image goes, the update goes on": (
         {"image": OTHER},
         None,
         f"Cancelled requested upgrade to {OTHER}\n" + GOES_ON,
     ),
-    "a request that names nothing is no request": (
-        {"acceptRisks": [{"name": "A"}]},
-        {**BACK, "acceptRisks": [{"name": "A"}]},
-        TAKEN_BACK,
+    "a request that names nothing is no request": ({"acceptRisks": [{"name": "A"}]}, UNCHANGED, GOES_ON),
+    "nothing is asked for any more": (None, UNCHANGED, GOES_ON),
+    "the way back is no longer asked for": (
+        {"version": "5.0.0", "image": OLD},
+        None,
+        "Cancelled requested upgrade to 5.0.0\n" + GOES_ON,
     ),
-    "nothing shows the update any more, so its origin is named": (None, BACK, TAKEN_BACK),
     "another request goes, the update goes on": (
         {"version": "5.1.0"},
         None,
@@ -72,24 +75,31 @@ CLEARINGS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None, str]] =
 
 @pytest.mark.parametrize("name", CLEARINGS)
 def test_what_clear_means_during_an_update(name: str) -> None:
-    """Ending a preflight and taking an update back are two things, and each is called what it is."""
+    """What is removed, and that the update goes on in any case."""
     desired, sent, said = CLEARINGS[name]
     found = update_under_way.clearing(_cluster(desired))
-    assert found.patch == {"spec": {"desiredUpdate": sent}}
+    assert found.patch == (None if sent == UNCHANGED else {"spec": {"desiredUpdate": sent}})
     assert "".join(text for _, text in found.said) == said
 
 
-@pytest.mark.parametrize(("observed", "sent"), [(2, BACK), (3, None)], ids=["it is behind", "it has seen all"])
-def test_an_operator_that_is_behind_is_told_by_name(observed: int, sent: Any) -> None:
-    """What it has not seen asked for it cannot see removed."""
-    found = update_under_way.clearing(_cluster({"version": "5.0.3"}, observedGeneration=observed))
-    assert found.patch == {"spec": {"desiredUpdate": sent}}
+def test_no_way_back_over_a_minor_version() -> None:
+    """Neither command promises one."""
+    minor = {"version": "5.1.0", "image": NEW}
+    history = [_entry("5.1.0", NEW, "Partial"), HISTORY[1]]
+    seen = _cluster(minor, desired=minor, history=history)
+    none = "5.0.0 is of another minor version, and no way back to it is supported\n"
+    said = "".join(text for _, text in update_under_way.clearing(seen).said)
+    assert said == f"Cleared the update field\nThe update to 5.1.0 has begun and goes on. {none}"
+    found = update_under_way.back(seen, version="5.0.0", image="")
+    assert found is not None
+    assert found.said[0][1].endswith(f"back to 5.0.0\nwarning: {none}")
 
 
-def test_taking_back_twice_changes_nothing() -> None:
-    """The request is there already; removing it now would hide it."""
-    found = update_under_way.clearing(_cluster({"version": "5.0.0", "image": OLD}))
-    assert (found.patch, found.said) == (None, (("out", "info: " + TAKEN_BACK),))
+def test_accepted_risks_alone_are_no_update_to_cancel() -> None:
+    """They stay, and the way to end them is named."""
+    found = update_under_way.clearing(_cluster({"acceptRisks": [{"name": "A"}, {"name": "B"}]}, history=[]))
+    kept = "accepted risks are kept: A, B (runup upgrade accept --clear ends that)"
+    assert (found.patch, found.said) == (None, (("out", f"info: No update in progress; {kept}\n"),))
 
 
 def test_the_old_version_takes_the_update_back() -> None:
@@ -174,7 +184,7 @@ ASKED: dict[str, tuple[dict[str, Any] | None, bool]] = {
 def test_an_update_that_nobody_would_see(name: str) -> None:
     """It is told wherever the spec does not ask for it."""
     asked, told = ASKED[name]
-    text = "\nThe update to 5.0.3 goes on, whatever is asked for beside it. Take it back: runup upgrade --clear\n"
+    text = "\nThe update to 5.0.3 goes on, whatever is asked for beside it. Go back: runup upgrade --to=5.0.0\n"
     assert update_under_way.unasked(_cluster(asked)) == ((("out", text),) if told else ())
     assert update_under_way.unasked(_cluster(asked, history=[])) == ()
 
@@ -182,12 +192,11 @@ def test_an_update_that_nobody_would_see(name: str) -> None:
 UNDER_WAY = (
     "warning: the update to 5.0.3 is under way and goes on; what is found now may be different when it is done\n"
 )
-UNSEEN = "warning: a request to take it back has not been seen by the operator and is lost by this\n"
 IN_ITS_PLACE = "warning: this takes the place of the request to update to {}, which was not accepted\n"
 BEFORE_A_PREFLIGHT: dict[str, tuple[dict[str, Any] | None, dict[str, Any], list[str]]] = {
     "an update under way": ({"version": "5.0.3"}, {}, [UNDER_WAY]),
-    "taken back a moment ago": (None, {"observedGeneration": 2}, [UNDER_WAY, UNSEEN]),
-    "taken back, and seen": (None, {"observedGeneration": 3}, [UNDER_WAY]),
+    "its request was removed": (None, {"observedGeneration": 2}, [UNDER_WAY]),
+    "the way back a moment ago": ({"version": "5.0.0"}, {}, [UNDER_WAY, IN_ITS_PLACE.format("5.0.0")]),
     "asked for a moment ago": ({"version": "5.0.3"}, {"observedGeneration": 2}, [UNDER_WAY]),
     "another by its version": ({"version": "5.1.0"}, {}, [UNDER_WAY, IN_ITS_PLACE.format("5.1.0")]),
     "another by its image": ({"image": OTHER}, {}, [UNDER_WAY, IN_ITS_PLACE.format(OTHER)]),
@@ -224,10 +233,12 @@ def test_on_a_server(run: Run, server: Server) -> None:
     assert "goes on" in upgrade("--mode=preflight", "--to=5.1.0").err
     assert "\nThe update to 5.0.3 goes on, whatever is asked for beside it." in upgrade().out
     assert upgrade("--clear-preflight").out == "Ended the preflight of 5.1.0\n" + GOES_ON
-    assert upgrade("--clear").out == TAKEN_BACK
-    assert server.cluster_version()["spec"]["desiredUpdate"] == BACK
+    assert upgrade("--clear").out == GOES_ON
     server.set_cluster_version(status=UPDATING, spec={"desiredUpdate": {"version": "5.0.3", "image": NEW}})
+    assert upgrade("--clear").out == CLEARED
+    assert "desiredUpdate" not in server.cluster_version()["spec"]
     assert upgrade("--to=5.0.0").out == TAKEN_BACK + "Requested update to 5.0.0\n"
+    assert server.cluster_version()["spec"]["desiredUpdate"] == BACK
 
 
 def _offered(

@@ -1,20 +1,20 @@
-"""Detects an update that is under way beside the current request, and decides what takes it back. Pure.
+"""Detects an update that is under way beside the current request, and says what can be done about it. Pure.
 
 A preflight's request overwrites the update's, and ends without a trace in the spec. So the status says what is under
-way (docs/decisions/0072 D23), and taking it back needs a request of its own unless the spec shows that one is removed.
+way (docs/decisions/0072 D23). An update that has begun goes on when its request is removed; only a request for the
+release that it started from takes it back, within a minor version (docs/decisions/0076).
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.cli.clusterversion_client import Patch
 from runup.cli.render.text import Output, err, out
-from runup.clusterversion.cli.target_choice import Target, clear_patch, cleared, update_patch
+from runup.clusterversion.cli.target_choice import Target, clear_patch, cleared
 from runup.preflight.cli.render import finding_texts as rendered
-
-_HINT = "Take it back: runup upgrade --clear"
 
 
 class UpdateInProgress(msgspec.Struct, frozen=True):
@@ -26,7 +26,23 @@ class UpdateInProgress(msgspec.Struct, frozen=True):
     @property
     def taken_back(self) -> str:
         """The message about the request that takes it back."""
-        return f"Taking back the update to {self.to.version}; the cluster stays at {self.back_to.version}\n"
+        text = f"Asking to go from {self.to.version}, whose update has begun, back to {self.back_to.version}\n"
+        return text if self.may_go_back else f"{text}warning: {self._no_way_back}\n"
+
+    @property
+    def way_out(self) -> str:
+        """The sentence on what can be done about it."""
+        return f"Go back: runup upgrade --to={self.back_to.version}" if self.may_go_back else self._no_way_back
+
+    @property
+    def may_go_back(self) -> bool:
+        """Returns whether both are of one minor version: no other way back is supported."""
+        here, there = parse(self.to.version), parse(self.back_to.version)
+        return here is not None and there is not None and (here.major, here.minor) == (there.major, there.minor)
+
+    @property
+    def _no_way_back(self) -> str:
+        return f"{self.back_to.version} is of another minor version, and no way back to it is supported"
 
 
 def going_on(cluster: ClusterVersion) -> UpdateInProgress | None:
@@ -44,7 +60,7 @@ def going_on(cluster: ClusterVersion) -> UpdateInProgress | None:
 
 def goes_on(found: UpdateInProgress | None) -> tuple[Output, ...]:
     """Returns the message for a user who ended a preflight, or another request, during an update."""
-    return (out(f"The update to {found.to.version} is under way and goes on. {_HINT}\n"),) if found else ()
+    return (out(f"The update to {found.to.version} has begun and goes on. {found.way_out}\n"),) if found else ()
 
 
 def unasked(cluster: ClusterVersion) -> tuple[Output, ...]:
@@ -53,7 +69,7 @@ def unasked(cluster: ClusterVersion) -> tuple[Output, ...]:
     desired = cluster.spec.desired_update
     if update is None or (desired is not None and not desired.mode and asks_for(desired, update.to)):
         return ()
-    return (out(f"\nThe update to {update.to.version} goes on, whatever is asked for beside it. {_HINT}\n"),)
+    return (out(f"\nThe update to {update.to.version} goes on, whatever is asked for beside it. {update.way_out}\n"),)
 
 
 def before_a_preflight(cluster: ClusterVersion) -> tuple[Output, ...]:
@@ -65,11 +81,6 @@ def before_a_preflight(cluster: ClusterVersion) -> tuple[Output, ...]:
             f"warning: the update to {update.to.version} is under way and goes on; what is found now may be different"
         )
         warnings.append(err(f"{text} when it is done\n"))
-        # The spec was cleared and the operator has not seen that yet: this request overwrites it.
-        if desired is None and cluster.status.observed_generation < cluster.metadata.generation:
-            warnings.append(
-                err("warning: a request to take it back has not been seen by the operator and is lost by this\n")
-            )
     # A request that was not accepted exists in the spec alone.
     pending = desired is not None and not desired.mode and bool(desired.version or desired.image)
     running = update.to if update else cluster.status.desired
@@ -100,31 +111,34 @@ class Clearing(msgspec.Struct, frozen=True):
 
 
 def clearing(cluster: ClusterVersion) -> Clearing:
-    """Decides what `--clear` does: ends a preflight, takes an update back, or removes another request."""
+    """Decides what `--clear` does: ends a preflight, or removes a request, and says whether its update goes on.
+
+    The patch carries the resourceVersion of `cluster`, so that an update that begins meanwhile is a conflict.
+    """
     desired, update = cluster.spec.desired_update, going_on(cluster)
     if desired is not None and desired.mode:
         return Clearing(clear_patch(desired), (out(rendered.cleared(cluster)), *goes_on(update)))
     if update is None:
         if desired is None:
             return Clearing(None, (out("info: No update in progress\n"),))
+        if not _names_target(desired):
+            return Clearing(None, (out(f"info: {_nothing_asked(desired)}"),))
         return Clearing(clear_patch(desired), (out(cleared(desired, cluster)),))
-    if desired is not None and asks_for(desired, update.back_to):
-        return Clearing(None, (out(f"info: {update.taken_back}"),))
-    if desired is not None and asks_for(desired, update.to):
-        return Clearing(_taking_back(cluster, desired, update), (out(update.taken_back),))
-    if desired is not None and (desired.version or desired.image):
-        return Clearing(clear_patch(desired), (out(cleared(desired, cluster)), *goes_on(update)))
-    return Clearing(_named(desired, update), (out(update.taken_back),))
+    if desired is None or not _names_target(desired):
+        return Clearing(None, goes_on(update))
+    if asks_for(desired, update.to):
+        return Clearing(clear_patch(desired), (out("Cleared the update field\n"), *goes_on(update)))
+    return Clearing(clear_patch(desired), (out(cleared(desired, cluster)), *goes_on(update)))
 
 
-def _taking_back(cluster: ClusterVersion, desired: Update, found: UpdateInProgress) -> Patch:
-    """Returns the patch that takes the update back: removes a request that the operator saw, else names the release."""
-    observed = cluster.status.observed_generation >= cluster.metadata.generation
-    return clear_patch(desired) if observed else _named(desired, found)
+def _names_target(desired: Update) -> bool:
+    return bool(desired.version or desired.image or desired.architecture)
 
 
-def _named(desired: Update | None, found: UpdateInProgress) -> Patch:
-    return update_patch(desired, version=found.back_to.version, image=found.back_to.image)
+def _nothing_asked(desired: Update) -> str:
+    names = ", ".join(risk.name for risk in desired.accept_risks)
+    kept = f"; accepted risks are kept: {names} (runup upgrade accept --clear ends that)" if names else ""
+    return f"No update in progress{kept}\n"
 
 
 def asks_for(update: Update, release: Release) -> bool:

@@ -35,8 +35,8 @@ from runup.clusterversion.decide.initial_history import begin
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.preflights import Preflight
 from runup.clusterversion.decide.release_accepted import Decision
-from runup.clusterversion.decide.target_release import asks_for, same_release
-from runup.clusterversion.decide.update_request import Refused, UpdateRequest
+from runup.clusterversion.decide.target_release import same_release
+from runup.clusterversion.decide.update_request import Refused
 from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import EvaluateRules, RetrieveUpdates, Work
 from runup.preflight.decide import preflight_conditions, preflight_settings
@@ -98,7 +98,6 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     candidates, left_out = assemble.candidates(current_view, preflight.checked, cluster_risks)
     update = release_accepted.decide(current_view, candidates, workload_gone=preflights.workload_gone(current_view))
     preflight = preflights.after(current_view, preflight, held=update.held, refused=_is_refused(update))
-    preflight = replace(preflight, history=histories.with_update_asked_at(preflight.history, _asked_at(current_view)))
     spec = observed.cluster_version.spec
     problems = [*validation.errors(spec, current_view.gates), *filter(None, (_mode_problem(current_view),))]
     if update.invalid and not any(problem.startswith(validation.DESIRED_UPDATE) for problem in problems):
@@ -134,15 +133,6 @@ def _upgradeable(observed: Observed, found: Sequence[SourceRisk], status: Cluste
 
 def _is_refused(update: Decision) -> bool:
     return bool(update.invalid) or (update.condition is not None and update.condition.status == "False")
-
-
-def _asked_at(seen: View) -> int:
-    """Returns the generation that last asked for the update under way; 0 if the status says that none is."""
-    if not seen.updating:
-        return 0
-    request = seen.request
-    asks = isinstance(request, UpdateRequest) and asks_for(request.update, seen.status.desired)
-    return seen.generation if asks else seen.history.update_asked_at
 
 
 def _settle(seen: View) -> ClusterVersionStatus:
@@ -246,8 +236,8 @@ def _taken_back(decided: _Decided) -> tuple[Event, ...]:
     if not current_view.updating or same_release(current_view.status.desired, current_view.current):
         return ()
     text = (
-        f"The update to {current_view.status.desired.version} was taken back; "
-        f"the cluster stays at {current_view.current.version}."
+        f"The update to {current_view.status.desired.version} is taken back; "
+        f"the cluster goes back to {current_view.current.version}."
     )
     return (Event(CLUSTER_VERSION, NAME, "Normal", "UpdateTakenBack", text),)
 

@@ -2,16 +2,15 @@
 
 The status remembers an accepted update (`desired`, and the newest entry of the history), because the request that led
 to it is one field, which a preflight's request overwrites. So only an explicit request takes an update back: one for
-the operator's own release, or the removal of the very request that is under way. Once done, the second looks like the
-removal of a preflight's request that came in between; the two are told apart by the generation at which the update was
-last requested (docs/decisions/0023).
+the operator's own release. Removing the request that led to it takes nothing back: by then the new release's operator
+may run already, and what becomes of the cluster would depend on which of the two sees it (docs/decisions/0076).
 """
 
 from __future__ import annotations
 
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
-from runup.clusterversion.decide.update_request import Nothing, Request, UpdateRequest
+from runup.clusterversion.decide.update_request import Request, UpdateRequest
 from runup.preflight.decide.attempt import digest_of
 
 
@@ -20,14 +19,12 @@ def goal(
     status: ClusterVersionStatus,
     own: Release,
     *,
-    generation: int,
-    asked_at: int,
     applied: str | None = None,
 ) -> Release:
     """Returns the release to work towards.
 
-    `asked_at` is the last generation whose spec asked for the update under way, 0 if none did. `applied` is the image
-    of the release that this process applies, empty if it applies none yet, None if it never applies releases.
+    `applied` is the image of the release that this process applies, empty if it applies none yet, None if it never
+    applies releases.
 
     A fully applied release is kept even if another release's operator runs now, since a move has to be requested. The
     operator of a release that the cluster has never been at counts as such a request: somebody deployed it.
@@ -38,8 +35,7 @@ def goal(
             return _filled(desired, Release(architecture=own.architecture))
         is_own = same_release(desired, own) if applied is not None else desired.version == own.version
         return _filled(desired, own) if is_own else own
-    # At the very next generation nothing else can have come in between, such as a preflight's request.
-    if _taken_back(request, status, own, removed=0 < asked_at == generation - 1):
+    if _taken_back(request, status, own):
         return own
     return _filled(desired, Release(architecture=own.architecture))
 
@@ -85,9 +81,7 @@ def _moves(request: Request, status: ClusterVersionStatus, own: Release, applied
     return asks_for_own or not any(same_image(entry.image, own.image) for entry in status.history)
 
 
-def _taken_back(request: Request, status: ClusterVersionStatus, own: Release, *, removed: bool) -> bool:
-    if isinstance(request, Nothing):
-        return removed
+def _taken_back(request: Request, status: ClusterVersionStatus, own: Release) -> bool:
     if not isinstance(request, UpdateRequest) or not asks_for(request.update, own):
         return False
     # If both releases have the same version, only an image tells which one is meant.

@@ -70,12 +70,9 @@ def look(observed: Observed, now: datetime) -> View:
     open_gates = gates.open_gates(observed.feature_gate, own.version) | observed.facts.gates
     asked = request.read(spec.desired_update, open_gates, observed.feature_gate, own.version)
     history = histories.read(observed.history)
-    generation = observed.cluster_version.metadata.generation
     names = request.accepted_names(spec.desired_update, open_gates)
     records = acceptance.read(observed.acceptances.data) if observed.acceptances else {}
-    current = goal(
-        asked, status, own, generation=generation, asked_at=history.update_asked_at, applied=_applied(observed)
-    )
+    current = goal(asked, status, own, applied=_applied(observed))
     return View(
         observed=observed,
         now=now,

@@ -1,54 +1,14 @@
-"""Which generation last asked for the update under way, and when history begins anew."""
+"""When history begins anew."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 import pytest
-from tests.clusterversion.decide.world import World
 from tests.factories import NOW, SINCE
 
-from runup.api.config_v1 import AcceptRisk, Release, Update, UpdateHistory
+from runup.api.config_v1 import Release, UpdateHistory
 from runup.clusterversion.decide.history import begin
-from runup.preflight.decide import stored_reports as histories
-
-ASKED = Update(version="5.0.3")
-
-
-def asked_at(world: World) -> int:
-    """As it is recorded."""
-    return histories.read(world.observed.history).update_asked_at
-
-
-def test_where_nothing_is_asked_for_nothing_is_recorded() -> None:
-    """Nor where risks alone are accepted."""
-    world = World.new().settle()
-    assert asked_at(world) == 0
-    assert asked_at(world.ask(Update(accept_risks=(AcceptRisk(name="R"),))).settle()) == 0
-
-
-def test_the_generation_that_asks_is_recorded() -> None:
-    """And each later one that still does."""
-    world = World.new().settle().ask(ASKED).settle()
-    assert world.version.status.desired.version == "5.0.3"
-    assert asked_at(world) == world.version.metadata.generation == 2
-    world.ask(Update(version="5.0.3", accept_risks=(AcceptRisk(name="R"),))).settle()
-    assert asked_at(world) == world.version.metadata.generation == 3
-
-
-def test_a_generation_that_asks_for_something_else_is_not() -> None:
-    """The update goes on, and the record stays."""
-    world = World.new().settle().ask(ASKED).settle()
-    world.ask_preflight().settle()
-    assert world.version.status.desired.version == "5.0.3"
-    assert asked_at(world) == 2
-
-
-def test_an_update_that_is_called_off_is_forgotten() -> None:
-    """With what was recorded of it."""
-    world = World.new().settle().ask(ASKED).settle().ask(None).settle()
-    assert world.version.status.desired.version == "5.0.0"
-    assert asked_at(world) == 0
 
 
 @pytest.mark.parametrize(
