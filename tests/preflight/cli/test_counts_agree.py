@@ -14,7 +14,7 @@ from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUp
 from runup.preflight.cli.render import history_tables as rendered
 from runup.preflight.cli.render.finding_texts import section, verdict
 from runup.preflight.decide import stored_reports as histories
-from runup.preflight.decide.findings import accepted_names, complete, counts, current, of_target
+from runup.preflight.decide.findings import complete, counts, current, of_target
 from runup.preflight.decide.stored_reports import History
 
 CASES = [
@@ -44,8 +44,8 @@ def test_counts_agree(accepted: tuple[str, ...], target: str, expected: tuple[in
     table = "".join(text for _, text in section(found))
     names = sorted(entry.name for entry in found.risks)
     assert all(re.search(rf"^  \S+ +\S+ +{name} ", table, re.MULTILINE) for name in names)
-    history = complete(cluster, stored)
-    row = rendered.history(history, accepted_names(cluster)).splitlines()[1].split()
+    history = complete(stored)
+    row = rendered.history(history).splitlines()[1].split()
     assert tuple(map(int, row[3:6])) == expected
     compared = rendered.comparison(rendered.compare(history.reports[0], history.reports[0]))
     assert all(name in compared for name in names)

@@ -1,4 +1,4 @@
-"""Which preflights count as ended: of this source, with what nobody looks at any more, and not asked for now."""
+"""Which preflights count as ended: of targets that are ahead, what nobody looks at, and not asked for now."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def asks(version: str = "", image_: str = "", mode: str = "Preflight") -> Update
         pytest.param(REPORTS, UPDATES, asks("5.3.0"), ["5.1.0", "5.2.0"], id="another is asked for"),
         pytest.param(REPORTS, UPDATES, asks("5.1.0", mode=""), ["5.1.0", "5.2.0"], id="its update is asked for"),
         pytest.param(
-            (stored("5.1.0", "4.9.0"), *REPORTS[1:]), UPDATES, None, ["5.2.0"], id="one is of an older source"
+            (stored("5.1.0", "4.9.0"), *REPORTS[1:]), UPDATES, None, ["5.1.0", "5.2.0"], id="one is of an older source"
         ),
-        pytest.param((stored("5.1.0", "5.0.1"), *REPORTS[1:]), UPDATES, None, ["5.2.0"], id="one is of a newer source"),
+        pytest.param((stored("5.1.0"), stored("5.1.0", "4.9.0")), UPDATES, None, ["5.1.0"], id="one is of two sources"),
         pytest.param(
             REPORTS,
             (offered("5.1.0", "PreflightValidation"), offered("5.2.0", OLD)),

@@ -14,7 +14,7 @@ from kubekit.api.meta_v1 import ObjectMeta
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
-from runup.preflight.decide.stored_reports import ATTEMPT, MAX_BYTES, UPDATE_ASKED_AT, History, config_map, with_report
+from runup.preflight.decide.stored_reports import ATTEMPT, MAX_BYTES, History, config_map, with_report
 
 
 def report(number: int = 1, **changes: Any) -> Report:
@@ -93,33 +93,15 @@ def test_what_is_stored_as_a_report(changes: dict[str, Any], key: str, kept: boo
     assert ids(found) == ([1] if kept else [])
 
 
-@pytest.mark.parametrize(
-    ("text", "generation"),
-    [
-        pytest.param("12", 12, id="a number"),
-        pytest.param("0", 0, id="none"),
-        pytest.param("9" * 18, int("9" * 18), id="the greatest"),
-        pytest.param("9" * 19, 0, id="a digit too many"),
-        pytest.param("-1", 0, id="less than none"),
-        pytest.param("٣", 0, id="a digit of elsewhere"),
-        pytest.param("", 0, id="nothing"),
-    ],
-)
-def test_when_an_update_was_asked_for(text: str, generation: int) -> None:
-    """People may edit it: what is no generation counts as none."""
-    assert stored_reports.read(stored(**{UPDATE_ASKED_AT: text})).update_asked_at == generation
-
-
 def test_what_is_written_is_what_is_read() -> None:
     """Each report under its ID; annotations where there is something to say, and none where not."""
     attempt = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "i@sha256:2", NOW)
-    whole = History(attempt, (report(2), report(1)), 7)
+    whole = History(attempt, (report(2), report(1)))
     made = config_map(whole, "ns")
     metadata = ObjectMeta(name=stored_reports.NAME, annotations=made["metadata"]["annotations"])
     assert stored_reports.read(ConfigMap(metadata=metadata, data=made["data"])) == whole
     assert set(made["data"]) == {"preflight-2-0123456789.json", "preflight-1-0123456789.json"}
     assert set(config_map(History(attempt), "ns")["metadata"]["annotations"]) == {ATTEMPT}
-    assert set(config_map(History(update_asked_at=1), "ns")["metadata"]["annotations"]) == {UPDATE_ASKED_AT}
     assert "annotations" not in config_map(History(), "ns")["metadata"]
 
 

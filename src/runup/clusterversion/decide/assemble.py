@@ -60,11 +60,7 @@ def tally(view: View, target: CheckedTarget) -> Tally:
 
     The risk that stands for a preflight still in progress is not counted.
     """
-    cluster_risks = in_the_cluster(view.observed, view.now)
-    digest = digest_of(target.release.image)
-    fitting = _fitting(view, _assemble(view, [target], cluster_risks))
-    risks = next((c.risks for c in fitting if digest_of(c.release.image) == digest), ())
-    applicable = [risk for risk in risks if risk.applies.status != "False"]
+    applicable = applicable_risks(view, target)
     unaccepted = [risk for risk in applicable if risk.name not in view.accepted]
     still_open = [risk.applies.status for risk in unaccepted if risk.applies.reason != preflight_reasons.REPAIRED]
     return Tally(
@@ -73,6 +69,15 @@ def tally(view: View, target: CheckedTarget) -> Tally:
         len(applicable) - len(unaccepted),
         len(unaccepted) - len(still_open),
     )
+
+
+def applicable_risks(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
+    """Returns the risks of an update to `target`, from every source, that apply or could not be told."""
+    cluster_risks = in_the_cluster(view.observed, view.now)
+    digest = digest_of(target.release.image)
+    fitting = _fitting(view, _assemble(view, [target], cluster_risks))
+    risks = next((c.risks for c in fitting if digest_of(c.release.image) == digest), ())
+    return tuple(risk for risk in risks if risk.applies.status != "False")
 
 
 def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
@@ -123,5 +128,5 @@ def _unlisted(view: View, target: CheckedTarget) -> Candidate:
     digest = digest_of(target.release.image)
     known = next((r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None)
     release = replace(known, image=target.release.image) if known else target.release
-    risk = published_risks.path_not_offered(release, target.source_version, holds_up=not target.ended)
+    risk = published_risks.path_not_offered(release, view.current.version, holds_up=not target.ended)
     return add_risks(Candidate(release, offered=False), [risk])

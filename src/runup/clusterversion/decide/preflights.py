@@ -17,14 +17,21 @@ from kubekit.api.core_v1 import ConfigMap, Pod
 from kubekit.api.meta_v1 import Condition, NamespacedName
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.errors import Terminal, Waiting
+from kubekit.lang.version import parse
 from runup.api.config_v1 import Release, Update
 from runup.clusterversion.decide import assemble, targets
 from runup.clusterversion.decide.observed import ReleaseCheck
-from runup.clusterversion.decide.target_release import asks_for, same_release
+from runup.clusterversion.decide.target_release import asks_for, same_image, same_release
 from runup.clusterversion.decide.update_request import PreflightRequest, Refused, UpdateRequest
 from runup.clusterversion.decide.view import View
 from runup.clusterversion.decide.work import ReadImages, ReadRelease, ReadRights, VerifyRelease, Work
-from runup.preflight.decide import container_check_pods, preflight_deployment, service_account, start_failures
+from runup.preflight.decide import (
+    container_check_pods,
+    preflight_deployment,
+    published_risks,
+    service_account,
+    start_failures,
+)
 from runup.preflight.decide import preflight_conditions as conditions
 from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.attempt import END_ANNOTATION, Attempt, attempt_id
@@ -196,7 +203,26 @@ def _with_last_words(view: View) -> History:
     # A partial report would replace complete findings.
     if report is None or report.execution_status != "completed":
         return view.history
-    return histories.with_report(view.history, report, even_if_only_newer=True)
+    assert attempt is not None
+    # The request that ended it may accept other risks, or come from another release: what counted before was stored.
+    stored = next((each for each in view.history.reports if each.preflight_id == attempt.id), None)
+    if stored is not None:
+        last = with_fields(report, others=stored.others, accepted=stored.accepted)
+    else:
+        last = _with_others(view, attempt, report)
+    return histories.with_report(view.history, last, even_if_only_newer=True)
+
+
+def _with_others(view: View, attempt: Attempt, report: Report) -> Report:
+    """Returns `report` as it is stored: with what counts besides, so that nothing that changes later changes it."""
+    target = _target_of(attempt)
+    risks = assemble.applicable_risks(view, CheckedTarget(target, attempt.source_version, report))
+    own = {risk.name for risk in report.risks}
+    return with_fields(
+        report,
+        others=tuple(published_risks.as_reported(risk, target.version) for risk in risks if risk.name not in own),
+        accepted=tuple(risk.name for risk in risks if risk.name in view.accepted),
+    )
 
 
 def _during_update_request(view: View, update: Update) -> Preflight:
@@ -450,7 +476,7 @@ def _watch(case: _Case) -> Preflight:
         return _finish(case, result, report)
     history = view.history
     if result.state is State.COMPLETED and report is not None:
-        history = histories.with_report(history, report)
+        history = histories.with_report(history, _with_others(view, case.attempt, report))
     preflight = _told(case, result, report, history, scene)
     actions, work = _drift(case)
     container_actions, image_work = _containers(case, report)
@@ -479,10 +505,12 @@ def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
     history = case.view.history
     # Partial findings are kept only where there is nothing better to show.
     if report is not None and case.last_good is None:
-        partial = with_fields(report, execution_status="failed", message=found.message)
+        failed = with_fields(report, execution_status="failed", message=found.message)
+        partial = _with_others(case.view, case.attempt, failed)
         history = histories.with_report(history, partial)
     elif report is not None and report.execution_status == "completed":
-        history = histories.with_report(history, report, even_if_only_newer=True)
+        last = _with_others(case.view, case.attempt, report)
+        history = histories.with_report(history, last, even_if_only_newer=True)
     preflight = _told(replace(case, attempt=ended), found, report, histories.with_attempt(history, ended))
     return replace(preflight, actions=_stop(case.view))
 
@@ -538,20 +566,31 @@ def _with_wanted(case: _Case, checked: CheckedTarget) -> tuple[CheckedTarget, ..
 
 
 def _kept(view: View, history: History, wanted: Release | None) -> tuple[CheckedTarget, ...]:
-    """Returns the dated findings of ended preflights that have the current source version.
+    """Returns the dated findings of ended preflights of targets that are still ahead, one for each target.
 
-    Source: docs/decisions/0072 D7, D24.
+    Source: docs/decisions/0072 D7, D24; openshift/enhancements#1930, "Upgrading FROM a cluster with preflight support".
     """
-    kept = []
+    kept: list[CheckedTarget] = []
     for report in history.reports:
         release = Release(version=report.target_version, image=report.target_image)
-        # Findings are about the way from one version: after an update they no longer apply.
-        if report.source_version != view.current.version or not release.image:
+        if not release.image or not _is_ahead(view, report):
+            continue
+        # The same target may have been checked from several releases: the newest findings count.
+        if any(same_release(one.release, release) for one in kept):
             continue
         if wanted is not None and (release.version, release.image) == (wanted.version, wanted.image):
             continue
         kept.append(CheckedTarget(release, report.source_version, report, ended=True))
     return tuple(kept[: histories.MAX_REPORTS - (wanted is not None)])
+
+
+def _is_ahead(view: View, report: Report) -> bool:
+    here, there = parse(view.current.version), parse(report.target_version)
+    if here is None or there is None or here == there:
+        # Another image of the running version is ahead until the cluster runs that.
+        other = not same_image(report.target_image, view.current.image)
+        return report.source_version == view.current.version and other
+    return there > here
 
 
 def _completed_before(case: _Case) -> bool:

@@ -144,11 +144,9 @@ def history(ctx: click.Context, output: str | None, dump: str) -> None:
     from runup.preflight.cli.render import history_tables as rendered
     from runup.preflight.decide.findings import complete
 
-    cluster, stored, accepted = _kept(dump) if dump else _read(ctx)
-    completed, names, wide = complete(cluster, stored), frozenset(accepted), output == "wide"
-    _print(
-        lambda screen: rendered.history(completed, names, screen, wide=wide), rendered.history_data(completed), output
-    )
+    _, stored, _ = _kept(dump) if dump else _read(ctx)
+    completed, wide = complete(stored), output == "wide"
+    _print(lambda screen: rendered.history(completed, screen, wide=wide), rendered.history_data(completed), output)
 
 
 @preflight.command("compare")
@@ -173,7 +171,7 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None, dum
     from runup.preflight.decide.findings import complete
 
     cluster, stored, _ = _judged(dump, before, after) if dump else _read(ctx)
-    compared_history = stored if dump else complete(cluster, stored)
+    compared_history = stored if dump else complete(stored)
     source = cluster.status.desired.version
     compared = rendered.compare(
         rendered.pick(compared_history, before, source), rendered.pick(compared_history, after, source)

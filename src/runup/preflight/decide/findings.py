@@ -122,16 +122,18 @@ def current(cluster: ClusterVersion, history: History, accepted: Accepted | None
 
 
 def ended_findings(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> tuple[Findings, ...]:
-    """Returns the findings of ended preflights from the running release, the newest first.
+    """Returns the findings of ended preflights of targets that are still ahead, the newest first.
 
     The target of the preflight that is requested now is left out.
     """
-    source, asked = cluster.status.desired.version, wanted(cluster)
-    ended_targets = []
+    asked = wanted(cluster)
+    ended_targets: list[Findings] = []
     for report in history.reports:
         version, image = report.target_version, report.target_image
-        # A report from another release says nothing about this update.
-        if report.source_version != source or asked in ((version, ""), (version, image), ("", image)):
+        if asked in ((version, ""), (version, image), ("", image)):
+            continue
+        # The same target may have been checked from several releases: the newest findings count.
+        if any((one.target, one.image) == (version, image) for one in ended_targets):
             continue
         findings = of_target(cluster, history, version, image, accepted=accepted)
         if any(risk.reason == OUTDATED for risk in findings.risks):
@@ -150,15 +152,17 @@ def of_target(
     source = cluster.status.desired.version
     entry = entry_of(cluster, version, image)
     version = version or (entry.release.version if entry else "")
-    report = report_of(history, source, version, image)
     asked = wanted(cluster)
     about_it = asked is not None and (asked[0] == version or (not asked[0] and asked[1] == image))
+    # What was found from an earlier release stays while the target is ahead, and says from where.
+    sources = dict.fromkeys((source, *(() if about_it else (each.source_version for each in history.reports))))
+    report = next((found for each in sources if (found := report_of(history, each, version, image))), None)
     conditions = tuple(c for c in cluster.status.conditions if c.type in TYPES) if about_it else ()
     accepted = _every(cluster) if accepted is None else accepted
     # Only a completed preflight without a failure may decide about a risk that has no verdict of its own.
     current = status_of(conditions, COMPLETED) == "True" and status_of(conditions, FAILED) != "True"
     return Findings(
-        source=source,
+        source=report.source_version if report is not None else source,
         target=version or image,
         image=image or (entry.release.image if entry else ""),
         conditions=conditions,
@@ -189,32 +193,13 @@ def report_of(history: History, source: str, version: str, image: str = "") -> R
     return None
 
 
-def complete(cluster: ClusterVersion, history: History) -> History:
-    """Returns `history` with every risk added that ClusterVersion counts for each report's update, whoever found it.
+def complete(history: History) -> History:
+    """Returns `history` with every risk that counted for each report's update when it was stored, whoever found it.
 
     A report knows only what its target found. It counts as well that the update service does not offer the update, or
-    that another update is in progress. Reports from another release than the running one stay as they are.
+    that another update is in progress. What is true now does not change what was stored.
     """
-    return History(history.attempt, tuple(_completed(cluster, history, report) for report in history.reports))
-
-
-def _completed(cluster: ClusterVersion, history: History, report: Report) -> Report:
-    if report.source_version != cluster.status.desired.version:
-        return report
-    named = {risk.name for risk in report.risks}
-    risks = of_target(cluster, history, report.target_version, report.target_image).risks
-    others = [
-        ReportedRisk(
-            name=risk.name,
-            message=risk.message,
-            url=risk.url,
-            applies="True" if risk.applies == "True" else "Unknown",
-            reason=risk.reason,
-        )
-        for risk in risks
-        if risk.name not in named and risk.applies != "False"
-    ]
-    return replace(report, risks=tuple(sorted((*report.risks, *others), key=lambda risk: risk.name)))
+    return History(history.attempt, tuple(replace(report, risks=report.counted) for report in history.reports))
 
 
 def known_risk_names(cluster: ClusterVersion) -> list[str]:

@@ -30,6 +30,7 @@ from runup.advice.decide.preflight_reasons import (
 )
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.preflight.decide import failure_findings
+from runup.preflight.decide.findings import line_for
 from runup.preflight.decide.report import OMITTED, Report, ReportedRisk
 from runup.release.decide import documentation
 
@@ -79,6 +80,17 @@ def _informing(risk: JudgedRisk, failure: str) -> JudgedRisk:
         f"{risk.applies.message} It describes the cluster as {failure}, which this update may repair: it only informs."
     )
     return replace(risk, applies=_applies(risk.applies.status, REPAIRED, text), holds_up=False)
+
+
+def as_reported(risk: JudgedRisk, target: str) -> ReportedRisk:
+    """Returns a risk of an update to `target` as a stored report has it."""
+    return ReportedRisk(
+        name=risk.name,
+        message=line_for(risk.risk.message, target),
+        url=risk.risk.url,
+        applies="True" if risk.applies.status == "True" else "Unknown",
+        reason=risk.applies.reason,
+    )
 
 
 def path_not_offered(release: Release, source_version: str, *, holds_up: bool = True) -> JudgedRisk:

@@ -109,6 +109,8 @@ class Report(Wire, frozen=True, kw_only=True):
     `risks_omitted`: how many were found that `risks` had no room for; one of those stands for them.
     `documentation_base`: where the target's release has its documentation, if it says so.
     `containers`: what the managing operator is to run for the target's checks, which may then say more.
+    `others` and `accepted` are the managing operator's, as it stores the report: the risks of the same update that come
+    from elsewhere, and the names that were accepted. What a target writes there is replaced.
     """
 
     format: str
@@ -128,6 +130,15 @@ class Report(Wire, frozen=True, kw_only=True):
     risks: tuple[ReportedRisk, ...] = ()
     risks_omitted: int = 0
     containers: tuple[ReportedContainer, ...] = ()
+    others: tuple[ReportedRisk, ...] = ()
+    accepted: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> tuple[ReportedRisk, ...]:
+        """Every risk that counted for the update when the report was stored, by name."""
+        named = {risk.name for risk in self.risks}
+        others = (risk for risk in self.others if risk.name not in named)
+        return tuple(sorted((*self.risks, *others), key=lambda risk: risk.name))
 
 
 class BadReport(Terminal):

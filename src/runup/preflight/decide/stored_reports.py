@@ -1,4 +1,4 @@
-"""ConfigMap `preflight-history`: the last five reports, the running attempt, and when an update was requested.
+"""ConfigMap `preflight-history`: the last five reports, and the running attempt.
 
 Each report has one key, `<preflightID>.json`, whose value is the report as the target wrote it. A newer report of the
 same target (from the same source version) replaces the older one, so that five targets can be compared. After a restart
@@ -7,7 +7,6 @@ same target (from the same source version) replaces the older one, so that five 
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Any
 
@@ -16,19 +15,16 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
-from kubekit.lang.pattern import Pattern
 from kubekit.lang.printable import encoded, printable
 from kubekit.lang.truncate import cut
 from kubekit.lang.version import parse
 from runup.preflight.decide import report as reports
 from runup.preflight.decide.attempt import Attempt, is_attempt_id
-from runup.preflight.decide.report import BadReport, Report
+from runup.preflight.decide.report import BadReport, Report, ReportedRisk
 
 NAME = "preflight-history"
 ATTEMPT = "preflight.runup.dev/attempt"
-UPDATE_ASKED_AT = "preflight.runup.dev/update-asked-at-generation"
 APP = {"app": "cluster-version-operator-preflight"}
-_GENERATION = Pattern(r"[0-9]{1,18}", re.ASCII)
 MAX_REPORTS = 5
 # The API server accepts at most 1 MiB per object, including keys, managed fields and annotations.
 MAX_BYTES = 900 * 1024
@@ -39,14 +35,10 @@ _FEW_CHECKS = 200
 
 
 class History(msgspec.Struct, frozen=True):
-    """The content of the ConfigMap. `reports` are sorted with the newest first.
-
-    `update_asked_at` is the last generation of ClusterVersion that was seen to request the update in progress; 0: none.
-    """
+    """The content of the ConfigMap. `reports` are sorted with the newest first."""
 
     attempt: Attempt | None = None
     reports: tuple[Report, ...] = ()
-    update_asked_at: int = 0
 
 
 def read(config_map: ConfigMap | None) -> History:
@@ -57,13 +49,8 @@ def read(config_map: ConfigMap | None) -> History:
     if config_map is None:
         return History()
     stored_reports = [report for key, value in config_map.data.items() if (report := _stored(key, value)) is not None]
-    annotations = config_map.metadata.annotations
-    asked_at = annotations.get(UPDATE_ASKED_AT, "")
-    return History(
-        _attempt(annotations.get(ATTEMPT)),
-        _newest_first(stored_reports)[:MAX_REPORTS],
-        int(asked_at) if _GENERATION.fullmatch(asked_at) else 0,
-    )
+    attempt = _attempt(config_map.metadata.annotations.get(ATTEMPT))
+    return History(attempt, _newest_first(stored_reports)[:MAX_REPORTS])
 
 
 def with_report(history: History, new: Report, *, even_if_only_newer: bool = False) -> History:
@@ -89,11 +76,6 @@ def with_attempt(history: History, attempt: Attempt | None) -> History:
     return replace(history, attempt=attempt)
 
 
-def with_update_asked_at(history: History, generation: int) -> History:
-    """Returns `history` with another generation that requested the update in progress, 0 if none is in progress."""
-    return replace(history, update_asked_at=generation)
-
-
 def same_findings(one: Report, other: Report) -> bool:
     """Returns whether two reports differ only in their times."""
     return _timeless(one) == _timeless(other)
@@ -102,14 +84,9 @@ def same_findings(one: Report, other: Report) -> bool:
 def config_map(history: History, namespace: str) -> dict[str, Any]:
     """Returns the ConfigMap to apply."""
     metadata: dict[str, Any] = {"name": NAME, "namespace": namespace, "labels": APP}
-    annotations = {}
     if history.attempt is not None:
         # Escaped, because `kubectl get -o yaml` fails on control characters.
-        annotations[ATTEMPT] = encoded(codec.encode(history.attempt).decode())
-    if history.update_asked_at:
-        annotations[UPDATE_ASKED_AT] = str(history.update_asked_at)
-    if annotations:
-        metadata["annotations"] = annotations
+        metadata["annotations"] = {ATTEMPT: encoded(codec.encode(history.attempt).decode())}
     data = {f"{report.preflight_id}.json": reports.encode(report).decode() for report in history.reports}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
@@ -171,16 +148,14 @@ def _slim(report: Report, limit: int) -> Report:
             )
             for check in report.checks
         ),
-        risks=tuple(
-            replace(
-                risk,
-                resources=(),
-                remediation="",
-                reason=_text(risk.reason, limit),
-                message=_text(risk.message, limit),
-            )
-            for risk in report.risks
-        ),
+        risks=tuple(_slim_risk(risk, limit) for risk in report.risks),
+        others=tuple(_slim_risk(risk, limit) for risk in report.others),
+    )
+
+
+def _slim_risk(risk: ReportedRisk, limit: int) -> ReportedRisk:
+    return replace(
+        risk, resources=(), remediation="", reason=_text(risk.reason, limit), message=_text(risk.message, limit)
     )
 
 

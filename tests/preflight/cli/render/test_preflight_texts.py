@@ -294,8 +294,8 @@ SEEN = ReportedRisk(name="Seen", message="Is seen.", severity="info", remediatio
 def test_the_history_counts_what_is_open_apart_from_what_is_accepted() -> None:
     """`wide` adds the image; what was accepted stands in no way whether it applied or not."""
     risks = (SEEN, replace(SEEN, name="B", applies="Unknown"), replace(SEEN, name="C"), replace(SEEN, name="D"))
-    stored = History(reports=(report("5.2.0", *risks),))
-    head, row = rendered.history(stored, ("D", "E"), wide=True).splitlines()
+    stored = History(reports=(report("5.2.0", *risks, accepted=("D", "E")),))
+    head, row = rendered.history(stored, wide=True).splitlines()
     assert head.split()[-2:] == ["PREFLIGHT", "IMAGE"]
     assert row.split() == [
         "5.2.0", "5.0.0", "completed", "2", "1", "1", "0", "2026-11-21T07:30:00Z", "of-5.2.0", "example.com/5.2.0",

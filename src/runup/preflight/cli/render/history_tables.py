@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -22,17 +21,17 @@ from runup.preflight.decide.stored_reports import History
 _NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait"
 
 
-def history(found: History, accepted: Collection[str] = (), screen: Screen = PIPE, *, wide: bool = False) -> Drawn:
-    """Returns a table with one line per report, the newest first; `accepted` are the names of accepted risks."""
+def history(found: History, screen: Screen = PIPE, *, wide: bool = False) -> Drawn:
+    """Returns a table with one line per report, the newest first. Accepted is what was when the report was stored."""
     if not found.reports:
         return joined(wrapped(_NONE, screen))
     columns = tuple(map(Column, ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")))
     columns += (Column("PREFLIGHT"), *((Column("IMAGE"),) if wide else ()))
-    return drawn(Table(columns, [_row(report, accepted, wide=wide) for report in found.reports]), screen)
+    return drawn(Table(columns, [_row(report, wide=wide) for report in found.reports]), screen)
 
 
-def _row(report: Report, accepted: Collection[str], *, wide: bool) -> Row:
-    still_open = [risk for risk in report.risks if risk.name not in accepted]
+def _row(report: Report, *, wide: bool) -> Row:
+    still_open = [risk for risk in report.risks if risk.name not in report.accepted]
     applying = sum(1 for risk in still_open if risk.applies == "True")
     return Row(
         (
