@@ -285,7 +285,8 @@ INFORMS = {
     "one that goes on": (
         ("PreflightInProgress", "Unknown", "PreflightRunning"),
         "PreflightRunning",
-        "the preflight of 5.1.0 has not finished; the update waits for it, at most its time limit",
+        "the preflight of 5.1.0 has not finished; the update waits for it, at most its time limit; to go without it: "
+        "runup upgrade --clear-preflight",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""A preflight makes the update to its own target no stricter, and ends with its mode (docs/decisions/0072 D33)."""
+"""A preflight makes the update to its own target no stricter, and ends with its mode (docs/decisions/0076)."""
 
 from __future__ import annotations
 

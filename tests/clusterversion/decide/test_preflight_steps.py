@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as with_fields
 from tests.clusterversion.decide.test_preflight import started, terminated
-from tests.clusterversion.decide.world import World, image, risk
+from tests.clusterversion.decide.world import OWN, World, image, risk
 from tests.factories import NOW
 
 from kubekit.api.core_v1 import Pod, PodSpec
@@ -272,20 +272,24 @@ def of_target(version: str, *, source: str = "5.0.0", pinned: str = "") -> Repor
     ("report", "told"),
     [
         pytest.param(of_target("5.2.0", pinned="i@sha256:2"), ["5.2.0"], id="from the version that runs"),
-        pytest.param(of_target("5.2.0", source="4.9.0", pinned="i@sha256:2"), [], id="from an older one"),
-        pytest.param(of_target("5.2.0", source="5.0.1", pinned="i@sha256:2"), [], id="from a newer one"),
+        pytest.param(of_target("5.2.0", source="4.9.0", pinned="i@sha256:2"), ["5.2.0"], id="from an older one"),
+        pytest.param(of_target("5.2.0", source="5.0.1", pinned="i@sha256:2"), ["5.2.0"], id="from a newer one"),
+        pytest.param(of_target("5.0.0", source="4.9.0", pinned="i@sha256:2"), [], id="of the version that runs"),
+        pytest.param(of_target("5.0.0", pinned="i@sha256:2"), ["5.0.0"], id="of another image of it"),
+        pytest.param(of_target("5.0.0", pinned=OWN), [], id="of the image that runs"),
+        pytest.param(of_target("4.9.0", source="4.8.0", pinned="i@sha256:2"), [], id="of what is behind"),
         pytest.param(of_target("5.2.0"), [], id="of an image that was not told"),
     ],
 )
 def test_which_results_are_kept(report: Report, told: list[str]) -> None:
-    """Those that say something of an update from here."""
+    """Those of targets that are still ahead."""
     seen = replace(view.look(World.new().observed, NOW), history=stored_reports.History(reports=(report,)))
     assert [found.release.version for found in preflights.decide(seen).checked] == told
 
 
-@pytest.mark.parametrize("other", [{"source": "4.9.0", "pinned": "i@sha256:1"}, {}], ids=["of before", "of no image"])
-def test_a_result_that_is_not_kept_hides_no_other(other: dict[str, str]) -> None:
+@pytest.mark.parametrize("other", [("5.0.0", "i@sha256:1"), ("5.1.0", "")], ids=["of what runs", "of no image"])
+def test_a_result_that_is_not_kept_hides_no_other(other: tuple[str, str]) -> None:
     """The one that follows it says as much as if it stood alone."""
-    reports = (of_target("5.1.0", **other), of_target("5.2.0", pinned="i@sha256:2"))
+    reports = (of_target(other[0], source="4.9.0", pinned=other[1]), of_target("5.2.0", pinned="i@sha256:2"))
     seen = replace(view.look(World.new().observed, NOW), history=stored_reports.History(reports=reports))
     assert [found.release.version for found in preflights.decide(seen).checked] == ["5.2.0"]

@@ -247,7 +247,7 @@ def test_operators_that_cannot_be_listed_are_not_fine() -> None:
 
 
 def test_an_update_that_has_begun_goes_on_without_its_request() -> None:
-    """The next operator may run already: nothing would be certain of a way back (docs/decisions/0072 D34)."""
+    """The next operator may run already: nothing would be certain of a way back (docs/decisions/0076)."""
     world = World.new().settle().ask(Update(version="5.0.3")).settle()
     world.ask(None).settle()
     assert world.version.status.desired.version == "5.0.3"

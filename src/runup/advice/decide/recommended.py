@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
+
+from msgspec import structs
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.lang.truncate import joined
@@ -34,6 +36,8 @@ _RANK: dict[ConditionStatus, int] = {"True": 0, "Unknown": 1, "False": 2}
 
 # The API's limit for a condition's message.
 _MAX_MESSAGE = 32768
+# Reasons whose message is one for every risk of a preflight.
+_ALIKE = (preflight_reasons.OUTDATED, preflight_reasons.STALE)
 
 
 class _Part(NamedTuple):
@@ -45,12 +49,27 @@ class _Part(NamedTuple):
 def recommended(candidate: Candidate, accepted: Collection[str]) -> Condition:
     """Returns the condition, without a time. `accepted` is empty if the feature gate for accepting risks is off."""
     total = _Part("True", NOT_EXPOSED, (_NOT_EXPOSED_TEXT,))
-    for risk in candidate.risks:
+    for risk in _told_once(candidate.risks, accepted):
         part = _part(risk, accepted)
         if part is not None:
             total = _fold(total, part)
     message = joined(total.messages, "\n\n", _MAX_MESSAGE)
     return Condition(type=RECOMMENDED, status=total.status, reason=total.reason, message=message)
+
+
+def _told_once(risks: Iterable[JudgedRisk], accepted: Collection[str]) -> Iterator[JudgedRisk]:
+    """Yields `risks` with those of one ended or silent preflight as one, whose message has their names."""
+    names: dict[str, list[str]] = {}
+    alike = [risk for risk in risks if risk.applies.reason in _ALIKE and risk.name not in accepted]
+    for risk in alike:
+        names.setdefault(risk.applies.message, []).append(risk.name)
+    for risk in risks:
+        same = names.get(risk.applies.message, []) if risk in alike else [risk.name]
+        if risk in alike and risk.name == same[0]:
+            message = f"{', '.join(same)}: {risk.applies.message}"
+            yield structs.replace(risk, applies=structs.replace(risk.applies, message=message))
+        elif risk not in alike:
+            yield risk
 
 
 def unaccepted(candidate: Candidate, accepted: Collection[str]) -> tuple[str, ...]:

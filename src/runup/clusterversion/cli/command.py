@@ -23,7 +23,7 @@ _OC_FLAGS = (
     option("--to-image", metavar="IMAGE", default="", help="The release image to go to, by digest."),
     option("--to-latest", is_flag=True, help="Go to the newest version that is offered."),
     option("--to-multi-arch", is_flag=True, help="Move the current version to its multi-architecture image."),
-    option("--clear", is_flag=True, help="Take back a requested update that has not started, or a preflight."),
+    option("--clear", is_flag=True, help="Cancel a requested update that has not begun, or a preflight."),
     option("--force", is_flag=True, help="Waive signature and preconditions in the cluster. Dangerous."),
     option("--allow-explicit-upgrade", is_flag=True, help="Accept an --to-image that no list has."),
     option("--allow-upgrade-with-warnings", is_flag=True, help="Go on although the client sees a problem."),

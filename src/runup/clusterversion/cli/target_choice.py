@@ -48,7 +48,8 @@ _NOTES = {
     ),
     preflight_reasons.FAILED: "the preflight of {version} has failed, so its risks are not known",
     preflight_reasons.RUNNING: (
-        "the preflight of {version} has not finished; the update waits for it, at most its time limit"
+        "the preflight of {version} has not finished; the update waits for it, at most its time limit; to go "
+        "without it: runup upgrade --clear-preflight"
     ),
 }
 
@@ -252,8 +253,11 @@ def informs_only(
 
 
 def _listed(verdicts: Sequence[tuple[str, Condition]], reason: str) -> str:
-    lines = dict.fromkeys(f"  {name or v.type}: {v.message}\n" for name, v in verdicts if v.reason == reason)
-    return "".join(lines)
+    names: dict[str, dict[str, None]] = {}
+    for name, verdict in verdicts:
+        if verdict.reason == reason:
+            names.setdefault(verdict.message, {})[name or verdict.type] = None
+    return "".join(f"  {', '.join(names[message])}: {message}\n" for message in names)
 
 
 def _digest(image: str) -> str:

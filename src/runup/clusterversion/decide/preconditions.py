@@ -94,6 +94,15 @@ def rollback(question: PreconditionInput) -> Objection | None:
     return Objection("ClusterVersionRollback", "LowDesiredVersion", text)
 
 
+def may_roll_back(cluster_version: ClusterVersion, target: str) -> bool:
+    """Returns whether `target` is the previous version, within the same minor version as the running one."""
+    here, there = parse(cluster_version.status.desired.version), parse(target)
+    previous = _previous(cluster_version)
+    if here is None or there is None or previous is None or parse(previous.version) != there:
+        return False
+    return there < here and (there.major, there.minor) == (here.major, here.minor)
+
+
 def giant_hop(question: PreconditionInput) -> Objection | None:
     """Objects to more than one minor version at once, and to a larger major version except 5.0 from 4."""
     here, there = question.current, question.target

@@ -19,7 +19,7 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.errors import Terminal, Waiting
 from kubekit.lang.version import parse
 from runup.api.config_v1 import Release, Update
-from runup.clusterversion.decide import assemble, targets
+from runup.clusterversion.decide import assemble, preconditions, targets
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.target_release import asks_for, same_image, same_release
 from runup.clusterversion.decide.update_request import PreflightRequest, Refused, UpdateRequest
@@ -95,15 +95,24 @@ def _decide(view: View) -> Preflight:
             releases=view.observed.releases,
         )
     except Terminal as error:
-        unwanted = _unwanted(view, conditions.refused(error.reason, error.message))
+        unwanted = _unwanted(view, conditions.refused(error.reason, _refusal(view, error)))
         return replace(unwanted, **again(view, request.update, error))
     except Waiting as error:
         return _resolving(view, error)
     return _wanted(view, request.update, target)
 
 
+def _refusal(view: View, error: Terminal) -> str:
+    """Returns the message of a refused request; the way back to the previous release is named where there is one."""
+    if not isinstance(error, targets.Downgrade):
+        return error.message
+    if not preconditions.may_roll_back(view.observed.cluster_version, error.target):
+        return error.message
+    return f"{error.older}, and no preflight checks a way back; to go back to it use `runup upgrade rollback`"
+
+
 def after(view: View, decided: Preflight, *, held: bool | None, refused: bool) -> Preflight:
-    """Returns `decided`, whose preflight ends unless its update waits for it (docs/decisions/0072 D33).
+    """Returns `decided`, whose preflight ends unless its update waits for it (docs/decisions/0076).
 
     `held`: whether the update waits for the preflight or is refused for its findings; None if that is not known yet.
     """
@@ -536,7 +545,8 @@ def _told(
     )
     subject = with_fields(case.subject, observed_at=shown.observed_time if shown else None)
     kept = good.observed_time if good is not None and good is shown else None
-    outcome_conditions = conditions.of_outcome(subject, found, kept=kept)
+    completed = shown is not None and shown.execution_status == "completed" and shown.preflight_id == case.attempt.id
+    outcome_conditions = conditions.of_outcome(subject, found, kept=kept, completed=completed)
     return Preflight(outcome_conditions, _with_wanted(case, checked), history)
 
 

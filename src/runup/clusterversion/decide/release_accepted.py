@@ -175,11 +175,13 @@ def _load(view: View, update: Update, target: Release, candidate: Candidate | No
 def _check_preconditions(
     view: View, update: Update, target: Release, candidate: Candidate | None, check: ReleaseCheck
 ) -> Decision:
-    verdict = recommended(candidate, view.accepted) if candidate and candidate.risks else None
+    # What only informs is told in the history, and is no precondition that failed.
+    holds = holding(candidate) if candidate is not None else None
+    verdict = recommended(holds, view.accepted) if holds is not None and holds.risks else None
     objections = preconditions.objections(
         view.observed.cluster_version,
         target,
-        available=candidate is not None and candidate.offered and not candidate.risks,
+        available=holds is not None and holds.offered and not holds.risks,
         recommended=verdict,
     )
     blocked = any(objection.blocking for objection in objections)
@@ -287,9 +289,13 @@ def _taken(
         )
     if found:
         lines.append(preconditions.summary(found, was_forced=was_forced))
-    old = sorted(r.name for r in candidate.risks if not r.holds_up) if candidate else []
+    informing = [risk for risk in candidate.risks if not risk.holds_up] if candidate else []
+    repaired = sorted(r.name for r in informing if r.applies.reason == preflight_reasons.REPAIRED)
+    old = sorted(r.name for r in informing if r.name not in repaired)
     if old:
         lines.append(f"Nobody looked anew at what preflights said before: [{','.join(old)}].")
+    if repaired:
+        lines.append(f"The update may repair what the risks [{','.join(repaired)}] describe.")
     names = sorted(risk.name for risk in candidate.risks if risk.holds_up) if candidate else []
     if view.accepts_risks and names and not unaccepted(candidate, view.accepted) if candidate else False:
         lines.append(

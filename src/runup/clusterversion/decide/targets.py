@@ -41,6 +41,16 @@ class VersionMismatch(Terminal):
         self.found = found
 
 
+class Downgrade(Terminal):
+    """The error that `target` is older than the running version; `older` says that alone."""
+
+    def __init__(self, source: str, target: str) -> None:
+        self.target = target
+        self.older = f"{target} is older than {source}"
+        text = f"{self.older}, and no downgrade is supported; choose a newer target"
+        super().__init__(text, reason="TargetIsDowngrade")
+
+
 def for_preflight(
     update: Update,
     *,
@@ -201,10 +211,7 @@ def check_distance(source: str, target: str, *, another_image: bool) -> None:
             reason="TargetIsCurrent",
         )
     if there < here:
-        raise Terminal(
-            f"{target} is older than {source}, and no downgrade is supported; choose a newer target",
-            reason="TargetIsDowngrade",
-        )
+        raise Downgrade(source, target)
     if _majors(here, there) > MAX_MAJORS:
         raise Terminal(
             f"{target} is more than {MAX_MAJORS} major versions away from {source}; check a nearer release first",

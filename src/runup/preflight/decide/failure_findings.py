@@ -1,7 +1,7 @@
 """The findings about the state in which an unfinished or failing update has left the cluster's own parts.
 
 An update within the minor version may be what repairs them, and the operator accepts it without a preflight: so they do
-not hold it up with one either (docs/decisions/0072 D33). Whatever is about the target, the workloads or the nodes
+not hold it up with one either (docs/decisions/0076). Whatever is about the target, the workloads or the nodes
 themselves is not among them.
 """
 

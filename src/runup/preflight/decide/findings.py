@@ -54,7 +54,7 @@ class Risk(msgspec.Struct, frozen=True):
 
     @property
     def informs(self) -> bool:
-        """Reports whether the risk describes a failure that the update may repair (docs/decisions/0072 D33)."""
+        """Reports whether the risk describes a failure that the update may repair (docs/decisions/0076)."""
         return self.reason == REPAIRED
 
 

@@ -55,10 +55,12 @@ def preparing(subject: Subject, reason: str, message: str) -> tuple[Condition, .
     )
 
 
-def of_outcome(subject: Subject, outcome: Outcome, *, kept: datetime | None = None) -> tuple[Condition, ...]:
+def of_outcome(
+    subject: Subject, outcome: Outcome, *, kept: datetime | None = None, completed: bool = False
+) -> tuple[Condition, ...]:
     """Returns the conditions for the outcome of an attempt.
 
-    `kept` is the time of the last good result, if that result is shown instead.
+    `kept` is the time of the last good result, if that result is shown instead. `completed`: the attempt had a result.
     """
     way_out = f"; {outcome.way_out}" if outcome.way_out else ""
     text = f"Preflight of {subject.text}: {outcome.message}{subject.when}{way_out}"
@@ -73,11 +75,17 @@ def of_outcome(subject: Subject, outcome: Outcome, *, kept: datetime | None = No
         running: ConditionStatus = "False" if outcome.final else "True"
         return (
             _condition(RUNNING, running, outcome.reason, f"{text}."),
-            _condition(COMPLETED, "False", outcome.reason, f"Preflight of {subject.text} has not completed."),
+            _condition(COMPLETED, "False", outcome.reason, _not_complete(subject, completed=completed)),
             _condition(FAILED, "True", outcome.reason, f"{text}.{still}"),
         )
     # Starting and checking are both reported as running.
     return preparing(subject, outcome.reason, outcome.message)
+
+
+def _not_complete(subject: Subject, *, completed: bool) -> str:
+    if completed:
+        return f"Preflight of {subject.text} completed, and what it found is not confirmed any more{subject.when}."
+    return f"Preflight of {subject.text} has not completed."
 
 
 def _condition(type_: str, status: ConditionStatus, reason: str, message: str) -> Condition:

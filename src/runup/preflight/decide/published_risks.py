@@ -66,7 +66,7 @@ def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
 def as_information(risks: Iterable[JudgedRisk], failure: str) -> tuple[JudgedRisk, ...]:
     """Returns `risks` with those that describe `failure`, which the update may repair, holding up nothing any more.
 
-    Source: docs/decisions/0072 D33.
+    Source: docs/decisions/0076.
     """
     return tuple(_informing(risk, failure) if _describes_failure(risk) else risk for risk in risks)
 
