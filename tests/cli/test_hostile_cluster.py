@@ -242,7 +242,7 @@ def test_what_is_drawn_has_colours_of_ours_alone(screen: Screen) -> None:
     texts = [
         finding_texts.result(of_target(cluster, stored, "5.2.0"), screen),
         finding_texts.result(of_target(cluster, stored, "5.2.0"), screen, wide=True),
-        rendered_history.history(stored, (), screen, wide=True),
+        rendered_history.history(stored, screen, wide=True),
         rendered_history.comparison(rendered_history.compare(REPORT, REPORT), screen, wide=True),
         explanation(explain(cluster, stored, RISK["name"], EVIL), screen),
         wait_progress.region(wait_progress.Progress(EVIL, of_target(cluster, stored, "5.2.0").risks, EVIL), screen),
