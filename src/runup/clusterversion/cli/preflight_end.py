@@ -28,7 +28,7 @@ def end(cluster: ClusterVersion, attempt: Attempt | None, still_runs: str | None
     if attempt is None or not _waits(cluster, attempt) or _ended(cluster, attempt):
         text = f"The preflight of {target} is not requested any more; the operator removes what still runs of it\n"
         return Clearing(None, (out(f"info: {text}"),))
-    text = f"Ended the preflight of {target}; the update to it goes on without what it would have found\n"
+    text = f"Ended the preflight of {target}; the update to it goes on without it\n"
     return Clearing({"metadata": {"annotations": {END_ANNOTATION: attempt.id}}}, (out(text),))
 
 

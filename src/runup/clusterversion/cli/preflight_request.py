@@ -184,5 +184,5 @@ def _lost(answer: ClusterVersion) -> str:
     asked = desired.version or desired.image if desired else "nothing"
     return (
         "the server took the request without its mode although the dry run kept it; the ClusterVersion now asks for "
-        f"{asked}. Take it back at once: runup upgrade --clear"
+        f"{asked}. Cancel it before it begins: runup upgrade --clear"
     )
