@@ -66,7 +66,7 @@ def test_a_completed_preflight_that_falls_silent() -> None:
     world = checked(risk("A"))
     seen = world.observed.report
     assert seen is not None
-    world._set(report=ReportSeen(seen.preflight_id, seen.content, seen.read_at, unchanged_s=90)).settle()
+    world.change(report=ReportSeen(seen.preflight_id, seen.content, seen.read_at, unchanged_s=90)).settle()
     assert world.condition("PreflightCompleted") == ("False", "ReportStale")
     assert world.message("PreflightCompleted") == (
         "Preflight of 5.0.3 from 5.0.0 completed, and what it found is not confirmed any more "
@@ -89,7 +89,7 @@ def test_a_way_back_is_named_where_there_is_one(before: str, asked: Update, name
     old = UpdateHistory(state="Completed", started_time=SINCE, version=before, image=image("4.0.0"))
     status = world.version.status
     entries = (*status.history, *((old,) if before else ()))
-    world._set(cluster_version=with_fields(world.version, status=with_fields(status, history=entries)))
+    world.change(cluster_version=with_fields(world.version, status=with_fields(status, history=entries)))
     world.ask(asked).settle()
     assert world.condition("PreflightFailed") == ("True", "TargetIsDowngrade")
     assert ("use `runup upgrade rollback`" in world.message("PreflightFailed")) is named

@@ -7,7 +7,7 @@ themselves is not among them.
 
 from __future__ import annotations
 
-_FAMILIES = frozenset(
+FAMILIES = frozenset(
     {
         "APIServiceUnavailable",
         "CRDNotInForce",
@@ -31,4 +31,4 @@ _UNKNOWN = "Unknown"
 
 def describes_failure(name: str) -> bool:
     """Returns whether the risk `name` describes a failure of the cluster's own parts; families add `-<object>`."""
-    return name.partition("-")[0].removesuffix(_UNKNOWN) in _FAMILIES
+    return name.partition("-")[0].removesuffix(_UNKNOWN) in FAMILIES
