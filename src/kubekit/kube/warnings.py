@@ -19,6 +19,10 @@ _ESCAPED = re.compile(r"\\(.)")
 
 def incompleteness(headers: Iterable[str]) -> tuple[str, ...]:
     """Returns the reasons why the list with these `Warning` headers is incomplete, each once; none if it is not."""
-    texts = (_ESCAPED.sub(r"\1", text) for header in headers for text in _WARNING.findall(header))
-    reasons = (text.removeprefix(INCOMPLETE) for text in texts if text.startswith(INCOMPLETE))
+    reasons = (text.removeprefix(INCOMPLETE) for text in texts_of(headers) if text.startswith(INCOMPLETE))
     return tuple(dict.fromkeys(reason[:MAX_REASON] for reason in reasons))
+
+
+def texts_of(headers: Iterable[str]) -> list[str]:
+    """Returns the texts of `Warning` headers, in order."""
+    return [_ESCAPED.sub(r"\1", text) for header in headers for text in _WARNING.findall(header)]

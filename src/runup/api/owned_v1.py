@@ -13,12 +13,13 @@ from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 
 
 class ManagedFields(Wire, frozen=True):
-    """The fields that a manager set; `operation` is `Apply` or `Update`."""
+    """The fields that a manager set, and when it last did (RFC 3339); `operation` is `Apply` or `Update`."""
 
     manager: str = ""
     operation: str = ""
     subresource: str = ""
     fields_v1: dict[str, Any] = msgspec.field(default_factory=dict, name="fieldsV1")
+    time: str = ""
 
 
 class OwnedMeta(ObjectMeta, frozen=True):
@@ -28,11 +29,16 @@ class OwnedMeta(ObjectMeta, frozen=True):
 
 
 class Owned(Object, frozen=True):
-    """An object reduced to metadata. `owned` are the fields that the operator applied, as JSON."""
+    """An object reduced to metadata.
+
+    `owned` are the fields that the operator applied, as JSON; `others` changes with each write of others that concerns
+    the operator, and is empty if there is none.
+    """
 
     metadata_alone: ClassVar[bool] = True
     metadata: OwnedMeta = OwnedMeta()
     owned: bytes = b""
+    others: bytes = b""
 
 
 class WorkloadSpec(Wire, frozen=True):
@@ -77,8 +83,8 @@ def fields_of(metadata: OwnedMeta, manager: str) -> bytes:
     return b""
 
 
-def without_others(obj: Owned, manager: str, label: str) -> Owned:
-    """Returns `obj` reduced to the part kept in memory: identity, one label, and the fields that `manager` applied."""
+def without_others(obj: Owned, manager: str, label: str, others: bytes) -> Owned:
+    """Returns `obj` reduced to the part kept in memory: identity, one label, the fields that `manager` applied."""
     metadata = obj.metadata
     kept = OwnedMeta(
         name=metadata.name,
@@ -89,4 +95,4 @@ def without_others(obj: Owned, manager: str, label: str) -> Owned:
         deletion_timestamp=metadata.deletion_timestamp,
         labels={label: metadata.labels[label]} if label in metadata.labels else {},
     )
-    return replace(obj, metadata=kept, owned=fields_of(metadata, manager))
+    return replace(obj, metadata=kept, owned=fields_of(metadata, manager), others=others)

@@ -425,3 +425,52 @@ async def test_operators_that_are_there_are_not_created_again(tmp_path: Path) ->
             kept = await exists(world, OPERATORS, "a")
     assert kept["status"]["versions"] == [{"name": "operator", "version": "5.0.0"}]
     assert "relatedObjects" not in kept["status"]
+
+
+async def test_what_others_add_is_taken_away(tmp_path: Path) -> None:
+    """A paused Deployment without replicas, with a sidecar and a privilege: as Go's merge has it; a label stays."""
+    files = FIRST | {"release-manifests/0000_20_a_01_deployment.yaml": [deployment("a", "registry.example/a:1")]}
+    folder = write_release(tmp_path / "release", "5.0.0", files)
+    async with (
+        cluster(tmp_path / "world", times=5) as (world, make),
+        running(make(applies=True, payload=folder)),
+    ):
+        await world.until(completed("5.0.0"))
+        before = await exists(world, DEPLOYMENTS, "a", NAMESPACE)
+        (container,) = before["spec"]["template"]["spec"]["containers"]
+        pod = {"containers": [{**container, "securityContext": {"privileged": True}}, {"name": "b", "image": "b"}]}
+        spec = {"paused": True, "replicas": 0, "template": {"spec": pod | {"hostNetwork": True}}}
+        change = {"metadata": {"labels": {"mine": "x"}}, "spec": spec}
+        call = calls.merge_patch(DEPLOYMENTS, "a", change, NAMESPACE, field_manager="somebody")
+        changed = await world.client.send(call)
+
+        async def back() -> Any:
+            found = await exists(world, DEPLOYMENTS, "a", NAMESPACE)
+            newer = found["metadata"]["resourceVersion"] != changed["metadata"]["resourceVersion"]
+            return found if newer and found["spec"] == before["spec"] else None
+
+        found = await eventually(back, "the Deployment is as it was")
+    assert found["metadata"]["labels"]["mine"] == "x"
+
+
+async def test_a_field_that_the_server_does_not_know_is_left_out(tmp_path: Path) -> None:
+    """A release's first manifests meet the API server of the release before it; the rest of the object counts."""
+    newer = deployment("a", "registry.example/a:1")
+    newer["spec"]["template"]["spec"]["ofTheNextRelease"] = "yes"
+    files = FIRST | {"release-manifests/0000_20_a_01_deployment.yaml": [newer]}
+    folder = write_release(tmp_path / "release", "5.0.0", files)
+    async with (
+        cluster(tmp_path / "world", times=5) as (world, make),
+        running(make(applies=True, payload=folder)),
+    ):
+        found = await world.until(completed("5.0.0"))
+        made = await exists(world, DEPLOYMENTS, "a", NAMESPACE)
+        change = {"spec": {"paused": True}}
+        await world.client.send(calls.merge_patch(DEPLOYMENTS, "a", change, NAMESPACE, field_manager="somebody"))
+
+        async def back() -> Any:
+            return "paused" not in (await exists(world, DEPLOYMENTS, "a", NAMESPACE))["spec"]
+
+        await eventually(back, "it is put back without a patch, too")
+    assert "ofTheNextRelease" not in made["spec"]["template"]["spec"]
+    assert state(found, "Failing") == ("False", "")

@@ -103,7 +103,7 @@ async def test_an_update_is_taken_back_and_everything_with_it(tmp_path: Path) ->
     async with at_first(tmp_path, files("5.0.0"), files("5.0.3")) as (world, _):
         await world.ask({"version": "5.0.3"})
         await until_equal(world, "a", {"version": "5.0.3"})
-        await world.ask(None)
+        await world.ask({"version": "5.0.0"})
         await until_equal(world, "a", {"version": "5.0.0"})
         found = await world.until(completed("5.0.0"))
     assert [(entry.version, entry.state) for entry in found.status.history] == [

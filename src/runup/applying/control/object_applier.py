@@ -41,11 +41,16 @@ NAMESPACE = ("", "Namespace")
 
 @dataclass(frozen=True, slots=True)
 class Good:
-    """The state of an object right after it was applied: label value, hash of the fields we own, resourceVersion."""
+    """The state of an object right after it was applied.
+
+    It is the label's value, a hash of the fields that we own, the resourceVersion, and the writes of others that were
+    found to need no repair (`Owned.others`).
+    """
 
     digest: str
     fields: bytes
     resource_version: int
+    others: bytes = b""
 
 
 @dataclass
@@ -151,16 +156,17 @@ class ObjectApplier:
         digest, good = self._digests[task.index], self._memory.good.get(task.identity)
         if good is not None and good.digest == digest:
             # The fields are as right after our write, so they need not be compared with the manifest again.
-            if short_digest(watched.owned) == good.fields and watched.metadata.labels.get(LABEL) == digest:
+            labelled = watched.metadata.labels.get(LABEL) == digest
+            if labelled and (short_digest(watched.owned), watched.others) == (good.fields, good.others):
                 return True
             if _version(watched) < good.resource_version:
                 return True  # the watch has not delivered our own write yet
-        if watched.metadata.labels.get(LABEL) != digest or not watched.owned:
+        if watched.metadata.labels.get(LABEL) != digest or not watched.owned or watched.others:
             return False
         # The label is right, but this process has no record of these fields, for example after a restart.
         if not ownership.covers(json.loads(watched.owned), self._rendered(task).object):
             return False
-        self._memory.good[task.identity] = Good(digest, short_digest(watched.owned), _version(watched))
+        self._memory.good[task.identity] = _good(digest, watched)
         return True
 
     def drifted(self, task: Task) -> bool:
@@ -221,7 +227,9 @@ class ObjectApplier:
                 if task.create_only:
                     answer = await object_requests.create(self._client, resource, new.object)
                 else:
-                    answer = await object_requests.apply(self._client, resource, new.object)
+                    good = self._memory.good.get(task.identity)
+                    known = good.others if good is not None and good.digest == new.digest else b""
+                    answer = await object_requests.apply(self._client, resource, new.object, known=known)
             except NotFound as error:
                 if error.api_missing:
                     self._kinds.forget(_api_version(task))
@@ -229,7 +237,7 @@ class ObjectApplier:
             if is_new_operator:
                 await self._relate(task, resource)
         if answer is not None:
-            self._memory.good[task.identity] = Good(new.digest, short_digest(answer.owned), _version(answer))
+            self._memory.good[task.identity] = _good(new.digest, answer)
             if task.kind in KINDS:
                 self._memory.answers[task.identity] = answer
         # The write has succeeded, so the kind is served and can be watched.
@@ -260,6 +268,10 @@ def digests_of(tasks: Sequence[Task], surroundings: ClusterValues) -> dict[int, 
         except Terminal:
             digests[task.index] = ""
     return digests
+
+
+def _good(digest: str, obj: Owned) -> Good:
+    return Good(digest, short_digest(obj.owned), _version(obj), obj.others)
 
 
 def short_digest(fields: bytes) -> bytes:

@@ -1,38 +1,61 @@
 """Sends the requests that write one object of a release. Its functions raise KubeError and DecodeError.
 
-It uses server-side apply with one field manager: a field that is removed from a manifest is removed from the object,
-and fields that others set stay. Fields that an earlier writer of manifests set (the Go operator's updates, the
-installer) are taken over first, because server-side apply would never remove them otherwise.
+Server-side apply with one field manager writes what the manifest says, and removes what leaves it. Fields that an
+earlier writer of manifests set (the Go operator's updates, the installer) are taken over first, because server-side
+apply would never remove them otherwise. What others added is then taken away where the kind's rules say so
+(`merge_rules`), by an update of the object that was read.
+
+A server that is older than the release may refuse to make a patch of a manifest, because of a field that it does not
+know. The object is created or updated as a whole then, and the server says which fields it dropped.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import structlog
+
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from kubekit.kube.client import Client
-from kubekit.kube.errors import AlreadyExists, NotFound
+from kubekit.kube.client import Client, Warned
+from kubekit.kube.errors import AlreadyExists, ApiError, Invalid, NotFound, ServerError
 from kubekit.kube.request import Call, Request
+from kubekit.kube.warnings import texts_of
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_others
 from runup.applying.decide import ownership
+from runup.applying.decide.merge_rules import MERGER, merged, writes_of_others
 from runup.applying.decide.ownership import MANAGER
 from runup.applying.decide.rendering import LABEL
 from runup.applying.decide.workload_health import KINDS
 
 JSON = dict[str, Any]
+log = structlog.get_logger("payload")
+# What kube-apiserver answers, with 500, if it cannot make a patch of the manifest, or of the object in the cluster:
+# https://github.com/kubernetes/kubernetes/blob/v1.34.0/staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/structuredmerge.go
+_NO_PATCH = "failed to create typed patch object"
+_NO_LIVE = "failed to create typed live object"
 
 
-async def apply(client: Client, resource: Resource, obj: JSON) -> Owned:
-    """Applies `obj` and returns the server's answer, reduced to the metadata and status that we need."""
-    # Forced, because the release decides its fields: docs/decisions/0045-what-is-in-place-is-known-from-metadata.md.
-    call = _narrow(calls.apply(resource, obj, field_manager=MANAGER, force=True), resource)
-    answer = await client.send(call)
-    if any(ownership.is_earlier(each.manager, each.operation, each.subresource) for each in _managers(answer)):
-        await _adopt(client, resource, answer)
-        answer = await client.send(call)
-    return without_others(answer, MANAGER, LABEL)
+async def apply(client: Client, resource: Resource, obj: JSON, *, known: bytes = b"") -> Owned:
+    """Applies `obj` and returns the server's answer, reduced to the metadata and status that we need.
+
+    `known` are the writes of others that were found to need no repair (`Owned.others`), so that the object is not read
+    once more for them.
+    """
+    try:
+        answer = await _apply(client, resource, obj)
+    except (Invalid, ServerError) as error:
+        if _NO_PATCH in error.message:
+            return await _write_whole(client, resource, obj, error)
+        if isinstance(error, ServerError) and _NO_LIVE not in error.message:
+            raise
+        # What others added may exclude what the manifest says: another handler of a probe, a port of the same name.
+        answer = await _apply_after_merge(client, resource, obj, error)
+    written = reduced(answer, _kind(resource))
+    if not written.owned or written.others in (b"", known):
+        return written
+    return await _merge(client, resource, obj, manager=MERGER)
 
 
 async def create(client: Client, resource: Resource, obj: JSON) -> Owned | None:
@@ -41,7 +64,12 @@ async def create(client: Client, resource: Resource, obj: JSON) -> Owned | None:
         answer = await client.send(_narrow(calls.create(resource, obj, field_manager=MANAGER), resource))
     except AlreadyExists:
         return None
-    return without_others(answer, MANAGER, LABEL)
+    return reduced(answer, _kind(resource))
+
+
+def reduced(obj: Owned, kind: tuple[str, str]) -> Owned:
+    """Returns `obj`, which is of that group and kind, reduced to what is kept in memory."""
+    return without_others(obj, MANAGER, LABEL, writes_of_others(kind, obj.metadata))
 
 
 async def delete(client: Client, resource: Resource, name: str, namespace: str) -> bool:
@@ -57,6 +85,55 @@ async def relate(client: Client, resource: Resource, name: str, related: list[An
     """Writes `relatedObjects` into a new ClusterOperator's status, before its operator has reported any."""
     patch = {"status": {"relatedObjects": related}}
     await client.send(calls.merge_patch(resource, name, patch, subresource="status", field_manager=MANAGER))
+
+
+async def _merge(client: Client, resource: Resource, obj: JSON, *, manager: str, warned: Warned | None = None) -> Owned:
+    """Reads the object, merges `obj` into it, and updates it if that differs.
+
+    Raises Conflict if it changes meanwhile, NotFound if there is none.
+    """
+    metadata = obj["metadata"]
+    live = await client.send(calls.get_raw(resource, metadata["name"], metadata.get("namespace", "")))
+    wanted = merged(_kind(resource), obj, live)
+    if wanted == live:
+        return reduced(codec.convert(_typed(resource), live), _kind(resource))
+    call = _narrow(calls.replace(resource, wanted, field_manager=manager), resource)
+    return reduced(await client.send(call, warned=warned), _kind(resource))
+
+
+async def _write_whole(client: Client, resource: Resource, obj: JSON, refused: ApiError) -> Owned:
+    """Updates or creates the object as a whole, since the server refused to make a patch of `obj`."""
+    warnings: list[str] = []
+    warned = warnings.extend
+    try:
+        written = await _merge(client, resource, obj, manager=MANAGER, warned=warned)
+    except NotFound as error:
+        if error.api_missing:
+            raise
+        call = _narrow(calls.create(resource, obj, field_manager=MANAGER), resource)
+        written = reduced(await client.send(call, warned=warned), _kind(resource))
+    name = f"{resource.kind.lower()} {written.metadata.namespace}/{written.metadata.name}".replace(" /", " ")
+    log.warning("written as a whole", object=name, refused=refused.message, dropped=texts_of(warnings))
+    return written
+
+
+async def _apply(client: Client, resource: Resource, obj: JSON) -> Owned:
+    # Forced, because the release decides its fields: docs/decisions/0045-what-is-in-place-is-known-from-metadata.md.
+    call = _narrow(calls.apply(resource, obj, field_manager=MANAGER, force=True), resource)
+    answer = await client.send(call)
+    if any(ownership.is_earlier(each.manager, each.operation, each.subresource) for each in _managers(answer)):
+        await _adopt(client, resource, answer)
+        answer = await client.send(call)
+    return answer
+
+
+async def _apply_after_merge(client: Client, resource: Resource, obj: JSON, refused: ApiError) -> Owned:
+    """Merges `obj` into the object in the cluster, then applies it; raises `refused` if there is no such object."""
+    try:
+        await _merge(client, resource, obj, manager=MERGER)
+    except NotFound:
+        raise refused from None
+    return await _apply(client, resource, obj)
 
 
 async def _adopt(client: Client, resource: Resource, answer: Owned) -> None:
@@ -75,9 +152,17 @@ def _managers(answer: Owned) -> tuple[ManagedFields, ...]:
     return answer.metadata.managed_fields
 
 
+def _kind(resource: Resource) -> tuple[str, str]:
+    return resource.group, resource.kind
+
+
+def _typed(resource: Resource) -> type[Owned]:
+    return OwnedWorkload if _kind(resource) in KINDS else Owned
+
+
 def _narrow(call: Call[JSON], resource: Resource) -> Call[Owned]:
     """Returns `call` with an answer decoded only as far as needed: a CustomResourceDefinition has hundreds of KB."""
-    kind: type[Owned] = OwnedWorkload if (resource.group, resource.kind) in KINDS else Owned
+    kind = _typed(resource)
     base = call.request
     request = Request(base.method, base.path, base.query, calls.accepting(kind, base.headers), base.body)
     return Call(request, lambda data: codec.decode(kind, data))

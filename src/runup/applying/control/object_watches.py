@@ -17,8 +17,8 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
-from runup.api.owned_v1 import Owned, OwnedWorkload, without_others
-from runup.applying.decide.ownership import MANAGER
+from runup.api.owned_v1 import Owned, OwnedWorkload
+from runup.applying.control import object_requests
 from runup.applying.decide.rendering import LABEL
 from runup.applying.decide.workload_health import DEFINITION, KINDS
 from runup.process.leader_election import cancel, restart_on_error
@@ -99,7 +99,7 @@ class ObjectWatches:
     def _start(self, resource: Resource, kind: tuple[str, str]) -> _Followed:
         typed: type[Owned] = OwnedWorkload if kind in KINDS else Owned
         # Other managers' entries and labels are dropped, because a release has hundreds of objects.
-        cache: Cache[Owned] = Cache(typed, keep=lambda obj: without_others(obj, MANAGER, LABEL))
+        cache: Cache[Owned] = Cache(typed, keep=lambda obj: object_requests.reduced(obj, kind))
         reflector = Reflector(
             self._client,
             typed,

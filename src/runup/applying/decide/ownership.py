@@ -12,6 +12,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runup.applying.decide.merging import union
+
 JSON = dict[str, Any]
 MANAGER = "cluster-version-operator"
 # The managers of earlier writers: the Go operator (by Update instead of Apply) and the installer.
@@ -48,7 +50,7 @@ def adopted(entries: Sequence[JSON]) -> list[JSON]:
         return list(entries)
     fields: JSON = dict(ours.get("fieldsV1") or {})
     for entry in earlier:
-        fields = _union(fields, entry.get("fieldsV1") or {})
+        fields = union(fields, entry.get("fieldsV1") or {})
     kept = [entry for entry in entries if entry is not ours and entry not in earlier]
     return [{**ours, "fieldsV1": fields}, *kept]
 
@@ -59,13 +61,6 @@ def _is_ours(entry: JSON) -> bool:
 
 def _is_earlier(entry: JSON) -> bool:
     return is_earlier(str(entry.get("manager")), str(entry.get("operation")), str(entry.get("subresource") or ""))
-
-
-def _union(one: JSON, other: JSON) -> JSON:
-    union = dict(one)
-    for key, value in other.items():
-        union[key] = _union(union[key], value) if key in union else value
-    return union
 
 
 def _owned(fields: Mapping[str, Any], key: str, value: Any) -> bool:

@@ -26,6 +26,7 @@ INJECT_PROXY = "config.openshift.io/inject-proxy"
 INJECT_TLS = "config.openshift.io/inject-tls"
 INJECT_CA = "service.beta.openshift.io/inject-cabundle"
 INVALID = "UpdatePayloadResourceInvalid"
+CLUSTER_ROLE = ("rbac.authorization.k8s.io", "ClusterRole")
 # The status belongs to the object's controller, and these metadata to the API server: we must not own them.
 _NOT_APPLIED = ("status",)
 _SERVERS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
@@ -72,6 +73,9 @@ def rendered(task: Task, cluster: ClusterValues) -> Rendered:
     if not metadata["ownerReferences"]:
         del metadata["ownerReferences"]
     obj["metadata"] = metadata
+    if task.kind == CLUSTER_ROLE and obj.get("aggregationRule"):
+        # A controller of the cluster makes them, and an empty list of ours would undo its work each time.
+        obj.pop("rules", None)
     annotations = task.manifest.annotations or {}
     if INJECT_PROXY in annotations:
         _with_proxy(task, obj, annotations[INJECT_PROXY].split(","), cluster.proxy)

@@ -1,0 +1,204 @@
+"""Merges a manifest into the object in the cluster, field by field, by the rule that its kind has for each field.
+
+A rule says what becomes of what others added: it stays, or it goes. `merge` makes the object as it should be;
+`concerns` tells from field ownership alone (fieldsV1) whether a rule could take something away, so that objects that
+nobody else touched need not be read. The rules of each kind: `merge_rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+JSON = dict[str, Any]
+Owned = Mapping[str, Any]
+"""A tree of fieldsV1: names begin with `f:`, list entries with `k:` or `v:`, and `.` is the field itself.
+
+Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+"""
+
+
+class Rule(Protocol):
+    """What becomes of one field. `None` is a field that is not there, as `null` in a manifest is."""
+
+    def merge(self, manifest: Any, live: Any) -> Any:
+        """Returns the field's new value from the manifest's and the cluster's; None if it goes."""
+
+    def concerns(self, others: Owned) -> bool:
+        """Returns whether something in `others`, which other managers own and we do not, might have to go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What others added stays: keys of a map, entries of a list, the whole field. The manifest's own wins."""
+
+    def merge(self, manifest: Any, live: Any) -> Any:
+        """Returns the live value with the manifest's laid over it."""
+        if manifest is None or live is None:
+            return live if manifest is None else manifest
+        if isinstance(manifest, dict) and isinstance(live, dict):
+            return {**live, **{key: self.merge(value, live.get(key)) for key, value in manifest.items()}}
+        if isinstance(manifest, list) and isinstance(live, list):
+            entries = list(live)
+            for mine in manifest:
+                place = next((n for n, other in enumerate(live) if _is_same(mine, other)), None)
+                if place is None:
+                    entries.append(mine)
+                else:
+                    entries[place] = self.merge(mine, live[place])
+            return entries
+        return manifest
+
+    def concerns(self, others: Owned) -> bool:  # noqa: ARG002 -- as in every rule
+        """Returns False: nothing goes."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The field is as in the manifest, whatever others made of it. The server fills in its defaults again."""
+
+    def merge(self, manifest: Any, live: Any) -> Any:  # noqa: ARG002 -- as in every rule
+        """Returns the manifest's value."""
+        return manifest
+
+    def concerns(self, others: Owned) -> bool:  # noqa: ARG002 -- as in every rule
+        """Returns True: whatever others own of it might have to go."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A field that a server lets nobody change: what is there stays."""
+
+    def merge(self, manifest: Any, live: Any) -> Any:
+        """Returns the live value, the manifest's if there is none."""
+        return manifest if live is None else live
+
+    def concerns(self, others: Owned) -> bool:  # noqa: ARG002 -- as in every rule
+        """Returns False: nothing goes."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A field with members, each merged by its own rule, and all others by `other`."""
+
+    members: Mapping[str, Rule]
+    other: Rule = field(default_factory=Keep)
+
+    def merge(self, manifest: Any, live: Any) -> Any:
+        """Returns the merged members; None if neither side has the field."""
+        if manifest is None and live is None:
+            return None
+        mine, found = _object(manifest), _object(live)
+        names = [*found, *(name for name in mine if name not in found)]
+        merged = {name: self._rule(name).merge(mine.get(name), found.get(name)) for name in names}
+        return {name: value for name, value in merged.items() if value is not None}
+
+    def concerns(self, others: Owned) -> bool:
+        """Returns whether the rule of a member is concerned."""
+        return any(self._rule(name[2:]).concerns(tree) for name, tree in others.items() if name.startswith("f:"))
+
+    def _rule(self, name: str) -> Rule:
+        return self.members.get(name, self.other)
+
+
+@dataclass(frozen=True, slots=True)
+class GoesWhole:
+    """A field that goes as a whole where the manifest has none, and else is merged by `rule`."""
+
+    rule: Rule
+
+    def merge(self, manifest: Any, live: Any) -> Any:
+        """Returns None if the manifest has no such field, else what `rule` makes of it."""
+        return None if manifest is None else self.rule.merge(manifest, live)
+
+    def concerns(self, others: Owned) -> bool:  # noqa: ARG002 -- as in every rule
+        """Returns True: the whole field might have to go."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class IfGiven:
+    """A field that is merged by `rule` where the manifest has it, and else stays as it is."""
+
+    rule: Rule
+
+    def merge(self, manifest: Any, live: Any) -> Any:
+        """Returns the live value if the manifest has no such field, else what `rule` makes of it."""
+        return live if manifest is None else self.rule.merge(manifest, live)
+
+    def concerns(self, others: Owned) -> bool:
+        """Returns whether `rule` is concerned; only the object tells whether the manifest has the field."""
+        return self.rule.concerns(others)
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list whose entries are known by `keys`: in the manifest's order; entries that only others have go.
+
+    `defaults` are the values of keys that an entry leaves out.
+    """
+
+    keys: Sequence[str]
+    rule: Rule
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    def merge(self, manifest: Any, live: Any) -> Any:
+        """Returns the manifest's entries, each merged with the live entry of its keys; None if it has no entries."""
+        found = {self._key(entry): entry for entry in reversed(_entries(live))}
+        return [self.rule.merge(entry, found.get(self._key(entry))) for entry in _entries(manifest)] or None
+
+    def concerns(self, others: Owned) -> bool:
+        """Returns whether others own an entry, or of an entry what its rule takes away."""
+        entries = (tree for name, tree in others.items() if name != ".")
+        return any("." in tree or not tree or self.rule.concerns(tree) for tree in entries)
+
+    def _key(self, entry: JSON) -> tuple[Any, ...]:
+        return tuple(str(entry.get(key, self.defaults.get(key))) for key in self.keys)
+
+
+def only_others(others: Owned, ours: Owned) -> JSON:
+    """Returns what of `others` is not in `ours`; a field that both own has the value that we applied."""
+    left: JSON = {}
+    for name, tree in others.items():
+        if name not in ours:
+            left[name] = tree
+        elif tree and ours[name]:
+            rest = only_others(tree, ours[name])
+            if rest:
+                left[name] = rest
+    return left
+
+
+def union(one: Owned, other: Owned) -> JSON:
+    """Returns the tree that has every field of both."""
+    both = dict(one)
+    for name, tree in other.items():
+        both[name] = union(both[name], tree) if name in both else tree
+    return both
+
+
+def _is_same(entry: Any, live: Any) -> bool:
+    """Returns whether two entries of a list are the same one: of one name, or the live one has all of the other."""
+    if isinstance(entry, dict) and isinstance(live, dict) and "name" in entry:
+        return bool(entry["name"] == live.get("name"))
+    return _within(entry, live)
+
+
+def _within(part: Any, whole: Any) -> bool:
+    if isinstance(part, dict) and isinstance(whole, dict):
+        return all(name in whole and _within(value, whole[name]) for name, value in part.items())
+    if isinstance(part, list) and isinstance(whole, list):
+        return len(part) == len(whole) and all(map(_within, part, whole))
+    return bool(part == whole)
+
+
+def _object(value: Any) -> JSON:
+    return value if isinstance(value, dict) else {}
+
+
+def _entries(value: Any) -> list[JSON]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
