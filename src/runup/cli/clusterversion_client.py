@@ -6,7 +6,7 @@ object, so that two administrators at once never overwrite each other unseen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kubekit.api import codec
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.api.config_v1 import ClusterVersion
     from runup.preflight.decide import stored_reports
+    from runup.preflight.decide.findings import Accepted
 
 # Wire types are imported only where something is decoded: half of the commands read plain JSON and start faster.
 CLUSTER_VERSION = RESOURCES["runup.api.config_v1.ClusterVersion"]
@@ -104,8 +105,8 @@ def read_record(client: SyncClient, name: str) -> dict[str, Any] | None:
         return None
 
 
-def read_accepted(client: SyncClient, cluster: ClusterVersion) -> Mapping[str, str]:
-    """Returns the accepted names that count now, each with its reason; all of them if their records may not be read."""
+def read_accepted(client: SyncClient, cluster: ClusterVersion) -> Accepted:
+    """Returns the accepted names that count now, each with its record; all of them if their records may not be read."""
     from runup.cli import facts
     from runup.preflight.decide.findings import accepted, accepted_names
 

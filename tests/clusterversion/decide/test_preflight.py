@@ -310,7 +310,7 @@ def test_a_complete_report_ends_the_time_limit() -> None:
     """The target may watch for weeks."""
     world = started().report().settle()
     world.pass_time(10**6).settle()
-    assert world.condition("PreflightCompleted") == ("True", "NoRisksFound")
+    assert world.condition("PreflightCompleted") == ("True", "RisksFound")
 
 
 def test_a_bad_report_keeps_the_last_good_one_and_may_heal() -> None:
@@ -322,7 +322,7 @@ def test_a_bad_report_keeps_the_last_good_one_and_may_heal() -> None:
     assert {"Kept", "PreflightIncomplete"} <= set(world.risks("5.2.0"))
     world.report().settle()
     assert world.condition("PreflightFailed") == ("False", "AsExpected")
-    assert set(world.risks("5.2.0")) == {"UpdatePathNotOffered"}
+    assert set(world.risks("5.2.0")) == {"ClusterVersionGiantHop", "UpdatePathNotOffered"}
 
 
 def test_a_report_of_another_preflight_is_not_taken() -> None:
@@ -456,7 +456,10 @@ def test_a_target_outside_both_lists_by_image() -> None:
     """It gets an entry of its own, which says that the service does not offer it."""
     world = World.new().settle().ask(Update(mode="Preflight", image=image("5.7.0"), version="5.7.0")).settle()
     world.report(target_version="5.7.0").settle()
-    assert world.risks("5.7.0") == {"UpdatePathNotOffered": ("True", "PreflightValidation")}
+    assert world.risks("5.7.0") == {
+        "ClusterVersionGiantHop": ("True", "UpdatePrecondition"),
+        "UpdatePathNotOffered": ("True", "PreflightValidation"),
+    }
     releases = [u.release for u in _conditional(world)]
     assert Release(version="5.7.0", image=image("5.7.0")) in releases
 

@@ -193,14 +193,17 @@ def test_back_to_a_release_of_the_history_when_forced() -> None:
 
 
 def test_a_large_jump_is_checked_but_not_made() -> None:
-    """The preflight of 5.2.0 runs; the update is blocked with all risks accepted, and forced it goes."""
+    """The preflight of 5.2.0 runs; by version it is not offered, by image refused, and forced it goes."""
     world = World.new().settle().ask_preflight("5.2.0").settle()
     world.report().settle()
-    accepted = (AcceptRisk(name="UpdatePathNotOffered"),)
+    accepted = (AcceptRisk(name="UpdatePathNotOffered"), AcceptRisk(name="ClusterVersionGiantHop"))
     world.ask(Update(version="5.2.0", accept_risks=accepted)).settle()
+    assert world.available == ["5.0.3"]
+    assert "the update must be an available update" in world.message("Invalid")
+    world.ask(Update(version="5.2.0", image=image("5.2.0"), accept_risks=accepted)).settle()
     assert world.condition("ReleaseAccepted") == ("False", "PreconditionChecks")
     assert "MultipleMinorVersionsUpdate" in world.message("ReleaseAccepted")
-    world.ask(Update(version="5.2.0", accept_risks=accepted, force=True)).settle()
+    world.ask(Update(version="5.2.0", image=image("5.2.0"), accept_risks=accepted, force=True)).settle()
     assert world.version.status.desired.version == "5.2.0"
 
 

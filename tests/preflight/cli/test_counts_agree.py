@@ -18,8 +18,9 @@ from runup.preflight.decide.findings import complete, counts, current, of_target
 from runup.preflight.decide.stored_reports import History
 
 CASES = [
-    ("the report's own and an update that nobody offers", (), "5.2.0", (2, 1, 0)),
-    ("one is accepted", ("DualStackIncompatible",), "5.2.0", (1, 1, 1)),
+    ("the report's own and an update that nobody offers", (), "5.2.0", (3, 1, 0)),
+    ("one is accepted", ("DualStackIncompatible",), "5.2.0", (2, 1, 1)),
+    ("what acceptance does not lift is not accepted", ("ClusterVersionGiantHop",), "5.2.0", (3, 1, 0)),
     ("a risk of the update service counts as well", (), "5.1.0", (2, 1, 0)),
 ]
 

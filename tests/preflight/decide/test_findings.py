@@ -13,6 +13,7 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.advice.decide import acceptance
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk, Release, Update
 from runup.preflight.decide.findings import (
+    Accepted,
     Findings,
     Risk,
     accepted,
@@ -301,15 +302,20 @@ def kept(name: str, until: Any = None) -> dict[str, str]:
     return {name: acceptance.encoded(acceptance.Acceptance(name, reason=f"why {name}", until=until))}
 
 
+def why(records: Accepted) -> dict[str, str]:
+    """The reasons alone."""
+    return {name: record.reason for name, record in records.items()}
+
+
 def test_what_is_accepted_and_why() -> None:
     """Names of the list alone count; a record can end one, or say why."""
     assert accepted_names(cluster_version()) == frozenset()
     assert accepted_names(accepting("A", "B")) == {"A", "B"}
-    assert accepted(accepting("B", "A")) == {"A": "", "B": ""}
+    assert why(accepted(accepting("B", "A"))) == {"A": "", "B": ""}
     assert accepted(accepting(), kept("A"), NOW) == {}
-    assert accepted(accepting("A", "B"), kept("A"), NOW) == {"A": "why A", "B": ""}
+    assert why(accepted(accepting("A", "B"), kept("A"), NOW)) == {"A": "why A", "B": ""}
     assert accepted(accepting("A"), kept("A", NOW), NOW) == {}
-    assert accepted(accepting("A"), kept("A", NOW + timedelta(seconds=1)), NOW) == {"A": "why A"}
+    assert why(accepted(accepting("A"), kept("A", NOW + timedelta(seconds=1)), NOW)) == {"A": "why A"}
 
 
 def test_of_files_the_newest_time_that_the_cluster_tells_of_is_now() -> None:
@@ -319,9 +325,9 @@ def test_of_files_the_newest_time_that_the_cluster_tells_of_is_now() -> None:
     conditions = tuple(replace(says(f"C{place}", "True"), last_transition_time=at) for place, at in enumerate(times))
     cluster = cluster_version(desired_update=wish, conditions=conditions)
     assert accepted(cluster, kept("A", NOW + timedelta(hours=1))) == {}
-    assert accepted(cluster, kept("A", NOW + timedelta(hours=1, seconds=1))) == {"A": "why A"}
+    assert why(accepted(cluster, kept("A", NOW + timedelta(hours=1, seconds=1)))) == {"A": "why A"}
     timeless = cluster_version(desired_update=wish, conditions=conditions[2:])
-    assert accepted(timeless, kept("A", NOW)) == {"A": "why A"}
+    assert why(accepted(timeless, kept("A", NOW))) == {"A": "why A"}
 
 
 def test_an_accepted_risk_says_why() -> None:
@@ -336,7 +342,7 @@ def test_an_accepted_risk_says_why() -> None:
 
     assert told() == [("B", False, ""), ("A", True, "")]
     assert told(accepted={}) == [("A", False, ""), ("B", False, "")]
-    assert told(accepted={"B": "why"}) == [("A", False, ""), ("B", True, "why")]
+    assert told(accepted={"B": acceptance.Acceptance("B", "why")}) == [("A", False, ""), ("B", True, "why")]
 
 
 @pytest.mark.parametrize(
@@ -392,9 +398,10 @@ def test_a_risk_of_a_report_alone() -> None:
         since=NOW,
         resources=SEEN.resources,
     )
-    taken = of_report(SEEN, report(), "because")
+    taken = of_report(SEEN, report(), acceptance.Acceptance("A", "because"))
     assert (taken.applies, taken.accepted, taken.because) == ("True", True, "because")
-    assert (of_report(SEEN, report(), "").accepted, of_report(SEEN, report(), "").because) == (True, "")
+    bare = of_report(SEEN, report(), acceptance.Acceptance("A"))
+    assert (bare.accepted, bare.because) == (True, "")
     assert of_report(replace(SEEN, url=""), report()).url == documentation.page("A")
 
 

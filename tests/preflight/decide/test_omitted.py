@@ -51,8 +51,17 @@ def test_whose_a_stored_risk_is(name: str, whose: bool) -> None:
 def test_a_hop_that_is_not_offered(holds_up: bool, version: str, named: str) -> None:
     """By its version, else by its image."""
     found = published_risks.path_not_offered(Release(version=version, image="i@sha256:1"), "5.0.0", holds_up=holds_up)
-    assert found.applies.message == f"The update service does not offer an update from 5.0.0 to {named}."
+    text = f"The update service does not offer an update from 5.0.0 to {named}."
+    assert found.applies.message == f"{text} Accepting it does not offer it."
     assert (found.applies.status, found.holds_up, found.from_preflight) == ("True", holds_up, True)
+    assert not found.acceptable
+
+
+def test_a_hop_of_which_the_service_has_not_told() -> None:
+    """Not known is neither offered nor not offered."""
+    found = published_risks.path_not_offered(Release(version="5.1.0", image="i@sha256:1"), "5.0.0", answered=False)
+    assert (found.applies.status, found.acceptable) == ("Unknown", False)
+    assert "is not known" in found.risk.message
 
 
 BASE, HERE = "https://a.example/docs/", "https://b.example/docs/"

@@ -99,6 +99,26 @@ def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str])
         yield f"warning: no update of this cluster has a risk {quoted(name)} now{hint}\n"
 
 
+def without_effect(change: Change, cluster: ClusterVersion) -> Iterator[str]:
+    """Yields a warning for each new name whose acceptance does not lift the risk, for those updates."""
+    from kubekit.api.conditions import find
+    from runup.advice.decide.lifting import is_acceptable
+
+    for name in sorted(set(change.add)):
+        targets = [
+            update.release.version
+            for update in cluster.status.conditional_updates
+            for risk in update.risks
+            if risk.name == name
+            and not is_acceptable(cluster, update.release.version, name, find(risk.conditions, "Applies"))
+        ]
+        if targets:
+            yield (
+                f"warning: accepting {name} does not lift it for {', '.join(targets)}: "
+                f"see `runup preflight explain {name}`\n"
+            )
+
+
 # `accept -NAME` is how the design document writes it, `NAME-` how oc reads it; click would take the first for a flag.
 @click.command("accept", cls=Command, context_settings={"ignore_unknown_options": True})
 @click.argument("risks", nargs=-1, metavar="RISK[,RISK-...]", shell_complete=cluster_completion.risks)
@@ -169,14 +189,17 @@ def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller
     from kubekit.kube.errors import KubeError
     from runup.advice.cli import acceptance_records
     from runup.cli import clusterversion_client as clusters
-    from runup.preflight.decide.findings import known_risk_names
+    from runup.preflight.decide.findings import known_risk_names, objects_of
 
     cluster = clusters.read(client, no="no", server="")
     known = known_risk_names(cluster)
     check_names(change, _accepted(cluster), known)
     teller.extend(("err", line) for line in unknown_names(change, _accepted(cluster), known))
     # A record is written before its name and removed after it: a name without its record would never expire.
-    recorded = acceptance_records.keep(client, change.add, told.reason, told.until)
+    history = clusters.read_history(client, clusters.namespace()) if change.add else None
+    objects = {name: objects_of(cluster, history, name) for name in change.add} if history else {}
+    teller.extend(("err", line) for line in without_effect(change, cluster))
+    recorded = acceptance_records.keep(client, change.add, told.reason, told.until, objects)
     try:
         # Strict: a server without the field would drop it and answer as if the risks were accepted.
         before, answer = clusters.change(

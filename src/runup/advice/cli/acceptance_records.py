@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -56,16 +56,32 @@ def _end(text: str, now: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def plan(found: Mapping[str, str], add: Iterable[str], new: Acceptance, now: datetime) -> Data:
+def plan(
+    found: Mapping[str, str],
+    add: Iterable[str],
+    new: Acceptance,
+    now: datetime,
+    objects: Mapping[str, Collection[str]] | None = None,
+) -> Data:
     """Returns the changes to the records for the names that are added; `new` has the reason, user and end.
 
-    A name without reason and end gets a record only to replace one that has ended: otherwise accepting it again would
-    change nothing.
+    `objects` are what each risk is about now, which its record keeps. A name without any of these gets a record only to
+    replace one that has ended: otherwise accepting it again would change nothing. A record that has not ended keeps its
+    reason and end if no others are given.
     """
-    records = acceptance.read(found)
+    records, objects = acceptance.read(found), objects or {}
     has_details = bool(new.reason or new.until)
-    due = (name for name in add if has_details or (name in records and records[name].ended(now)))
-    return {acceptance.key_of(name): acceptance.encoded(new._replace(name=name)) for name in due}
+    change: Data = {}
+    for name in add:
+        record = new._replace(name=name)
+        before = records.get(name)
+        if before is not None and not has_details and not before.ended(now):
+            record = before._replace(by=new.by, at=new.at)
+        record = record.covering(objects.get(name, ()))
+        is_new = before is None or before.ended(now) or (record.objects, record.total) != (before.objects, before.total)
+        if has_details or (is_new and (record.total or before is not None)):
+            change[acceptance.key_of(name)] = acceptance.encoded(record)
+    return change
 
 
 def going(found: Mapping[str, str], left: Iterable[str]) -> Data:
@@ -95,8 +111,14 @@ def forget(client: SyncClient, left: Iterable[str]) -> bool:
     return bool(change)
 
 
-def keep(client: SyncClient, add: Iterable[str], reason: str, until: str) -> bool:
-    """Writes the due records; returns whether there were any.
+def keep(
+    client: SyncClient,
+    add: Iterable[str],
+    reason: str,
+    until: str,
+    objects: Mapping[str, Collection[str]] | None = None,
+) -> bool:
+    """Writes the due records; returns whether there were any. `objects` are what each risk is about now.
 
     Raises CommandError if --until or --reason is invalid, or a needed record cannot be written.
     """
@@ -106,11 +128,12 @@ def keep(client: SyncClient, add: Iterable[str], reason: str, until: str) -> boo
     document = clusters.read_record(client, acceptance.NAME)
     now = client.now()
     end = parse_until(until, now) if until else None
-    if document is None and not reason and end is None:
+    objects = {name: items for name, items in (objects or {}).items() if items}
+    if document is None and not reason and end is None and not objects:
         return False
     # The name is needed only for a record that is written.
-    user = _who(client) if reason or end or document else ""
-    change = plan(texts(document, "data"), tuple(add), Acceptance("", reason, user, now, end), now)
+    user = _who(client) if reason or end or document or objects else ""
+    change = plan(texts(document, "data"), tuple(add), Acceptance("", reason, user, now, end), now, objects)
     return bool(change) and _write(client, change, needed=end is not None or document is not None)
 
 

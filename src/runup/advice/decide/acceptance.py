@@ -7,7 +7,7 @@ acceptance: once its time is over, or if it cannot be read, the name does not co
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -17,12 +17,19 @@ NAME = "accepted-risks"
 # The operator watches ConfigMaps of its namespace with this label.
 LABELS = {"app": "cluster-version-operator-preflight"}
 MAX_REASON = 1024
+# Of an accepted risk's objects; all records share one ConfigMap.
+MAX_OBJECTS = 100
+_SHOWN = 5
 _KEY = Pattern(r"[A-Za-z0-9._-]{1,253}")
 _NEAR = 0.6
 
 
 class Acceptance(NamedTuple):
-    """The record of one accepted risk. `problem` says why a record cannot be read; it then counts as ended."""
+    """The record of one accepted risk. `problem` says why a record cannot be read; it then counts as ended.
+
+    `objects` are what the risk was about when it was accepted, as people write them (`Node worker-1`), at most
+    `MAX_OBJECTS` of `total`; both are empty if that was not known.
+    """
 
     name: str
     reason: str = ""
@@ -30,11 +37,56 @@ class Acceptance(NamedTuple):
     at: datetime | None = None
     until: datetime | None = None
     problem: str = ""
+    objects: tuple[str, ...] = ()
+    total: int = 0
+
+    def covering(self, objects: Collection[str]) -> Acceptance:
+        """Returns the record with `objects` as what the risk is accepted for."""
+        return self._replace(objects=tuple(sorted(objects))[:MAX_OBJECTS], total=len(objects))
 
     def ended(self, now: datetime) -> bool:
         """Returns whether the name does not count any more."""
         # An unreadable record might have ended, so it counts as ended: that is the safe assumption.
         return bool(self.problem) or (self.until is not None and self.until <= now)
+
+
+class Growth(NamedTuple):
+    """What an accepted risk covers that it did not when it was accepted.
+
+    `added` are the objects that were not there, `more` counts those that cannot be named; `since`: when the first of
+    them was found, None if that is not known.
+    """
+
+    added: tuple[str, ...]
+    more: int = 0
+    since: datetime | None = None
+    accepted_for: int = 0
+    at: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """The growth in one clause."""
+        shown = list(self.added[:_SHOWN])
+        others = len(self.added) - len(shown) + self.more
+        listed = ", ".join([*shown, *([f"{others} more" if shown else f"{others} objects"] if others else [])])
+        when = f" since {stamp(self.since)}" if self.since else ""
+        then = f" at {stamp(self.at)}" if self.at else ""
+        return f"accepted for {self.accepted_for}{then}, and has grown{when}: {listed}"
+
+
+def growth(record: Acceptance | None, objects: Mapping[str, datetime | None]) -> Growth | None:
+    """Returns what `objects` (each with the time since which it is named) has beyond the record, None if nothing."""
+    if record is None or not record.total:
+        return None
+    added = {name: since for name, since in objects.items() if name not in record.objects}
+    more = 0
+    if record.total > len(record.objects):
+        # The record names a part: which of the others are new cannot be told, only that there are more than then.
+        more, added = max(len(objects) - record.total, 0), {}
+    if not added and not more:
+        return None
+    since = min((time for time in added.values() if time is not None), default=None)
+    return Growth(tuple(sorted(added)), more, since, record.total, record.at)
 
 
 def read(data: Mapping[str, str]) -> dict[str, Acceptance]:
@@ -53,7 +105,8 @@ def key_of(name: str) -> str:
 def encoded(record: Acceptance) -> str:
     """Returns the value of the ConfigMap's key."""
     fields = {"name": record.name, "reason": record.reason, "by": record.by, "at": stamp(record.at)}
-    value = {**fields, "until": stamp(record.until)}
+    value: dict[str, Any] = {**fields, "until": stamp(record.until)}
+    value |= {"objects": list(record.objects), "count": record.total} if record.total else {}
     import json
 
     return json.dumps({key: part for key, part in value.items() if part}, ensure_ascii=False)
@@ -95,7 +148,10 @@ def _record(key: str, text: str) -> Acceptance:
         value = json.loads(text)
         name = _text(value, "name") or key
         at, until = _moment(value, "at"), _moment(value, "until")
-        return Acceptance(name, _text(value, "reason"), _text(value, "by"), at, until)
+        objects = _objects(value)
+        total = value.get("count") if isinstance(value.get("count"), int) else 0
+        read = Acceptance(name, _text(value, "reason"), _text(value, "by"), at, until)
+        return read._replace(objects=objects, total=max(total or 0, len(objects)))
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         return Acceptance(key, problem=f"key {key} of ConfigMap {NAME} cannot be read: {error}")
 
@@ -105,6 +161,12 @@ def _text(value: Mapping[str, Any], key: str) -> str:
     if not isinstance(member, str):
         raise TypeError(f"{key} is no text")
     return member
+
+
+def _objects(value: Mapping[str, Any]) -> tuple[str, ...]:
+    # They only inform, so that one that cannot be read does not end the acceptance.
+    found = value.get("objects", [])
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
 
 
 def _moment(value: Mapping[str, Any], key: str) -> datetime | None:

@@ -5,7 +5,7 @@ A candidate without risks is an available update, one with risks is a conditiona
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 import msgspec
@@ -29,6 +29,8 @@ class JudgedRisk(msgspec.Struct, frozen=True):
 
     `holds_up` is False if the risk only informs: no update waits for it (docs/decisions/0072 D21, D24). `stands_for`:
     the number of risks that this one represents, if it replaces those for which there was no room; 0: not known.
+    `acceptable` is False if acceptance does not lift it, because the update has a guard of its own that does not ask
+    what is accepted (docs/decisions/0075).
     """
 
     risk: ConditionalUpdateRisk
@@ -36,11 +38,16 @@ class JudgedRisk(msgspec.Struct, frozen=True):
     from_preflight: bool = False
     holds_up: bool = True
     stands_for: int = 1
+    acceptable: bool = True
 
     @property
     def name(self) -> str:
         """The name that administrators accept."""
         return self.risk.name
+
+    def accepted(self, names: Collection[str]) -> bool:
+        """Returns whether the acceptance of `names` lifts this risk."""
+        return self.acceptable and self.name in names
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -83,7 +90,7 @@ def add_risks(candidate: Candidate, risks: Iterable[JudgedRisk]) -> Candidate:
 def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
     """Returns one risk for two of the same name: their messages line by line, and the worse of the two verdicts."""
     lines = dict.fromkeys([*first.risk.message.split("\n"), *second.risk.message.split("\n")])
-    worse = second if _WORST[second.applies.status] > _WORST[first.applies.status] else first
+    worse = second if _gravity(second) > _gravity(first) else first
     risk = ConditionalUpdateRisk(
         name=first.name,
         message="\n".join(lines),
@@ -95,7 +102,13 @@ def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
         worse.applies,
         from_preflight=first.from_preflight and second.from_preflight,
         holds_up=any(one.holds_up for one in (first, second) if one.applies.status != "False"),
+        acceptable=all(one.acceptable for one in (first, second) if one.applies.status != "False"),
     )
+
+
+def _gravity(risk: JudgedRisk) -> tuple[int, bool]:
+    # Of two that apply, the one that acceptance does not lift decides what is told.
+    return _WORST[risk.applies.status], not risk.acceptable
 
 
 def holding(candidate: Candidate) -> Candidate:

@@ -36,6 +36,8 @@ class CurrentAdvice:
     condition: Condition | None = None
     due: Query | None = None
     settled: bool = True
+    # The answer that all of these come from; None while there is none that can be used.
+    graph: Graph | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ def _from_graph(
         graph.releases,
         service.retrieved(failure),
         due,
+        graph=graph,
     )
 
 

@@ -16,6 +16,7 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.errors import Terminal
 from kubekit.lang.version import Version, parse
+from runup.advice.decide.update_paths import Step
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, MatchingRule, Release
 
 ARCHITECTURE = "release.openshift.io/architecture"
@@ -62,6 +63,20 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
     def releases(self) -> tuple[Release, ...]:
         """The nodes as releases."""
         return tuple(_release(node) for node in self.document.nodes)
+
+    @cached_property
+    def steps(self) -> dict[str, list[Step]]:
+        """The updates that lead on from each version, with and without risks."""
+        versions = [node.version for node in self.document.nodes]
+        steps: dict[str, list[Step]] = {version: [] for version in versions}
+        for origin, to in self.document.edges:
+            steps[versions[origin]].append(Step(versions[origin], versions[to]))
+        for group in self.document.conditional_edges:
+            names = tuple(risk.name for risk in group.risks)
+            for edge in group.edges:
+                if edge.from_ in steps and edge.to in steps:
+                    steps[edge.from_].append(Step(edge.from_, edge.to, names))
+        return steps
 
 
 class Advice(msgspec.Struct, frozen=True):

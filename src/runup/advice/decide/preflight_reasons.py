@@ -10,6 +10,11 @@ from runup.api.config_v1 import ConditionalUpdateRisk
 IN_PROGRESS = "PreflightInProgress"
 INCOMPLETE = "PreflightIncomplete"
 NOT_OFFERED = "UpdatePathNotOffered"
+SIGNATURE = "ReleaseSignatureNotVerified"
+# Preconditions that can block an update, by the names that their objections and risks share.
+ROLLBACK, GIANT_HOP, UPGRADEABLE = "ClusterVersionRollback", "ClusterVersionGiantHop", "ClusterVersionUpgradeable"
+# Risks that only the operator names, and that acceptance never lifts.
+NEVER_ACCEPTED = frozenset({NOT_OFFERED, SIGNATURE, ROLLBACK, GIANT_HOP})
 VALIDATION = "PreflightValidation"
 RUNNING = "PreflightRunning"
 FAILED = "PreflightFailed"
@@ -18,13 +23,12 @@ OUTDATED = "PreflightOutdated"
 STALE = "ReportStale"
 # It applies, and describes the failure that an update within the minor version may repair: it holds nothing up.
 REPAIRED = "PreflightInforms"
-REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL, OUTDATED, STALE, REPAIRED})
+# The update's own guard refuses the target whatever is accepted (docs/decisions/0075).
+PRECONDITION = "UpdatePrecondition"
+REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL, OUTDATED, STALE, REPAIRED, PRECONDITION})
 
 
 def is_preflights(risk: ConditionalUpdateRisk) -> bool:
     """Returns whether a risk in a stored status came from a preflight, which its verdict's reason or its name shows."""
-    return any(condition.reason in REASONS for condition in risk.conditions) or risk.name in (
-        IN_PROGRESS,
-        INCOMPLETE,
-        NOT_OFFERED,
-    )
+    named = risk.name in NEVER_ACCEPTED or risk.name in (IN_PROGRESS, INCOMPLETE)
+    return named or any(condition.reason in REASONS for condition in risk.conditions)

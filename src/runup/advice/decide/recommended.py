@@ -60,7 +60,7 @@ def recommended(candidate: Candidate, accepted: Collection[str]) -> Condition:
 def _told_once(risks: Iterable[JudgedRisk], accepted: Collection[str]) -> Iterator[JudgedRisk]:
     """Yields `risks` with those of one ended or silent preflight as one, whose message has their names."""
     names: dict[str, list[str]] = {}
-    alike = [risk for risk in risks if risk.applies.reason in _ALIKE and risk.name not in accepted]
+    alike = [risk for risk in risks if risk.applies.reason in _ALIKE and not risk.accepted(accepted)]
     for risk in alike:
         names.setdefault(risk.applies.message, []).append(risk.name)
     for risk in risks:
@@ -73,16 +73,26 @@ def _told_once(risks: Iterable[JudgedRisk], accepted: Collection[str]) -> Iterat
 
 
 def unaccepted(candidate: Candidate, accepted: Collection[str]) -> tuple[str, ...]:
-    """Returns the names of the risks that block the update, sorted: they may apply, and nobody accepted them."""
+    """Returns the names of the risks that block the update, sorted: they may apply, and nobody accepted them.
+
+    Risks that acceptance does not lift are not among them: the update's own guards decide about those.
+    """
     risks = (risk for risk in candidate.risks if risk.holds_up and risk.applies.status != "False")
-    return tuple(sorted(risk.name for risk in risks if risk.name not in accepted))
+    return tuple(sorted(risk.name for risk in risks if risk.acceptable and risk.name not in accepted))
+
+
+def not_acceptable(candidate: Candidate) -> tuple[str, ...]:
+    """Returns the names of the risks that may apply and that acceptance does not lift, sorted."""
+    return tuple(
+        sorted(risk.name for risk in candidate.risks if not risk.acceptable and risk.applies.status != "False")
+    )
 
 
 def _part(risk: JudgedRisk, accepted: Collection[str]) -> _Part | None:
     """Returns one risk's contribution to the condition, None if the risk does not apply."""
     if risk.applies.status == "False":
         return None
-    if risk.name in accepted:
+    if risk.accepted(accepted):
         return _Part("True", ACCEPTED, (_ACCEPTED_TEXT,))
     if risk.applies.reason == preflight_reasons.REPAIRED:
         return _Part("True", REPAIRS, (_REPAIRS_TEXT,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kubekit.lang.version import Version
@@ -55,6 +55,21 @@ def ways(
     way = _shortest(steps, origin, goal)
     risk_names = {name for step in (*updates, *way) for name in step.risks}
     return UpdatePaths(origin, goal, updates, blocked, way, {name: risks[name] for name in sorted(risk_names)})
+
+
+def way(
+    steps: Mapping[str, Sequence[Step]], origin: str, goal: str, *, allows: Callable[[str, str], bool]
+) -> tuple[Step, ...]:
+    """Returns the shortest way from `origin` to `goal` whose steps `allows` (from, to) admits; empty if there is none.
+
+    Versions are compared as semantic versions, whose build metadata does not count.
+    """
+    named = {Version(version): version for version in steps}
+    start, end = named.get(Version(origin)), named.get(Version(goal))
+    if start is None or end is None:
+        return ()
+    allowed = {version: [step for step in onward if allows(step.origin, step.to)] for version, onward in steps.items()}
+    return _shortest(allowed, start, end)
 
 
 def _shortest(steps: Mapping[str, list[Step]], origin: str, goal: str) -> tuple[Step, ...]:

@@ -24,7 +24,7 @@ from runup.clusterversion.cli import preflight_end, preflight_request, target_ch
 from runup.clusterversion.cli.command_request import Request
 from runup.clusterversion.cli.target_choice import Flags
 from runup.preflight.cli.render import finding_texts as rendered
-from runup.preflight.decide.findings import Findings, current, wanted
+from runup.preflight.decide.findings import Findings, current, of_target, wanted
 
 
 def run(request: Request, connection: Connection) -> int | None:
@@ -110,6 +110,9 @@ def _start(request: Request, client: SyncClient) -> None:
     if isinstance(target, target_choice.Nothing):
         teller.done(None)
         return
+    if cluster.spec.desired_update is not None and cluster.spec.desired_update.accept_risks:
+        history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
+        teller.extend(rendered.grown(of_target(cluster, history, target.version, target.image, accepted=accepted)))
     if flags.force:
         teller.say(("err", target_choice.FORCE_WARNING))
     # Guards would refuse to end the very update that makes the cluster progress.

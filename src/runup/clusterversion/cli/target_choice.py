@@ -15,7 +15,7 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.gotext import quoted
-from runup.advice.decide import preflight_reasons
+from runup.advice.decide import lifting, preflight_reasons
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
 from runup.cli.errors import CommandError
 from runup.cli.pull_spec_parsing import PullSpec, pull_spec
@@ -155,6 +155,7 @@ class _Walk:
         self.said: list[Output] = []
         self.candidates: list[Release] = []
         self.conditions: dict[str, Condition] = {}
+        self.unoffered: list[Release] = []
 
     def result(self) -> Target | Nothing:
         version_and_image = self._available() or self._conditional() or self._explicit()
@@ -176,6 +177,10 @@ class _Walk:
     def _conditional(self) -> tuple[str, str] | None:
         # Conditional updates that are recommended are in availableUpdates, too, and were found there.
         for update, condition in not_recommended(self.status.conditional_updates):
+            # A preflight lists its target, which does not make it one that is offered (docs/decisions/0075).
+            if any(risk.name == preflight_reasons.NOT_OFFERED for risk in update.risks):
+                self.unoffered.append(update.release)
+                continue
             if self._matches(update.release, "available conditional updates"):
                 if notes := informs_only(update, condition, self.accepted):
                     self.said.extend(notes)
@@ -211,6 +216,13 @@ class _Walk:
 
     def _missing(self) -> Nothing:
         flags = self.flags
+        checked = next((release for release in self.unoffered if flags.to and flags.to == release.version), None)
+        if checked is not None:
+            raise CommandError(
+                f"the update service does not offer {checked.version}, which a preflight checks: go by way of the "
+                f"releases that `runup preflight explain {preflight_reasons.NOT_OFFERED}` names. To go there all the "
+                f"same, name its image: --to-image={checked.image} --allow-explicit-upgrade"
+            )
         option = "--allow-explicit-upgrade" if flags.to_image else "--to-image"
         following = f"{option} to continue with {'an' if flags.to_latest else 'the'} update"
         retrieved = find(self.status.conditions, "RetrievedUpdates")
@@ -288,16 +300,10 @@ def guards(cluster: ClusterVersion) -> str:
         or desired.image
         or "ClusterVersion status.desired has neither a version nor image; please open a bug"
     )
-    heads = {
-        "Invalid": "the cluster version object is invalid, you must correct the invalid state first:",
-        "Failing": f"the cluster is experiencing an error reconciling {quoted(target)}:",
-        "Progressing": "the cluster is already upgrading:",
-    }
-    conditions = ((head, find(cluster.status.conditions, type_)) for type_, head in heads.items())
+    heads = {type_: head.format(target=quoted(target)) for type_, head in lifting.GUARDS.items()}
     return "\n\n".join(
-        f"{head}\n\n{reason_and_message(condition.reason, condition.message)}"
-        for head, condition in conditions
-        if condition and condition.status == "True"
+        f"{heads[condition.type]}\n\n{reason_and_message(condition.reason, condition.message)}"
+        for condition in lifting.guarding(cluster.status.conditions)
     )
 
 

@@ -113,6 +113,16 @@ def _removes(plan: Plan[object]) -> bool:
     return any(isinstance(action, Delete) and action.resource.kind == "Deployment" for action in plan.actions)
 
 
+def _is_waived(observed: Observed, plan: Plan[object]) -> bool:
+    """Returns whether the target runs, or is about to, although its signature was waived."""
+    applied = [a.object for a in plan.actions if isinstance(a, Apply) and a.resource.kind == "Deployment"]
+    annotations = applied[-1]["metadata"].get("annotations", {}) if applied else {}
+    deployment = observed.deployment
+    return preflight_deployment.WAIVED in annotations or (
+        deployment is not None and preflight_deployment.was_waived(deployment)
+    )
+
+
 class PreflightLogger:
     """A log of each step once; after a start of the operator it logs the preflight's current step."""
 
@@ -123,6 +133,8 @@ class PreflightLogger:
         """Logs what `plan`, which was carried out, changed."""
         current = after(observed, plan)
         known = {"target": current.target or self._last.target, "id": current.id or self._last.id}
+        if _is_waived(observed, plan):
+            known["signature"] = "waived"
         if _applies(plan):
             log.info("preflight workload applied", **known, reason="Start" if starts(observed, plan) else "Changed")
         if _removes(plan):

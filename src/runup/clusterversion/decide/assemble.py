@@ -12,7 +12,7 @@ from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_
 from runup.advice.decide.risks import alert_risks, in_cluster
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk
 from runup.api.config_v1 import Release
-from runup.clusterversion.decide import repair, size_limits
+from runup.clusterversion.decide import repair, size_limits, verdict
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.view import View
 from runup.preflight.decide import published_risks
@@ -61,7 +61,7 @@ def tally(view: View, target: CheckedTarget) -> Tally:
     The risk that stands for a preflight still in progress is not counted.
     """
     applicable = applicable_risks(view, target)
-    unaccepted = [risk for risk in applicable if risk.name not in view.accepted]
+    unaccepted = [risk for risk in applicable if not risk.accepted(view.accepted)]
     still_open = [risk.applies.status for risk in unaccepted if risk.applies.reason != preflight_reasons.REPAIRED]
     return Tally(
         still_open.count("True"),
@@ -88,6 +88,9 @@ def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[Sour
             assembled.append(_unlisted(view, target))
             index = len(assembled) - 1
         assembled[index] = add_risks(assembled[index], _found_by(view, target))
+        # Without a live preflight a target is shown as the update service offers it: its guards decide when asked.
+        if not target.ended:
+            assembled[index] = add_risks(assembled[index], verdict.refusals(view, target, risks))
     # Without the gate nobody could accept these risks by name.
     if view.accepts_risks:
         everywhere = [risk.judged() for risk in risks if risk.everywhere]
@@ -128,5 +131,5 @@ def _unlisted(view: View, target: CheckedTarget) -> Candidate:
     digest = digest_of(target.release.image)
     known = next((r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None)
     release = replace(known, image=target.release.image) if known else target.release
-    risk = published_risks.path_not_offered(release, view.current.version, holds_up=not target.ended)
+    risk = verdict.path_not_offered(view, release, target)
     return add_risks(Candidate(release, offered=False), [risk])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import Version, is_minor_or_major, parse
+from runup.advice.decide.preflight_reasons import GIANT_HOP, ROLLBACK, UPGRADEABLE
 from runup.api.config_v1 import ClusterVersion, Release, UpdateHistory
 
 
@@ -54,10 +55,10 @@ def objections(
     # An unknown target could be too far, so it blocks. An unknown current version cannot be corrected: a warning.
     if target_version is None:
         text = f"{target.version!r} is no semantic version"
-        return (Objection("ClusterVersionGiantHop", "InvalidDesiredVersion", text),)
+        return (Objection(GIANT_HOP, "InvalidDesiredVersion", text),)
     if current_version is None:
         text = f"{cluster_version.status.desired.version!r} is no semantic version"
-        return (Objection("ClusterVersionGiantHop", "InvalidCurrentVersion", text, blocking=False),)
+        return (Objection(GIANT_HOP, "InvalidCurrentVersion", text, blocking=False),)
     question = PreconditionInput(cluster_version, current_version, target_version, target, available, recommended)
     results = (precondition(question) for precondition in PRECONDITIONS)
     return tuple(objection for objection in results if objection is not None)
@@ -91,7 +92,7 @@ def rollback(question: PreconditionInput) -> Objection | None:
         )
     else:
         return None
-    return Objection("ClusterVersionRollback", "LowDesiredVersion", text)
+    return Objection(ROLLBACK, "LowDesiredVersion", text)
 
 
 def may_roll_back(cluster_version: ClusterVersion, target: str) -> bool:
@@ -105,8 +106,16 @@ def may_roll_back(cluster_version: ClusterVersion, target: str) -> bool:
 
 def giant_hop(question: PreconditionInput) -> Objection | None:
     """Objects to more than one minor version at once, and to a larger major version except 5.0 from 4."""
-    here, there = question.current, question.target
-    name = "ClusterVersionGiantHop"
+    return _too_far(question.current, question.target)
+
+
+def allows_step(here: str, there: str) -> bool:
+    """Returns whether no precondition objects to the two versions as such: the step leads on, and is not too large."""
+    origin, to = parse(here), parse(there)
+    return origin is not None and to is not None and origin < to and _too_far(origin, to) is None
+
+
+def _too_far(here: Version, there: Version) -> Objection | None:
     if there.major > here.major:
         if (here.major, there.major, there.minor) == (4, 5, 0):
             return None
@@ -116,14 +125,14 @@ def giant_hop(question: PreconditionInput) -> Objection | None:
             f"{there} has a larger major version than the current target {here} "
             f"({there.major} > {here.major}), and only updates {ending}."
         )
-        return Objection(name, "MajorVersionUpdate", text)
+        return Objection(GIANT_HOP, "MajorVersionUpdate", text)
     if there.major == here.major and there.minor > here.minor + 1:
         text = (
             f"{there} is more than one minor version beyond the current target {here} "
             f"({there.major}.{there.minor} > {here.major}.{here.minor + 1}), and only updates within "
             "the current minor version or to the next minor version are supported."
         )
-        return Objection(name, "MultipleMinorVersionsUpdate", text)
+        return Objection(GIANT_HOP, "MultipleMinorVersionsUpdate", text)
     return None
 
 
@@ -133,7 +142,7 @@ def upgradeable(question: PreconditionInput) -> Objection | None:
     condition = find(version.status.conditions, "Upgradeable")
     if condition is None or condition.status != "False":
         return None
-    name = "ClusterVersionUpgradeable"
+    name = UPGRADEABLE
     here, there = question.current, question.target
     # A patch release must stay possible: it may fix what makes the cluster not upgradeable.
     if is_minor_or_major(here, there):

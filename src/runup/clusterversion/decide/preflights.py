@@ -19,7 +19,7 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.errors import Terminal, Waiting
 from kubekit.lang.version import parse
 from runup.api.config_v1 import Release, Update
-from runup.clusterversion.decide import assemble, preconditions, targets
+from runup.clusterversion.decide import assemble, preconditions, targets, verdict
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.target_release import asks_for, same_image, same_release
 from runup.clusterversion.decide.update_request import PreflightRequest, Refused, UpdateRequest
@@ -216,21 +216,23 @@ def _with_last_words(view: View) -> History:
     # The request that ended it may accept other risks, or come from another release: what counted before was stored.
     stored = next((each for each in view.history.reports if each.preflight_id == attempt.id), None)
     if stored is not None:
-        last = with_fields(report, others=stored.others, accepted=stored.accepted)
+        waived = stored.signature_waived or _was_waived(view)
+        last = with_fields(report, others=stored.others, accepted=stored.accepted, signature_waived=waived)
     else:
-        last = _with_others(view, attempt, report)
+        last = _with_others(view, attempt, with_fields(report, signature_waived=_was_waived(view)))
     return histories.with_report(view.history, last, even_if_only_newer=True)
 
 
 def _with_others(view: View, attempt: Attempt, report: Report) -> Report:
     """Returns `report` as it is stored: with what counts besides, so that nothing that changes later changes it."""
     target = _target_of(attempt)
-    risks = assemble.applicable_risks(view, CheckedTarget(target, attempt.source_version, report))
+    checked = CheckedTarget(target, attempt.source_version, report, waived=report.signature_waived)
+    risks = assemble.applicable_risks(view, checked)
     own = {risk.name for risk in report.risks}
     return with_fields(
         report,
         others=tuple(published_risks.as_reported(risk, target.version) for risk in risks if risk.name not in own),
-        accepted=tuple(risk.name for risk in risks if risk.name in view.accepted),
+        accepted=tuple(risk.name for risk in risks if risk.accepted(view.accepted)),
     )
 
 
@@ -310,16 +312,21 @@ class _Case:
     @property
     def last_good(self) -> Report | None:
         """The newest stored report of exactly this target."""
-        for report in self.view.history.reports:
-            key = (report.source_version, report.target_version, report.target_image)
-            if key == (self.attempt.source_version, self.target.version, self.target.image):
-                return report
-        return None
+        return stored_of(self.view.history, self)
 
     @property
     def last_good_is_older(self) -> bool:
         """Returns whether that report is from an earlier attempt."""
         return self.last_good is not None and self.last_good.preflight_id != self.attempt.id
+
+
+def stored_of(history: History, case: _Case) -> Report | None:
+    """Returns the newest report in `history` of exactly the target of `case`."""
+    for report in history.reports:
+        key = (report.source_version, report.target_version, report.target_image)
+        if key == (case.attempt.source_version, case.target.version, case.target.image):
+            return report
+    return None
 
 
 def _wanted(view: View, update: Update, target: Release) -> Preflight:
@@ -467,6 +474,8 @@ def _hold(case: _Case) -> Preflight:
 def _watch(case: _Case) -> Preflight:
     view = _steadily(case.view)
     report, bad = seen_report(case.attempt, view.observed.report)
+    # The target cannot know or deny it; from here on it is told wherever the result is.
+    report = report and with_fields(report, signature_waived=_was_waived(case.view))
     scene = Observations(
         attempt=case.attempt,
         deployment=view.observed.deployment,
@@ -478,7 +487,11 @@ def _watch(case: _Case) -> Preflight:
         now=view.now,
         events=view.observed.warnings,
         unchanged_s=view.observed.report.unchanged_s if view.observed.report and (report or bad) else 0.0,
-        tally=assemble.tally(view, CheckedTarget(case.target, case.attempt.source_version, report)) if report else None,
+        tally=assemble.tally(
+            view, CheckedTarget(case.target, case.attempt.source_version, report, waived=_was_waived(case.view))
+        )
+        if report
+        else None,
     )
     result = outcome(scene)
     if result.final:
@@ -490,7 +503,15 @@ def _watch(case: _Case) -> Preflight:
     actions, work = _drift(case)
     container_actions, image_work = _containers(case, report)
     actions = (*actions, *_restart(scene), *container_actions)
-    return replace(preflight, actions=actions, work=(*work, *image_work), requeue_after_s=_until(scene, result))
+    # Nothing waits for a waived signature, but what an update without `force` would come to depends on it.
+    verify = check_work(case.target.image, case.check, case.view.now) if _was_waived(case.view) else ()
+    work = (*work, *image_work, *verify)
+    return replace(preflight, actions=actions, work=work, requeue_after_s=_until(scene, result))
+
+
+def _was_waived(view: View) -> bool:
+    deployment = view.observed.deployment
+    return deployment is not None and preflight_deployment.was_waived(deployment)
 
 
 def _containers(case: _Case, report: Report | None) -> tuple[tuple[Action, ...], tuple[Work, ...]]:
@@ -542,8 +563,14 @@ def _told(
         stale=unfinished if stale else "",
         ended=found.final or (shown is good and case.last_good_is_older),
         waits=scene is None or not scene.restart_due,
+        waived=_was_waived(case.view),
     )
-    subject = with_fields(case.subject, observed_at=shown.observed_time if shown else None)
+    subject = with_fields(
+        case.subject,
+        observed_at=shown.observed_time if shown else None,
+        waived=checked.waived,
+        grown=verdict.grown_text(case.view, stored_of(history, case)),
+    )
     kept = good.observed_time if good is not None and good is shown else None
     completed = shown is not None and shown.execution_status == "completed" and shown.preflight_id == case.attempt.id
     outcome_conditions = conditions.of_outcome(subject, found, kept=kept, completed=completed)

@@ -6,7 +6,6 @@ risks; all candidates; the update's part; then conditions and one patch. Reconci
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,7 +15,6 @@ from kubekit.api import scheme
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, NamespacedName
 from runup.advice.decide import acceptance, promql, service, upgradeable
-from runup.advice.decide.risks.risk_source import SourceRisk
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from runup.clusterversion.decide import (
     applying,
@@ -28,6 +26,7 @@ from runup.clusterversion.decide import (
     status_write_rejected,
     sync_failure,
     validation,
+    verdict,
     view,
 )
 from runup.clusterversion.decide import status as statuses
@@ -109,7 +108,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     retrieved = size_limits.left_out(current_view.advised.condition, left_out)
     new_conditions = [
         *filter(None, (validation.condition(problems), retrieved, update.condition)),
-        *filter(None, (_upgradeable(observed, cluster_risks, status),)),
+        *filter(None, (verdict.upgradeable_condition(observed, cluster_risks),)),
         *filter(None, (preflight_settings.condition(observed.unusable, observed.facts.place.namespace),)),
         *preflight.conditions,
         *applied,
@@ -122,13 +121,6 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     ]
     conditions = statuses.with_conditions(status.conditions, new_conditions, (*_OURS, *_LEGACY), now=now)
     return _Decided(current_view, preflight, update, size_limits.status(with_fields(lists, conditions=conditions)))
-
-
-def _upgradeable(observed: Observed, found: Sequence[SourceRisk], status: ClusterVersionStatus) -> Condition | None:
-    """Returns Upgradeable. Deletions are unknown if this operator applies nothing, admin acks without ConfigMaps."""
-    not_known: tuple[str, ...] = ("ResourceDeletion",) if observed.progress is None else ()
-    not_known += ("AdminAck",) if observed.admin_gates is None and observed.admin_acks is None else ()
-    return upgradeable.upgradeable(found, find(status.conditions, upgradeable.UPGRADEABLE), not_known=not_known)
 
 
 def _is_refused(update: Decision) -> bool:

@@ -21,9 +21,9 @@ from kubekit.lang.truncate import joined
 from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons
 from runup.advice.decide.candidates import Candidate, holding
-from runup.advice.decide.recommended import recommended, unaccepted
+from runup.advice.decide.recommended import not_acceptable, recommended, unaccepted
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
-from runup.clusterversion.decide import applying, history, preconditions, targets
+from runup.clusterversion.decide import applying, assemble, history, preconditions, targets, verdict
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.preconditions import Objection
 from runup.clusterversion.decide.preflights import RECHECK, again, check_work, ending, look_work
@@ -133,7 +133,8 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
         return Decision(_unknown(_unfinished(view, candidate, target), reason=preflight_reasons.RUNNING), held=True)
     if exposed and view.accepts_risks and not update.force:
         held = _is_held(candidate, view.accepted)
-        return Decision(_refused("UnacceptedRisks", _unaccepted_text(view, target, exposed, held=held)), held=held)
+        text = _unaccepted_text(view, target, exposed, candidate, held=held)
+        return Decision(_refused("UnacceptedRisks", text), held=held)
     if same_image(target.image, view.observed.facts.release.image):
         # The operator's own release is not downloaded or verified: its code is already running this decision.
         return Decision(accepted=Accepted(target, verified=False))
@@ -177,12 +178,12 @@ def _check_preconditions(
 ) -> Decision:
     # What only informs is told in the history, and is no precondition that failed.
     holds = holding(candidate) if candidate is not None else None
-    verdict = recommended(holds, view.accepted) if holds is not None and holds.risks else None
+    advised = recommended(holds, view.accepted) if holds is not None and holds.risks else None
     objections = preconditions.objections(
-        view.observed.cluster_version,
+        verdict.judged_version(view, assemble.in_the_cluster(view.observed, view.now)),
         target,
         available=holds is not None and holds.offered and not holds.risks,
-        recommended=verdict,
+        recommended=advised,
     )
     blocked = any(objection.blocking for objection in objections)
     # The running release goes on: a rejected update is told in ReleaseAccepted alone.
@@ -217,7 +218,10 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
     version = update.version or view.current.version
     if parse(version) == parse(view.current.version) and not _migrates(view, update):
         return view.current
-    offered = [c for c in candidates if view.accepts_risks or recommended(_by_version(c), ()).status == "True"]
+    # A preflight lists its target whether or not it is offered, and does not make it a version to ask for.
+    offered = [
+        c for c in candidates if c.offered and (view.accepts_risks or recommended(_by_version(c), ()).status == "True")
+    ]
     matching = targets.by_version(version, (candidate.release for candidate in offered))
     if len(matching) == 1:
         return _with_texts(matching[0], view)
@@ -296,21 +300,35 @@ def _taken(
         lines.append(f"Nobody looked anew at what preflights said before: [{','.join(old)}].")
     if repaired:
         lines.append(f"The update may repair what the risks [{','.join(repaired)}] describe.")
-    names = sorted(risk.name for risk in candidate.risks if risk.holds_up) if candidate else []
+    applicable = [risk for risk in candidate.risks if risk.applies.status != "False"] if candidate else []
+    names = sorted(risk.name for risk in applicable if risk.holds_up and risk.acceptable)
     if view.accepts_risks and names and not unaccepted(candidate, view.accepted) if candidate else False:
         lines.append(
             f"The target release {target.image} is exposed to the risks [{joined(names, ',', _MAX_NAMES)}] "
             "which were all explicitly accepted by the cluster administrator."
         )
+    if text := _grown(view, target):
+        lines.append(f"Accepted risks cover more than when they were accepted: {text}.")
     return "\n".join(lines)
 
 
-def _unaccepted_text(view: View, target: Release, exposed: Sequence[str], *, held: bool) -> str:
+def _grown(view: View, target: Release) -> str:
+    """Returns the accepted risks of the target's newest report that cover more than when they were accepted."""
+    reports = (r for r in view.history.reports if r.source_version == view.current.version)
+    report = next((r for r in reports if same_image(r.target_image, target.image)), None)
+    return verdict.grown_text(view, report)
+
+
+def _unaccepted_text(
+    view: View, target: Release, exposed: Sequence[str], candidate: Candidate | None, *, held: bool
+) -> str:
     without = f"; {_WITHOUT_PREFLIGHT}" if held else ""
+    others = not_acceptable(candidate) if candidate else ()
+    besides = f" Accepting does not lift [{joined(others, ',', _MAX_NAMES)}]: see their messages." if others else ""
     return (
         f"The update from {view.current.version} to {target.version} is blocked because it is exposed to unaccepted "
         f"risks [{joined(exposed, ',', _MAX_NAMES)}]; fix what they name, or "
-        f"accept them one by one (`runup upgrade accept NAME`){without}.{_lapsed(view, exposed)}"
+        f"accept them one by one (`runup upgrade accept NAME`){without}.{besides}{_lapsed(view, exposed)}"
     )
 
 

@@ -182,7 +182,9 @@ def _limited(candidate: Candidate, limit: int) -> Candidate:
 
 
 def _weight(risk: JudgedRisk) -> tuple[bool, bool, bool, int, str]:
-    first, worst = risk.name not in _FIRST, _WORST[risk.applies.status]
+    # What acceptance does not lift must be seen: whoever accepts all that is shown counts on the update.
+    decides = risk.name in _FIRST or not (risk.acceptable or risk.applies.status == "False")
+    first, worst = not decides, _WORST[risk.applies.status]
     return risk.name in published_risks.OMISSIONS, first, not risk.holds_up, worst, risk.name
 
 
@@ -200,7 +202,9 @@ def _standing_for(candidate: Candidate, others: Sequence[JudgedRisk]) -> JudgedR
     omitted = published_risks.omitted(candidate.release.version, text, worst, from_preflight=from_preflight)
     # If none of them holds up an update, neither does the risk that stands for them (docs/decisions/0024).
     holds_up = any(risk.holds_up for risk in others)
-    return replace(omitted, stands_for=0 if more else count, holds_up=holds_up)
+    # Nor does acceptance lift it if it does not lift one of them.
+    acceptable = all(risk.acceptable for risk in others if risk.applies.status != "False")
+    return replace(omitted, stands_for=0 if more else count, holds_up=holds_up, acceptable=acceptable)
 
 
 def _fit(found: Sequence[Candidate]) -> bool:

@@ -44,7 +44,8 @@ def with_updates(
     """
     # By image: several candidates may have one version.
     judged = {candidate.release.image: recommended(candidate, accepted) for candidate in candidates}
-    available = tuple(c.release for c in candidates if judged[c.release.image].status == "True")
+    # What nobody offers is never among the offers, whatever is accepted (docs/decisions/0075).
+    available = tuple(c.release for c in candidates if c.offered and judged[c.release.image].status == "True")
     writer = _Writer(status, publish_names, now)
     conditional = tuple(writer.update(c, judged[c.release.image]) for c in candidates if c.risks)
     risks = tuple(writer.risk(risk) for risk in by_name(candidates)) if publish_names else ()

@@ -15,7 +15,18 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from runup.advice.decide.preflight_reasons import OUTDATED, REPAIRED, is_preflights
+from runup.advice.decide import lifting
+from runup.advice.decide.acceptance import Acceptance, Growth, growth
+from runup.advice.decide.preflight_reasons import (
+    GIANT_HOP,
+    NOT_OFFERED,
+    OUTDATED,
+    REPAIRED,
+    ROLLBACK,
+    SIGNATURE,
+    UPGRADEABLE,
+    is_preflights,
+)
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.preflight.decide.report import Report, ReportedCheck, ReportedResource, ReportedRisk
@@ -24,14 +35,24 @@ from runup.release.decide import documentation
 
 EXIT_CLEAR, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
 MODE = "Preflight"
-# The accepted risk names that count -> the recorded reason.
-Accepted = Mapping[str, str]
+# The accepted risk names that count -> the record of the acceptance.
+Accepted = Mapping[str, Acceptance]
+_BY_WAY = "Update by way of the releases that the message names, each with a preflight of its own"
+# Severity and remedy of the operator's own refusals, for which the API has no field.
+_OWN = {
+    NOT_OFFERED: ("critical", f"{_BY_WAY}, or choose a channel that offers this one."),
+    GIANT_HOP: ("critical", f"{_BY_WAY}."),
+    ROLLBACK: ("critical", "Go back with `runup upgrade rollback`, where that is supported."),
+    UPGRADEABLE: ("critical", "Do what the message asks for; `runup upgrade` shows the newest."),
+    SIGNATURE: ("critical", "Choose a signed release, or add the signature store that holds its signature."),
+}
 
 
 class Risk(msgspec.Struct, frozen=True):
     """A risk of one target. `applies` is the condition's status, `fix` is the check's suggested remedy, if any.
 
-    `because`: the recorded reason why somebody accepted it.
+    `because`: the recorded reason why somebody accepted it. `acceptable`: whether acceptance lifts it. `grown`: what it
+    covers that it did not when it was accepted.
     """
 
     name: str
@@ -46,6 +67,8 @@ class Risk(msgspec.Struct, frozen=True):
     since: datetime | None = None
     resources: tuple[ReportedResource, ...] = ()
     because: str = ""
+    acceptable: bool = True
+    grown: Growth | None = None
 
     @property
     def open(self) -> bool:
@@ -63,7 +86,8 @@ class Findings(msgspec.Struct, frozen=True):
 
     `conditions` are the preflight's three conditions, if they are about this target. `ended`: the preflight had a
     result, and nothing checks any more whether that still holds. `of_dump`: the findings are about a dump, not about a
-    cluster that can be reached.
+    cluster that can be reached. `guards` are conditions of ClusterVersion for which `--to` refuses. `takes_names`:
+    risks can be accepted by name on this cluster. `waived`: the target ran without a verified signature.
     """
 
     source: str
@@ -75,6 +99,9 @@ class Findings(msgspec.Struct, frozen=True):
     observed: datetime | None = None
     ended: bool = False
     of_dump: bool = False
+    guards: tuple[Condition, ...] = ()
+    takes_names: bool = True
+    waived: bool = False
 
     @property
     def known(self) -> bool:
@@ -100,13 +127,20 @@ class Findings(msgspec.Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """0: nothing blocks the update, 2: unaccepted risks apply, 3: something is unknown, 1: it could not run."""
+        """0: `--to` is accepted, 2: risks apply or `--to` refuses, 3: something is unknown, 1: it could not run.
+
+        Source: docs/decisions/0075.
+        """
         if self.ended:
             return UNKNOWN
         if not self.completed:
             return COULD_NOT_RUN
         still_open = {risk.applies for risk in self.risks if risk.open}
-        return APPLY if "True" in still_open else UNKNOWN if still_open else EXIT_CLEAR
+        if "True" in still_open:
+            return APPLY
+        if still_open:
+            return UNKNOWN
+        return APPLY if self.guards else EXIT_CLEAR
 
 
 def wanted(cluster: ClusterVersion) -> tuple[str, str] | None:
@@ -170,6 +204,10 @@ def of_target(
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
         ended=not about_it and report is not None and report.execution_status == "completed",
+        guards=lifting.guarding(cluster.status.conditions),
+        # The names come with the gate that lets them be accepted.
+        takes_names=entry is None or bool(entry.risk_names),
+        waived=report is not None and report.signature_waived,
     )
 
 
@@ -216,12 +254,12 @@ def accepted_names(cluster: ClusterVersion) -> frozenset[str]:
 
 
 def accepted(cluster: ClusterVersion, kept: Mapping[str, str] | None = None, now: datetime | None = None) -> Accepted:
-    """Returns the accepted names that count, each with the recorded reason (empty if none was recorded).
+    """Returns the accepted names that count, each with its record (with nothing but the name if there is none).
 
     `kept` is the data of ConfigMap `accepted-risks`. `now` is None for a dump: the newest time in the conditions is
     used.
     """
-    names = dict.fromkeys(sorted(accepted_names(cluster)), "")
+    names = _every(cluster)
     if not (names and kept):
         return names
     from runup.advice.decide import acceptance
@@ -230,7 +268,7 @@ def accepted(cluster: ClusterVersion, kept: Mapping[str, str] | None = None, now
     as_of = now or max((time for time in condition_times if time), default=None)
     records = acceptance.read(kept)
     counting = acceptance.counting(names, records, as_of) if as_of else names
-    return {name: records[name].reason if name in records else "" for name in names if name in counting}
+    return {name: records.get(name, record) for name, record in names.items() if name in counting}
 
 
 def line_for(message: str, target: str) -> str:
@@ -242,7 +280,21 @@ def line_for(message: str, target: str) -> str:
 
 
 def _every(cluster: ClusterVersion) -> Accepted:
-    return dict.fromkeys(accepted_names(cluster), "")
+    return {name: Acceptance(name) for name in sorted(accepted_names(cluster))}
+
+
+def objects_of(cluster: ClusterVersion, history: History, name: str) -> tuple[str, ...]:
+    """Returns the objects that risk `name` is about now: as the requested preflight found them, else any other one."""
+    source, asked = cluster.status.desired.version, wanted(cluster)
+    requested = report_of(history, source, *asked) if asked else None
+    by_report = {
+        report.preflight_id: [item.text for risk in report.risks if risk.name == name for item in risk.resources]
+        for report in history.reports
+        if report.source_version == source
+    }
+    if requested is not None and by_report[requested.preflight_id]:
+        return tuple(dict.fromkeys(by_report[requested.preflight_id]))
+    return tuple(dict.fromkeys(item for items in by_report.values() for item in items))
 
 
 def _risks(
@@ -269,20 +321,28 @@ def _risks(
         verdict = find(risk.conditions, "Applies")
         detail = reported.get(name)
         default_applies = _unsaid(recommended, detail if current else None)
+        acceptable = lifting.is_acceptable(cluster, version, name, verdict)
+        refused = name in _OWN and not acceptable
+        severity, fix = _OWN[name] if refused else ("", "")
+        record = accepted.get(name) if acceptable else None
+        resources = detail.resources if detail else ()
         joined_risks.append(
             Risk(
                 name=name,
                 applies=verdict.status if verdict else default_applies,
-                accepted=name in accepted,
-                message=detail.message if detail else line_for(risk.message, version),
+                accepted=record is not None,
+                # The operator's refusal says more than what the target found on the same subject.
+                message=detail.message if detail and not refused else line_for(risk.message, version),
                 url=risk.url,
                 reason=verdict.reason if verdict else "",
-                fix=detail.remediation if detail else "",
-                severity=detail.severity if detail else "",
+                fix=fix or (detail.remediation if detail else ""),
+                severity=severity or (detail.severity if detail else ""),
                 from_preflight=is_preflights(risk),
                 since=verdict.last_transition_time if verdict else None,
-                resources=detail.resources if detail else (),
-                because=accepted.get(name, ""),
+                resources=resources,
+                because=record.reason if record else "",
+                acceptable=acceptable,
+                grown=growth(record, {item.text: item.since for item in resources}),
             )
         )
     return ordered(joined_risks)
@@ -312,8 +372,8 @@ _ORDER = {"True": 0, "Unknown": 1, "False": 2}
 _SEVERITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
 
 
-def of_report(risk: ReportedRisk, report: Report, accepted: str | None = None) -> Risk:
-    """Returns a report's risk that no ClusterVersion carries. `accepted` is why it is accepted, None if it is not."""
+def of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | None = None) -> Risk:
+    """Returns a report's risk that no ClusterVersion carries. `accepted` is its record, None if it is not accepted."""
     return Risk(
         name=risk.name,
         applies="True" if risk.applies == "True" else "Unknown",
@@ -326,7 +386,8 @@ def of_report(risk: ReportedRisk, report: Report, accepted: str | None = None) -
         from_preflight=True,
         since=report.observed_time,
         resources=risk.resources,
-        because=accepted or "",
+        because=accepted.reason if accepted else "",
+        grown=growth(accepted, {item.text: item.since for item in risk.resources}),
     )
 
 

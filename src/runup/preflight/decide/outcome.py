@@ -308,7 +308,8 @@ def _reported(scene: Observations) -> Outcome | None:
     if scene.report is None:
         return None
     if scene.report.execution_status == "completed":
-        reason = "RisksFound" if scene.report.risks else "NoRisksFound"
+        # Risks of the update count, whoever found them: "no risks" would be read as "the update goes".
+        reason = "RisksFound" if scene.report.risks or any(scene.tally or ()) else "NoRisksFound"
         return Outcome(State.COMPLETED, reason, counts(scene.report, scene.tally))
     return Outcome(State.CHECKING, "ChecksRunning", counts(scene.report, scene.tally))
 

@@ -17,14 +17,21 @@ RUNNING = "PreflightRunning"
 COMPLETED = "PreflightCompleted"
 FAILED = "PreflightFailed"
 TYPES = (RUNNING, COMPLETED, FAILED)
+WAIVED = "the signature of its image was waived (force)"
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """The target and source of a preflight. `observed_at` is the time of the findings, if there are any."""
+    """The target and source of a preflight. `observed_at` is the time of the findings, if there are any.
+
+    `waived`: the target runs although the signature of its image was not verified. `grown`: the accepted risks that
+    cover more than when they were accepted.
+    """
 
     target: str
     source: str
     observed_at: datetime | None = None
+    waived: bool = False
+    grown: str = ""
 
     @property
     def text(self) -> str:
@@ -34,7 +41,9 @@ class Subject(msgspec.Struct, frozen=True):
     @property
     def when(self) -> str:
         """The time of the findings, to be appended to a message: a message that is cut short loses it first."""
-        return f" (as of {self.observed_at:%Y-%m-%dT%H:%M:%SZ})" if self.observed_at else ""
+        besides = f"; {WAIVED}" if self.waived else ""
+        besides += f"; {self.grown}" if self.grown else ""
+        return f"{besides} (as of {self.observed_at:%Y-%m-%dT%H:%M:%SZ})" if self.observed_at else besides
 
 
 def refused(reason: str, message: str) -> tuple[Condition, ...]:
@@ -48,8 +57,9 @@ def refused(reason: str, message: str) -> tuple[Condition, ...]:
 
 def preparing(subject: Subject, reason: str, message: str) -> tuple[Condition, ...]:
     """Returns the conditions of a request that is being prepared while nothing of the target runs yet."""
+    waived = f"; {WAIVED}" if subject.waived else ""
     return (
-        _condition(RUNNING, "True", reason, f"Preflight of {subject.text}: {message}."),
+        _condition(RUNNING, "True", reason, f"Preflight of {subject.text}: {message}{waived}."),
         _condition(COMPLETED, "False", reason, f"Preflight of {subject.text} has not completed."),
         _condition(FAILED, "False", "AsExpected", ""),
     )

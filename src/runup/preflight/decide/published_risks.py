@@ -24,6 +24,7 @@ from runup.advice.decide.preflight_reasons import (
     OUTDATED,
     PARTIAL,
     REPAIRED,
+    PRECONDITION,
     RUNNING,
     STALE,
     VALIDATION,
@@ -44,6 +45,7 @@ class CheckedTarget(msgspec.Struct, frozen=True):
 
     `running`, `stale` and `failed` say why the findings may be incomplete. `ended`: the preflight is over, so that its
     findings only inform. `waits`: an update waits for a running or stale preflight, because its time limit is not over.
+    `waived`: the signature of its image was waived when it was started.
     """
 
     release: Release
@@ -54,6 +56,7 @@ class CheckedTarget(msgspec.Struct, frozen=True):
     stale: str = ""
     ended: bool = False
     waits: bool = True
+    waived: bool = False
 
 
 def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
@@ -93,11 +96,35 @@ def as_reported(risk: JudgedRisk, target: str) -> ReportedRisk:
     )
 
 
-def path_not_offered(release: Release, source_version: str, *, holds_up: bool = True) -> JudgedRisk:
-    """Returns the risk of an update that the update service does not offer; preflight findings do not outweigh it."""
-    text = f"The update service does not offer an update from {source_version} to {release.version or release.image}."
-    risk = _risk(NOT_OFFERED, text, release.version, "")
-    return JudgedRisk(risk, _applies("True", VALIDATION, text), from_preflight=True, holds_up=holds_up)
+def path_not_offered(
+    release: Release, source_version: str, *, way: str = "", holds_up: bool = True, answered: bool = True
+) -> JudgedRisk:
+    """Returns the risk of an update that the update service does not offer; `way` says how the release is reached.
+
+    Neither the preflight's findings nor an acceptance make it one that is offered. Until the service has `answered`,
+    whether it offers the update is not known.
+    """
+    step = f"an update from {source_version} to {release.version or release.image}"
+    if not answered:
+        text = f"Whether the update service offers {step} is not known: it has not answered yet."
+        unknown = _applies("Unknown", PARTIAL, text)
+        risk = _risk(NOT_OFFERED, text, release.version, "")
+        return JudgedRisk(risk, unknown, from_preflight=True, holds_up=holds_up, acceptable=False)
+    text = f"The update service does not offer {step}."
+    risk = _risk(NOT_OFFERED, f"{text} {way}", release.version, "")
+    told = f"{text} Accepting it does not offer it."
+    return JudgedRisk(
+        risk, _applies("True", VALIDATION, told), from_preflight=True, holds_up=holds_up, acceptable=False
+    )
+
+
+def refused(name: str, message: str, told: str, target: str, status: ConditionStatus = "True") -> JudgedRisk:
+    """Returns the risk that stands for a guard of the update that refuses `target`; `told` is its verdict's message.
+
+    The guard refuses the update by itself, whatever is accepted.
+    """
+    verdict = _applies(status, PRECONDITION, told)
+    return JudgedRisk(_risk(name, message, target, ""), verdict, from_preflight=True, acceptable=False)
 
 
 def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tuple[JudgedRisk, ...]:

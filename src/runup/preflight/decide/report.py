@@ -72,6 +72,14 @@ class ReportedResource(Wire, frozen=True):
     kind: str = ""
     namespace: str = ""
     name: str = ""
+    # When a stored report of this target first named the object; the managing operator sets it, UTC.
+    since: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """The object as people write it: `Node worker-0`, `Pod apps/db-0`."""
+        kind = f"{self.kind}.{self.group}" if self.group else self.kind
+        return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
 
 
 class ReportedRisk(Wire, frozen=True, kw_only=True):
@@ -111,6 +119,8 @@ class Report(Wire, frozen=True, kw_only=True):
     `containers`: what the managing operator is to run for the target's checks, which may then say more.
     `others` and `accepted` are the managing operator's, as it stores the report: the risks of the same update that come
     from elsewhere, and the names that were accepted. What a target writes there is replaced.
+    `signature_waived`: the image ran without a verified signature. The managing operator sets it, whatever the target
+    says.
     """
 
     format: str
@@ -132,6 +142,7 @@ class Report(Wire, frozen=True, kw_only=True):
     containers: tuple[ReportedContainer, ...] = ()
     others: tuple[ReportedRisk, ...] = ()
     accepted: tuple[str, ...] = ()
+    signature_waived: bool = False
 
     @property
     def counted(self) -> tuple[ReportedRisk, ...]:
@@ -240,6 +251,9 @@ def _check_head(report: Report) -> None:
         except documentation.BadBase as error:
             echoed = _echo(report.documentation_base)
             raise BadReport(f"the report's documentationBase {echoed} {error}", reason="ReportInvalid") from error
+    for resource in (resource for risk in report.risks for resource in risk.resources):
+        if resource.since is not None and resource.since.utcoffset() is None:
+            raise BadReport(f"the since of {_echo(resource.name)} has no time zone", reason="ReportInvalid")
     if report.risks_omitted < 0:
         raise BadReport(f"the report's risksOmitted is {report.risks_omitted}", reason="ReportInvalid")
 

@@ -20,7 +20,7 @@ from kubekit.lang.truncate import cut
 from kubekit.lang.version import parse
 from runup.preflight.decide import report as reports
 from runup.preflight.decide.attempt import Attempt, is_attempt_id
-from runup.preflight.decide.report import BadReport, Report, ReportedRisk
+from runup.preflight.decide.report import BadReport, Report, ReportedResource, ReportedRisk
 
 NAME = "preflight-history"
 ATTEMPT = "preflight.runup.dev/attempt"
@@ -58,6 +58,8 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
 
     A report that differs only in its times is not written, except as the last one of its preflight.
     """
+    before = next((old for old in history.reports if _same_subject(old, new)), None)
+    new = _with_since(new, before)
     kept = [old for old in history.reports if not _same_subject(old, new)]
     fitted = _fit([new, *kept])
     # Compared as it would be stored: a report that was cut to fit is not a change each time it is read.
@@ -67,6 +69,31 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
     ):
         return history
     return replace(history, reports=fitted)
+
+
+def _with_since(new: Report, before: Report | None) -> Report:
+    """Returns `new` with the time at which each object was first named; what `before` named keeps its time."""
+    known = {
+        (risk.name, _untimed(item)): item.since or before.observed_time
+        for risk in (before.risks if before else ())
+        for item in risk.resources
+        if before
+    }
+    risks = tuple(
+        replace(
+            risk,
+            resources=tuple(
+                replace(item, since=known.get((risk.name, _untimed(item))) or new.observed_time)
+                for item in risk.resources
+            ),
+        )
+        for risk in new.risks
+    )
+    return replace(new, risks=risks)
+
+
+def _untimed(item: ReportedResource) -> ReportedResource:
+    return replace(item, since=None)
 
 
 def with_attempt(history: History, attempt: Attempt | None) -> History:

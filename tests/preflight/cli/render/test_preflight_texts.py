@@ -250,6 +250,8 @@ def test_the_machine_form_of_a_risk_and_of_a_preflight() -> None:
         "fromPreflight": False,
         "since": None,
         "resources": (),
+        "acceptable": True,
+        "grown": None,
     }
     told = risk_data(replace(A, fix="f", resources=nodes(1)))
     assert (told["remediation"], told["severity"], told["since"]) == ("f", "warning", "2026-11-21T07:30:00Z")

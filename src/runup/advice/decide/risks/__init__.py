@@ -22,8 +22,12 @@ def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple
 
 def owns(risk: ConditionalUpdateRisk) -> bool:
     """Returns whether a risk comes from a source of this package, as opposed to the update service."""
-    name = risk.name
     if any(condition.reason.startswith(alert_risks.REASON) for condition in risk.conditions):
         return True
-    own = (updating.NAME, override_risks.NAME, deletion.NAME, admin_acks.UNKNOWN, cluster_operators.UNKNOWN)
+    return forbids_minor(risk.name) or risk.name in (admin_acks.UNKNOWN, cluster_operators.UNKNOWN)
+
+
+def forbids_minor(name: str) -> bool:
+    """Returns whether a risk of this name, if it applies, makes Upgradeable False."""
+    own = (updating.NAME, override_risks.NAME, deletion.NAME)
     return name in own or name.startswith((cluster_operators.PREFIX, admin_acks.PREFIX))

@@ -47,10 +47,15 @@ class SourceRisk:
     everywhere: bool = False
     found: Condition | None = None
 
+    @property
+    def acceptable(self) -> bool:
+        """Returns whether acceptance lifts the risk: not if it makes Upgradeable False, which blocks by itself."""
+        return self.everywhere or bool(self.unknown)
+
     def judged(self) -> JudgedRisk:
         """Returns the risk as an update carries it."""
         risk = ConditionalUpdateRisk(name=self.name, message=self.message, url=self.url, matching_rules=ALWAYS)
-        return JudgedRisk(risk, self.applies(risk))
+        return JudgedRisk(risk, self.applies(risk), acceptable=self.acceptable)
 
     def applies(self, risk: ConditionalUpdateRisk) -> Condition:
         """Returns the source's own condition or a match, or Unknown if the source could not decide."""

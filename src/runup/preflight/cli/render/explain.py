@@ -99,7 +99,7 @@ def _target(target: str, risk: Risk, screen: Screen) -> str:
     fields = (
         ("Severity", risk.severity),
         ("Applies", f"{risk.applies} ({risk.reason})" if risk.reason else risk.applies),
-        ("Accepted", "yes" if risk.accepted else f"no (runup upgrade accept {risk.name})"),
+        ("Accepted", _accepted(risk)),
         ("Message", risk.message),
         ("Fix", risk.fix.strip()),
         ("Concerns", _resources(risk.resources)),
@@ -109,6 +109,14 @@ def _target(target: str, risk: Risk, screen: Screen) -> str:
     )
     lines = (wrapped(text, screen, first=f"  {name + ':':<10}", indent=12) for name, text in fields if text)
     return f"\nFor {target}:\n" + "".join(lines)
+
+
+def _accepted(risk: Risk) -> str:
+    if not risk.acceptable:
+        return "no: accepting it does not lift it"
+    if not risk.accepted:
+        return f"no (runup upgrade accept {risk.name})"
+    return f"yes; {risk.grown.text}" if risk.grown else "yes"
 
 
 def _resources(resources: tuple[ReportedResource, ...]) -> str:

@@ -12,7 +12,7 @@ from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
-from runup.cli.render.text import Output, age, out, timestamp
+from runup.cli.render.text import Output, age, err, out, timestamp
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
 from runup.preflight.decide.report import ReportedResource
 
@@ -121,14 +121,51 @@ def verdict_parts(found: Findings) -> tuple[str, ...]:
     if code == 0:
         accepted = counts(found.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
-        return (f"Verdict: nothing stands in the way of an update to {found.target}{aside}.",)
+        return (f"Verdict: nothing stands in the way of an update to {found.target}{aside}.{_asides(found)}",)
+    if not any(risk.open for risk in found.risks):
+        return _guarded(found)
     # A risk that is Unknown only because the dump lacks objects is not one to accept.
-    names = [risk.name for risk in found.risks if risk.open and (risk.applies == "True" or not found.of_dump)]
+    named = [risk for risk in found.risks if risk.open and (risk.applies == "True" or not found.of_dump)]
+    names = [risk.name for risk in named if risk.acceptable]
+    start = f"Verdict: {counted(found.risks)}.{_refusals(found, named)}{_asides(found)}"
     if not names:
-        return (f"Verdict: {counted(found.risks)}.",)
+        return (start,)
+    others = "the others" if len(names) < len(named) else "them"
+    if not found.takes_names:
+        warned = " --allow-upgrade-with-warnings" if found.guards else ""
+        command = f"runup upgrade --to={found.target} --allow-not-recommended{warned}"
+        # Without names to accept there is one flag for all, which is of no use while something refuses the update.
+        return (f"{start} Fix {others}.",) if len(names) < len(named) else (f"{start} Fix them, or go on:", command)
     where = ", on the cluster" if found.of_dump else ""
-    text = f"Verdict: {counted(found.risks)}. Fix them, or accept them by name{where}:"
-    return text, f"runup upgrade accept {','.join(names)}"
+    return f"{start} Fix {others}, or accept them by name{where}:", f"runup upgrade accept {','.join(names)}"
+
+
+def _guarded(found: Findings) -> tuple[str, ...]:
+    """Returns the verdict if only the state of the cluster keeps `--to` from asking for the update."""
+    why = ", ".join(f"{guard.type}=True" for guard in found.guards)
+    text = f"Verdict: {counted(found.risks)}, but `--to` refuses while {why} (`runup upgrade` says why)."
+    command = f"runup upgrade --to={found.target} --allow-upgrade-with-warnings"
+    return f"{text}{_asides(found)} Wait for that to pass, or go on all the same:", command
+
+
+def _refusals(found: Findings, named: Sequence[Risk]) -> str:
+    """Returns a sentence on the risks that acceptance does not lift, and on the state in which `--to` refuses."""
+    names = [risk.name for risk in named if not risk.acceptable]
+    text = ""
+    if names:
+        text = f" Accepting does not lift {', '.join(names)}: the update is refused as long as"
+        text += " it applies." if len(names) == 1 else " one of them applies."
+    if found.guards:
+        why = ", ".join(f"{guard.type}=True" for guard in found.guards)
+        text += f" `--to` also wants --allow-upgrade-with-warnings while {why}."
+    return text
+
+
+def _asides(found: Findings) -> str:
+    """Returns what the reader must know besides: a waived signature, and what accepted risks cover by now."""
+    waived = " Its signature was waived (force): nobody vouches for the image that checked." if found.waived else ""
+    grown = [f"{risk.name} was {risk.grown.text}" for risk in found.risks if risk.grown]
+    return f"{waived}{''.join(f' {text}.' for text in grown)}"
 
 
 def _advice(found: Findings) -> str:
@@ -204,7 +241,12 @@ def _cells(risk: Risk) -> tuple[str, ...]:
 
 def _remedy(risk: Risk) -> tuple[str, ...]:
     lines = [line for line in risk.fix.strip().splitlines() if line.strip()]
-    return tuple(f"{'     ' if place else 'Fix: '}{line}" for place, line in enumerate(lines))
+    fix = tuple(f"{'     ' if place else 'Fix: '}{line}" for place, line in enumerate(lines))
+    return (*fix, *(["Accepting it does not lift it."] if not risk.acceptable else []), *_grown(risk))
+
+
+def _grown(risk: Risk) -> tuple[str, ...]:
+    return (f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}",) if risk.grown else ()
 
 
 def _more(risk: Risk) -> tuple[str, ...]:
@@ -216,8 +258,14 @@ def _more(risk: Risk) -> tuple[str, ...]:
 
 def resource(item: ReportedResource) -> str:
     """Returns an object as people write it: `Node worker-0`, `Pod apps/db-0`."""
-    kind = f"{item.kind}.{item.group}" if item.group else item.kind
-    return f"{kind} {item.namespace}/{item.name}" if item.namespace else f"{kind} {item.name}"
+    return item.text
+
+
+def grown(found: Findings) -> Iterator[Output]:
+    """Yields a warning for each accepted risk that covers more than when it was accepted."""
+    for risk in found.risks:
+        if risk.grown:
+            yield err(f"warning: {risk.name} was {risk.grown.text}\n")
 
 
 def cleared(before: ClusterVersion | None) -> str:
@@ -242,6 +290,8 @@ def as_data(found: Findings) -> dict[str, Any]:
         "conditions": codec.to_dict(found.conditions),
         "risks": [risk_data(risk) for risk in found.risks],
         "checks": codec.to_dict(found.checks),
+        "refusedWhile": [guard.type for guard in found.guards],
+        "signatureWaived": found.waived,
     }
 
 
@@ -259,4 +309,14 @@ def risk_data(risk: Risk) -> dict[str, Any]:
         "fromPreflight": risk.from_preflight,
         "since": timestamp(risk.since) or None,
         "resources": codec.to_dict(risk.resources),
+        "acceptable": risk.acceptable,
+        "grown": _growth_data(risk),
     }
+
+
+def _growth_data(risk: Risk) -> dict[str, Any] | None:
+    if risk.grown is None:
+        return None
+    since, accepted_at = timestamp(risk.grown.since) or None, timestamp(risk.grown.at) or None
+    objects = {"objects": list(risk.grown.added), "more": risk.grown.more, "since": since}
+    return {**objects, "acceptedFor": risk.grown.accepted_for, "acceptedAt": accepted_at}

@@ -37,7 +37,7 @@ def _row(report: Report, *, wide: bool) -> Row:
         (
             report.target_version,
             report.source_version,
-            report.execution_status,
+            f"{report.execution_status}{', signature waived' if report.signature_waived else ''}",
             str(applying),
             str(len(still_open) - applying),
             str(len(report.risks) - len(still_open)),

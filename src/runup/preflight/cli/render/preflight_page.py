@@ -66,6 +66,8 @@ def _result(found: Findings) -> tuple[str, str]:
 
 
 def _facts(found: Findings) -> Iterable[tuple[str, Child]]:
+    if found.waived:
+        yield "Signature", "waived (force): nobody vouches for the image that checked"
     if any(risk.open for risk in found.risks):
         yield "In the way", by_severity(found.risks).strip(" ()")
     done = sum(check.result != "Skipped" for check in found.checks)
@@ -107,7 +109,11 @@ def facts_of(risk: Risk) -> Markup:
         ("Found by", _found_by(risk)),
         ("Read on", link(risk.url, risk.url) if risk.url else ""),
     ]
-    if not risk.accepted:
+    if risk.grown:
+        rows.insert(1, ("Covers more", f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}"))
+    if not risk.acceptable:
+        rows.append(("Accept it", "Accepting it does not lift it."))
+    elif not risk.accepted:
         rows.append(("Accept it", el("code", f"runup upgrade accept {risk.name}")))
     pairs = (join(el("dt", name), el("dd", value)) for name, value in rows if value)
     return el("dl", *pairs, class_="rows")

@@ -1,0 +1,49 @@
+"""Tells from a stored ClusterVersion which risks of an update acceptance lifts, and what `--to` itself refuses.
+
+The API has no field for either. Both readings are those of the operator and of `oc adm upgrade`
+(docs/decisions/0075, docs/upstream-behaviour.md 7.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.version import is_minor_or_major, parse
+from runup.advice.decide import preflight_reasons, risks
+from runup.advice.decide.upgradeable import UPGRADEABLE
+from runup.api.config_v1 import ClusterVersion
+
+# Conditions of ClusterVersion that keep `--to` from asking for an update, each with the words of `oc adm upgrade`.
+GUARDS = {
+    "Invalid": "the cluster version object is invalid, you must correct the invalid state first:",
+    "Failing": "the cluster is experiencing an error reconciling {target}:",
+    "Progressing": "the cluster is already upgrading:",
+}
+
+
+def guarding(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+    """Returns the conditions for which `--to` refuses, without `--allow-upgrade-with-warnings`."""
+    found = (find(conditions, type_) for type_ in GUARDS)
+    return tuple(condition for condition in found if condition is not None and condition.status == "True")
+
+
+def is_acceptable(cluster: ClusterVersion, target: str, name: str, verdict: Condition | None) -> bool:
+    """Returns whether accepting risk `name` lifts it for an update to version `target`.
+
+    `verdict` is its condition Applies, None if it has none of its own.
+    """
+    if name in preflight_reasons.NEVER_ACCEPTED or (verdict and verdict.reason == preflight_reasons.PRECONDITION):
+        return False
+    # Upgradeable=False blocks updates to another minor version, and is False while one of these risks applies.
+    blocks = status_of(cluster.status.conditions, UPGRADEABLE) == "False" and _leaves_minor(cluster, target)
+    if verdict is None:
+        # An API without verdicts of risks: Upgradeable alone says that one of these applies.
+        return not (blocks and (name == preflight_reasons.UPGRADEABLE or risks.forbids_minor(name)))
+    return not (blocks and verdict.status == "True" and risks.forbids_minor(name))
+
+
+def _leaves_minor(cluster: ClusterVersion, target: str) -> bool:
+    here, there = parse(cluster.status.desired.version), parse(target)
+    return here is None or there is None or is_minor_or_major(here, there)
