@@ -93,6 +93,34 @@ def test_what_is_written(name: str) -> None:
     assert set(acceptance_records.going(found, left)) == dropped
 
 
+NODE, OTHER = "Node worker-1", "Node worker-2"
+COVERING = acceptance.encoded(Acceptance("A", "still", "kim", NOW, NOW + timedelta(hours=1)).covering([NODE]))
+OBJECTS: dict[str, tuple[dict[str, str], tuple[str, ...], Acceptance | None]] = {
+    "the objects are kept without any flag": ({}, (NODE,), Acceptance("A", "", "ann", NOW).covering([NODE])),
+    "nothing is known of objects": ({}, (), None),
+    "the same objects once more": ({"A": COVERING}, (NODE,), None),
+    "more objects; reason and end stay": (
+        {"A": COVERING},
+        (OTHER, NODE),
+        Acceptance("A", "still", "ann", NOW, NOW + timedelta(hours=1)).covering([NODE, OTHER]),
+    ),
+    "a record from before objects were kept": (
+        {"A": LIVE},
+        (NODE,),
+        Acceptance("A", "still", "ann", NOW, NOW + timedelta(hours=1)).covering([NODE]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_a_record_keeps_what_the_risk_was_accepted_for(name: str) -> None:
+    """Whoever accepts, accepts what is there; an end that somebody gave is not lost by it."""
+    found, objects, expected = OBJECTS[name]
+    written = acceptance_records.plan(found, ["A"], Acceptance("", by="ann", at=NOW), NOW, {"A": objects})
+    read = acceptance.read({key: text for key, text in written.items() if text is not None})
+    assert read.get("A") == expected
+
+
 @pytest.fixture
 def place(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     """A server with an operator's namespace of its own, without records."""

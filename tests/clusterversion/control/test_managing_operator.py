@@ -53,7 +53,12 @@ async def test_from_request_to_risks_and_back(tmp_path: Path) -> None:
         world.report(preflight_id, "DualStackIncompatible", "PoolPaused")
         version = await world.condition("PreflightCompleted", "True", "RisksFound")
         names = {u.release.version: u.risk_names for u in version.status.conditional_updates}
-        assert names["5.2.0"] == ("DualStackIncompatible", "PoolPaused", "UpdatePathNotOffered")
+        assert names["5.2.0"] == (
+            "ClusterVersionGiantHop",
+            "DualStackIncompatible",
+            "PoolPaused",
+            "UpdatePathNotOffered",
+        )
         risks = {risk.name: risk for risk in version.status.conditional_update_risks}
         assert risks["PoolPaused"].message == "Preflight=5.2.0: PoolPaused."
         assert risks["PoolPaused"].conditions[0].reason == "PreflightValidation"
@@ -213,11 +218,12 @@ async def test_an_update_with_unaccepted_risks_is_blocked(tmp_path: Path) -> Non
         await world.ask({"mode": "Preflight", "version": "5.2.0"})
         world.report(await world.started("5.2.0"), "PoolPaused")
         await world.condition("PreflightCompleted", "True")
-        await world.ask({"version": "5.2.0"})
+        await world.ask({"version": "5.2.0", "image": TARGET})
         version = await world.condition("ReleaseAccepted", "False", "UnacceptedRisks")
         assert await world.deployment() is not None
         condition = find(version.status.conditions, "ReleaseAccepted")
-        assert condition is not None and "[PoolPaused,UpdatePathNotOffered]" in condition.message
+        assert condition is not None and "[PoolPaused]" in condition.message
+        assert "Accepting does not lift [ClusterVersionGiantHop,UpdatePathNotOffered]" in condition.message
         assert version.status.desired.version == "5.0.0"
 
 

@@ -207,7 +207,7 @@ def offered(world: World, refused: list[Any]) -> tuple[Any, ...]:
 
 
 def test_what_the_verdict_says_is_what_the_update_comes_to() -> None:
-    """Code 0: `--to` is accepted; after the verdict's command: likewise; what cannot be accepted is named, and refused."""
+    """Code 0: `--to` is accepted, likewise after the verdict's command; what cannot be accepted is named, and refused."""
     seen: Counter[str] = Counter()
 
     # Shrinking a situation takes minutes; it is small as it is.
@@ -284,4 +284,4 @@ def test_an_update_by_image_is_judged_as_without_a_preflight() -> None:
     world = checked(Situation(target="5.1.0", edges=()))
     world.ask(Update(version="5.1.0", image=image("5.1.0"))).settle()
     assert world.version.status.desired.version == "5.1.0"
-    assert OWN != image("5.1.0")
+    assert image("5.1.0") != OWN

@@ -15,14 +15,16 @@ from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls
+from runup.api.config_v1 import ConditionalUpdate
 from runup.api.machineconfig_v1 import MachineConfigPool
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 NAMESPACE = "openshift-cluster-version-operator"
 PREFLIGHT = "cluster-version-operator-preflight"
-# What the scenario puts in the way, in the scenario's own words, and that nobody offers the hop.
+# What the scenario puts in the way, in the scenario's own words, and that nobody offers or makes the hop.
 EXPECTED = {
+    "ClusterVersionGiantHop",
     "DualStackIncompatible",
     "MachineConfigPoolPaused-infra",
     "NodeCordoned",
@@ -31,9 +33,12 @@ EXPECTED = {
 }
 
 
+def _updates(sandbox: Sandbox) -> tuple[ConditionalUpdate, ...]:
+    return sandbox.cluster_version().status.conditional_updates
+
+
 def _names(sandbox: Sandbox, version: str) -> set[str]:
-    updates = sandbox.cluster_version().status.conditional_updates
-    return {risk.name for update in updates if update.release.version == version for risk in update.risks}
+    return {risk.name for update in _updates(sandbox) if update.release.version == version for risk in update.risks}
 
 
 def _deployments(sandbox: Sandbox) -> set[str]:
@@ -70,8 +75,12 @@ def test_the_main_job(skip_level: Sandbox) -> None:
     for said in ("Preflight of 5.2.0 from 5.0.0", "runup-x7k2p (api.runup.example)", "Accepted (1)", why[1]):
         assert said in page.out
     assert str(skip_level.data) not in page.out
-    requested = skip_level.run("upgrade", "--to=5.2.0", "--allow-not-recommended")
-    assert requested.out == "Requested update to 5.2.0\n", requested.err
+    refused = skip_level.run("upgrade", "--to=5.2.0", "--allow-not-recommended")
+    assert (refused.code, refused.out) == (1, "")
+    assert "the update service does not offer 5.2.0" in refused.err
+    image = next(u.release.image for u in _updates(skip_level) if u.release.version == "5.2.0")
+    requested = skip_level.run("upgrade", f"--to-image={image}", "--allow-explicit-upgrade")
+    assert requested.out == f"Requested update to release image {image}\n", requested.err
     eventually(lambda: _accepted(skip_level) == ("False", "UnacceptedRisks"), "unaccepted risks block")
     shown = skip_level.run("upgrade").out
     assert "ReleaseAccepted=False\n\n  Reason: UnacceptedRisks\n" in shown
@@ -79,8 +88,11 @@ def test_the_main_job(skip_level: Sandbox) -> None:
     assert skip_level.cluster_version().status.desired.version == "5.0.0"
 
     rest = ",".join(sorted(_names(skip_level, "5.2.0") - {"DualStackIncompatible"}))
-    assert skip_level.run("upgrade", "accept", rest).code == 0
+    accepted = skip_level.run("upgrade", "accept", rest)
+    assert accepted.code == 0
+    assert "warning: accepting ClusterVersionGiantHop does not lift it for 5.2.0" in accepted.err
     eventually(lambda: _accepted(skip_level) == ("False", "PreconditionChecks"), "the hop itself is refused")
+    assert "5.2.0" not in {release.version for release in skip_level.cluster_version().status.available_updates or ()}
     assert skip_level.run("upgrade", "--to=5.0.3").out == "Requested update to 5.0.3\n"
     skip_level.until(lambda cluster: cluster.status.desired.version == "5.0.3", "the update starts")
     eventually(lambda: PREFLIGHT not in _deployments(skip_level), "the preflight's Deployment goes")

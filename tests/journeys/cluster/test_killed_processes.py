@@ -23,6 +23,7 @@ NAMESPACE = "openshift-cluster-version-operator"
 OPERATOR = ("cluster-version-operator", "\0start\0")
 TARGET = ("cluster-version-operator", "\0preflight\0")
 EXPECTED = {
+    "ClusterVersionGiantHop",
     "DualStackIncompatible",
     "PodDisruptionBudgetBlocksDrain",
     "RemovedAPIInUse",

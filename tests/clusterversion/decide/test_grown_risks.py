@@ -1,0 +1,149 @@
+"""An accepted risk that covers more than it was accepted for: what, and since when (docs/decisions/0075)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from tests.clusterversion.decide.world import World, image, risk
+from tests.factories import NOW
+
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import ObjectMeta
+from runup.advice.decide import acceptance
+from runup.advice.decide.acceptance import Acceptance, growth
+from runup.api.config_v1 import AcceptRisk, Update
+from runup.preflight.cli.render.finding_texts import grown, verdict
+from runup.preflight.decide import stored_reports
+from runup.preflight.decide.findings import accepted, current, objects_of, of_target
+from runup.preflight.decide.report import ReportedResource, ReportedRisk
+
+LATER = NOW + timedelta(minutes=10)
+SINCE = "accepted for 1 at 2026-01-14T10:00:00Z, and has grown since 2026-01-14T10:10:00Z"
+GROWN = f"NodeCordoned was {SINCE}: Node n2, Node n3"
+
+
+def cordoned(*names: str) -> ReportedRisk:
+    """The risk of these nodes."""
+    return risk("NodeCordoned", resources=tuple(ReportedResource(kind="Node", name=name) for name in names))
+
+
+def budgets(*names: str) -> ReportedRisk:
+    """The risk of these budgets, by namespace and name."""
+    parts = (name.split("/") for name in names)
+    found = tuple(ReportedResource("policy", "PodDisruptionBudget", space, name) for space, name in parts)
+    return risk("PodDisruptionBudgetBlocksDrain", resources=found)
+
+
+def records(*kept: Acceptance) -> ConfigMap:
+    """The ConfigMap with these records."""
+    data = {acceptance.key_of(one.name): acceptance.encoded(one) for one in kept}
+    return ConfigMap(metadata=ObjectMeta(name=acceptance.NAME), data=data)
+
+
+def accepted_for(found: ReportedRisk) -> World:
+    """A cluster whose preflight of 5.0.3 found that risk, which was accepted then, as the command records it."""
+    world = World.new().settle().ask_preflight("5.0.3").settle()
+    world.report(found).settle()
+    objects = objects_of(world.version, stored_reports.read(world.observed.history), found.name)
+    record = Acceptance(found.name, by="kim", at=NOW).covering(objects)
+    return world._set(acceptances=records(record)).accept(found.name).settle()
+
+
+def told(world: World) -> str:
+    """The verdict as `preflight show` prints it."""
+    kept = world.observed.acceptances.data if world.observed.acceptances else {}
+    names = accepted(world.version, kept, world.now)
+    found = current(world.version, stored_reports.read(world.observed.history), names)
+    assert found is not None
+    return verdict(found)
+
+
+def test_what_is_as_it_was_accepted_has_not_grown() -> None:
+    """Nor has what became less."""
+    world = accepted_for(cordoned("n1", "n2"))
+    for found in (cordoned("n1", "n2"), cordoned("n2")):
+        world.pass_time(600).report(found).settle()
+        assert "grown" not in world.message("PreflightCompleted") + told(world)
+
+
+def test_growth_is_told_with_its_time_wherever_the_result_is() -> None:
+    """Condition, verdict, `--to` and the history; the name goes on counting, and the time stays as reports go on."""
+    world = accepted_for(cordoned("n1"))
+    world.pass_time(600).report(cordoned("n1", "n2", "n3")).settle()
+    world.pass_time(600).report(cordoned("n1", "n2", "n3"), heartbeat_time=world.now).settle()
+    assert GROWN in world.message("PreflightCompleted")
+    assert told(world).startswith("Verdict: nothing stands in the way of an update to 5.0.3 (1 accepted).")
+    assert GROWN in told(world)
+    history = stored_reports.read(world.observed.history)
+    names = accepted(world.version, world.observed.acceptances.data if world.observed.acceptances else {}, world.now)
+    assert list(grown(of_target(world.version, history, "5.0.3", accepted=names))) == [("err", f"warning: {GROWN}\n")]
+    wish = Update(version="5.0.3", image=image("5.0.3"), accept_risks=(AcceptRisk(name="NodeCordoned"),))
+    world.ask(wish).settle()
+    assert world.version.status.desired.version == "5.0.3"
+    assert GROWN in world.version.status.history[0].accepted_risks
+
+
+def test_a_budget_in_another_namespace_is_another_one() -> None:
+    """Of the same name, too."""
+    world = accepted_for(budgets("payments/ledger"))
+    world.pass_time(600).report(budgets("payments/ledger", "orders/ledger")).settle()
+    assert "PodDisruptionBudget.policy orders/ledger" in world.message("PreflightCompleted")
+    assert "payments/ledger" not in world.message("PreflightCompleted")
+
+
+def test_a_restart_keeps_since_when() -> None:
+    """The stored report has it, whatever the target says."""
+    world = accepted_for(cordoned("n1"))
+    world.pass_time(600).report(cordoned("n1", "n2")).settle()
+    lying = ReportedResource(kind="Node", name="n2", since=NOW - timedelta(days=9))
+    world.pass_time(600).report(risk("NodeCordoned", resources=(lying,))).settle()
+    (report,) = stored_reports.read(world.observed.history).reports
+    assert [item.since for one in report.risks for item in one.resources] == [LATER]
+
+
+GROWTHS: dict[str, tuple[Acceptance | None, dict[str, datetime | None], tuple[tuple[str, ...], int] | None]] = {
+    "no record": (None, {"a": NOW}, None),
+    "a record from before objects were kept": (Acceptance("A"), {"a": NOW}, None),
+    "no objects any more": (Acceptance("A").covering(["a"]), {}, None),
+    "one more": (Acceptance("A").covering(["a"]), {"a": NOW, "b": LATER}, (("b",), 0)),
+    "as many, and others": (Acceptance("A").covering(["a"]), {"b": None}, (("b",), 0)),
+    "more than are named, and as many": (
+        Acceptance("A").covering([f"{i:03}" for i in range(150)]),
+        {f"{i:03}": NOW for i in range(150)},
+        None,
+    ),
+    "more than are named, and two more": (
+        Acceptance("A").covering([f"{i:03}" for i in range(150)]),
+        {f"{i:03}": NOW for i in range(152)},
+        ((), 2),
+    ),
+}
+
+
+@pytest.mark.parametrize(("record", "objects", "expected"), GROWTHS.values(), ids=GROWTHS)
+def test_what_grows(
+    record: Acceptance | None, objects: dict[str, datetime | None], expected: tuple[tuple[str, ...], int] | None
+) -> None:
+    """Objects that the record does not have; where it has no room for all, their number."""
+    found = growth(record, objects)
+    assert ((found.added, found.more) if found else None) == expected
+
+
+def test_a_waived_signature_is_told_wherever_the_result_is() -> None:
+    """Condition, report, table and verdict; it may verify later, and was waived all the same."""
+    world = World.new()
+    world.trusted = False
+    world.settle().ask_preflight("5.0.3", force=True).settle()
+    assert "its image was waived (force)" in world.message("PreflightRunning")
+    world.report(signature_waived=False).settle()
+    (report,) = stored_reports.read(world.observed.history).reports
+    assert report.signature_waived
+    for type_ in ("PreflightRunning", "PreflightCompleted"):
+        assert "the signature of its image was waived (force)" in world.message(type_)
+    assert world.risks("5.0.3") == {"ReleaseSignatureNotVerified": ("True", "UpdatePrecondition")}
+    assert "Its signature was waived (force)" in told(world)
+    world.trusted = True
+    world.pass_time(61).settle().settle()
+    assert world.risks("5.0.3") == {}
+    assert "Its signature was waived (force)" in told(world)
