@@ -326,7 +326,7 @@ async def test_a_status_that_an_older_server_refuses_is_told(tmp_path: Path) -> 
     """What a definition with fewer risks than ours refuses is named in a condition; the rest of the status goes on."""
     async with cluster(tmp_path) as (world, manager):
         path = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditionalUpdateRisks/maxItems"
-        lower = [{"op": "replace", "path": path, "value": 2}]
+        lower = [{"op": "replace", "path": path, "value": 3}]
         await world.client.send(calls.json_patch(CRDS, "clusterversions.config.openshift.io", lower))
         async with running(manager()) as operator:
             await world.ask({"mode": "Preflight", "version": "5.2.0"})
@@ -336,7 +336,7 @@ async def test_a_status_that_an_older_server_refuses_is_told(tmp_path: Path) -> 
             found = find(version.status.conditions, "StatusWriteRefused")
             assert found is not None
             assert "conditionalUpdateRisks" in found.message
-            assert "must have at most 2 items" in found.message
+            assert "must have at most 3 items" in found.message
             assert find(version.status.conditions, "PreflightCompleted") is not None
             text = generate_latest(operator.metrics.registry).decode()
             assert "cluster_version_status_refused_total 1.0" in text

@@ -207,7 +207,7 @@ def offered(world: World, refused: list[Any]) -> tuple[Any, ...]:
 
 
 def test_what_the_verdict_says_is_what_the_update_comes_to() -> None:
-    """Code 0: `--to` is accepted, likewise after the verdict's command; what cannot be accepted is named, and refused."""
+    """Code 0: `--to` is accepted, as after the verdict's command; what cannot be accepted is named, and refused."""
     seen: Counter[str] = Counter()
 
     # Shrinking a situation takes minutes; it is small as it is.

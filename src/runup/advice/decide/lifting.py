@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import is_minor_or_major, parse
-from runup.advice.decide import preflight_reasons, risks
-from runup.advice.decide.upgradeable import UPGRADEABLE
+from runup.advice.decide import preflight_reasons, risk_names
 from runup.api.config_v1 import ClusterVersion
 
 # Conditions of ClusterVersion that keep `--to` from asking for an update, each with the words of `oc adm upgrade`.
@@ -37,11 +36,11 @@ def is_acceptable(cluster: ClusterVersion, target: str, name: str, verdict: Cond
     if name in preflight_reasons.NEVER_ACCEPTED or (verdict and verdict.reason == preflight_reasons.PRECONDITION):
         return False
     # Upgradeable=False blocks updates to another minor version, and is False while one of these risks applies.
-    blocks = status_of(cluster.status.conditions, UPGRADEABLE) == "False" and _leaves_minor(cluster, target)
+    blocks = status_of(cluster.status.conditions, risk_names.UPGRADEABLE) == "False" and _leaves_minor(cluster, target)
     if verdict is None:
         # An API without verdicts of risks: Upgradeable alone says that one of these applies.
-        return not (blocks and (name == preflight_reasons.UPGRADEABLE or risks.forbids_minor(name)))
-    return not (blocks and verdict.status == "True" and risks.forbids_minor(name))
+        return not (blocks and (name == preflight_reasons.UPGRADEABLE or risk_names.forbids_minor(name)))
+    return not (blocks and verdict.status == "True" and risk_names.forbids_minor(name))
 
 
 def _leaves_minor(cluster: ClusterVersion, target: str) -> bool:

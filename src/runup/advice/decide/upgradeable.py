@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.truncate import joined
+from runup.advice.decide import risk_names
 from runup.advice.decide.risks.risk_source import SourceRisk
 
-UPGRADEABLE = "Upgradeable"
+UPGRADEABLE = risk_names.UPGRADEABLE
 # Bytes of one message: ClusterVersion carries a dozen conditions, and a cluster has some thirty operators.
 _MAX_MESSAGE = 16 * 1024
 # The pattern of `reason` in metav1.Condition (k8s.io/apimachinery, pkg/apis/meta/v1).

@@ -18,14 +18,17 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import Condition
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.files import contents
+from runup.advice.decide import lifting
+from runup.api.config_v1 import Release
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
+from runup.clusterversion.decide import preconditions
 from runup.preflight.cli import evaluate
 from runup.preflight.cli import suppressions as suppress
 from runup.preflight.cli.catalog_options import images_of
 from runup.preflight.cli.render import output_formats as forms
-from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, of_report, ordered
+from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, Risk, of_refusal, of_report, ordered
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 from runup.preflight.decide.report import Report
 
@@ -123,11 +126,30 @@ def findings_of(judged: evaluate.EvaluatedCluster) -> Findings:
         target=report.target_version,
         image=report.target_image,
         conditions=_conditions(report),
-        risks=ordered(of_report(risk, report, judged.accepted.get(risk.name)) for risk in report.risks),
+        risks=_risks(judged, report),
         checks=report.checks,
         observed=report.observed_time,
         of_dump=judged.of_dump,
     )
+
+
+def _risks(judged: evaluate.EvaluatedCluster, report: Report) -> tuple[Risk, ...]:
+    """Returns the report's risks, and those for which the operator itself would refuse the update."""
+    cluster = judged.cluster
+    if cluster is None:
+        return ordered(of_report(risk, report, judged.accepted.get(risk.name)) for risk in report.risks)
+    status = replace(cluster.status, desired=replace(cluster.status.desired, version=report.source_version))
+    source = replace(cluster, status=status)
+    risks = {}
+    for risk in report.risks:
+        acceptable = lifting.is_acceptable(source, report.target_version, risk.name, None)
+        record = judged.accepted.get(risk.name) if acceptable else None
+        risks[risk.name] = replace(of_report(risk, report, record), acceptable=acceptable)
+    target = Release(version=report.target_version, image=report.target_image)
+    for objection in preconditions.objections(source, target, available=True, recommended=None):
+        if objection.blocking and objection.name not in risks:
+            risks[objection.name] = of_refusal(objection.name, objection.message, report)
+    return ordered(risks.values())
 
 
 def _conditions(report: Report) -> tuple[Condition, ...]:

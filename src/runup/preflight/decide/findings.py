@@ -21,6 +21,7 @@ from runup.advice.decide.preflight_reasons import (
     GIANT_HOP,
     NOT_OFFERED,
     OUTDATED,
+    PRECONDITION,
     REPAIRED,
     ROLLBACK,
     SIGNATURE,
@@ -388,6 +389,23 @@ def of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | None = 
         resources=risk.resources,
         because=accepted.reason if accepted else "",
         grown=growth(accepted, {item.text: item.since for item in risk.resources}),
+    )
+
+
+def of_refusal(name: str, message: str, report: Report) -> Risk:
+    """Returns the risk of a guard that refuses the update, for a cluster without an operator that would name it."""
+    severity, fix = _OWN[name]
+    return Risk(
+        name=name,
+        applies="True",
+        accepted=False,
+        message=message,
+        url=documentation.page(name),
+        reason=PRECONDITION,
+        fix=fix,
+        severity=severity,
+        since=report.observed_time,
+        acceptable=False,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runup.advice.decide.risk_names import forbids_minor
 from runup.advice.decide.risks import admin_acks, alert_risks, cluster_operators, deletion, override_risks, updating
 from runup.advice.decide.risks.risk_source import Cluster, Source, SourceRisk
 from runup.api.config_v1 import ConditionalUpdateRisk
@@ -25,9 +26,3 @@ def owns(risk: ConditionalUpdateRisk) -> bool:
     if any(condition.reason.startswith(alert_risks.REASON) for condition in risk.conditions):
         return True
     return forbids_minor(risk.name) or risk.name in (admin_acks.UNKNOWN, cluster_operators.UNKNOWN)
-
-
-def forbids_minor(name: str) -> bool:
-    """Returns whether a risk of this name, if it applies, makes Upgradeable False."""
-    own = (updating.NAME, override_risks.NAME, deletion.NAME)
-    return name in own or name.startswith((cluster_operators.PREFIX, admin_acks.PREFIX))

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from runup.advice.decide import risk_names
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk, docs_url
 
-PREFIX = "AdminAck-"
+PREFIX = risk_names.ADMIN_ACK
 UNKNOWN = "AdminAckUnknown"
 GATES, GATES_NAMESPACE = "admin-gates", "openshift-config-managed"
 ACKS, ACKS_NAMESPACE = "admin-acks", "openshift-config"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubekit.api.conditions import find
+from runup.advice.decide import risk_names
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk, docs_url
 
-PREFIX = "ClusterOperatorUpgradeable-"
+PREFIX = risk_names.OPERATOR
 UNKNOWN = "ClusterOperatorUpgradeableUnknown"
 _PAGE = "understanding-openshift-updates-1#understanding_clusteroperator_conditiontypes_understanding-openshift-updates"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubekit.lang.truncate import joined
+from runup.advice.decide import risk_names
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk, docs_url
 
-NAME = "ResourceDeletionInProgress"
+NAME = risk_names.DELETION
 # The maximum length of the list of objects, in bytes.
 _MAX_NAMES = 4096
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from runup.advice.decide import risk_names
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk, docs_url
 
-NAME = "ClusterVersionOverrides"
+NAME = risk_names.OVERRIDES
 
 
 def risks(cluster: Cluster) -> Iterable[SourceRisk]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubekit.api.conditions import status_of
+from runup.advice.decide import risk_names
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk, docs_url
 
-NAME = "ClusterVersionUpdating"
+NAME = risk_names.UPDATING
 
 
 def risks(cluster: Cluster) -> Iterable[SourceRisk]:
