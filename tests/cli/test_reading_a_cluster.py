@@ -151,7 +151,7 @@ def test_what_is_accepted_is_read_with_its_records(tmp_path: Path, monkeypatch: 
         accepted = clusters.read_accepted(client, accepting)
         assert {name: each.reason for name, each in accepted.items()} == {"A": "why", "B": ""}
     with answering(tmp_path, {}) as kubeconfig, SyncClient(config.load(str(kubeconfig))) as client:
-        assert clusters.read_accepted(client, accepting) == {"A": "", "B": ""}
+        assert set(clusters.read_accepted(client, accepting)) == {"A", "B"}
     with SyncClient(config.load(str(kubeconfig))) as client:  # whose server has ended
         assert clusters.read_accepted(client, cluster({"spec": {"clusterID": "x"}})) == {}
 

@@ -61,7 +61,7 @@ async def test_a_clock_that_is_set_by_a_day_ends_no_preflight(tmp_path: Path, of
         failed = find(version.status.conditions, "PreflightFailed")
         assert failed is None or failed.status == "False"
         world.report(preflight_id)
-        await world.condition("PreflightCompleted", "True", "NoRisksFound")
+        await world.condition("PreflightCompleted", "True", "RisksFound")
 
 
 async def test_a_preflight_that_failed_to_verify_is_tried_again_after_the_clock_was_set_back(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def test_a_failure_is_no_completed_preflight_s_end(world: Listener) -> None:
     outcomes = {name for name in world.samples if name.startswith("cluster_version_preflight_outcomes_total")}
     assert outcomes == {
         "cluster_version_preflight_outcomes_total{PreflightFailed,ReportInvalid}",
-        "cluster_version_preflight_outcomes_total{PreflightCompleted,NoRisksFound}",
+        "cluster_version_preflight_outcomes_total{PreflightCompleted,RisksFound}",
     }
 
 

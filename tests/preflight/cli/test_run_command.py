@@ -447,7 +447,9 @@ def test_a_live_cluster_is_only_read(server: Server, run: Run) -> None:
     server.set_cluster_version(status={"desired": {"version": "5.0.0", "image": "quay.io/x@sha256:1"}})
     ran = run("preflight", "run", "--kubeconfig", server.kubeconfig, "--to", "5.2.0", "-o", "json")
     found = json.loads(ran.out)
-    assert (found["source"], found["target"], found["result"]) == ("5.0.0", "5.2.0", "Unknown")
+    assert (found["source"], found["target"], found["result"]) == ("5.0.0", "5.2.0", "RisksApply")
+    refused = {risk["name"]: risk["acceptable"] for risk in found["risks"] if not risk["acceptable"]}
+    assert refused == {"ClusterVersionGiantHop": False}
     assert {check["name"] for check in found["checks"]} >= {check.name for check in CHECKS}
     results = {check["name"]: check["result"] for check in found["checks"]}
     assert results["OperatorMaxOpenShiftVersion"] == "Clear"
