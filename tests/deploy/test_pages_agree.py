@@ -52,6 +52,10 @@ NO_REASON = {
     "RetrievedUpdates",
     "RisksFound",
     "UpdatePathNotOffered",
+    "ReleaseSignatureNotVerified",
+    "ClusterVersionGiantHop",
+    "ClusterVersionRollback",
+    "ClusterVersionUpgradeable",
     "UpdateRisksOmitted",
 }
 

@@ -47,7 +47,7 @@ def accepted_for(found: ReportedRisk) -> World:
     world.report(found).settle()
     objects = objects_of(world.version, stored_reports.read(world.observed.history), found.name)
     record = Acceptance(found.name, by="kim", at=NOW).covering(objects)
-    return world._set(acceptances=records(record)).accept(found.name).settle()
+    return world.change(acceptances=records(record)).accept(found.name).settle()
 
 
 def told(world: World) -> str:

@@ -82,17 +82,17 @@ def checked(situation: Situation) -> World:
     version = world.version
     if situation.overrides:
         override = ComponentOverride(kind="Deployment", group="apps", namespace="n", name="d", unmanaged=True)
-        world._set(cluster_version=with_fields(version, spec=with_fields(version.spec, overrides=(override,))))
+        world.change(cluster_version=with_fields(version, spec=with_fields(version.spec, overrides=(override,))))
     if situation.failing:
         status = world.version.status
         failing = [with_fields(c, status="True") if c.type == "Failing" else c for c in status.conditions]
-        world._set(cluster_version=with_fields(world.version, status=with_fields(status, conditions=tuple(failing))))
+        world.change(cluster_version=with_fields(world.version, status=with_fields(status, conditions=tuple(failing))))
     operators = (cluster_operator("storage", upgradeable=situation.upgradeable, message="In-tree volumes."),)
-    world._set(operators=None if situation.operators_unknown else operators, operators_error="forbidden")
+    world.change(operators=None if situation.operators_unknown else operators, operators_error="forbidden")
     if situation.gate_unacknowledged:
         gate = {"ack-5.0-volumes-in-5.1": "Migrate the volumes."}
         admin_gates = ConfigMap(metadata=ObjectMeta(name="admin-gates"), data=gate)
-        world._set(admin_gates=admin_gates, admin_acks=config_map("admin-acks"))
+        world.change(admin_gates=admin_gates, admin_acks=config_map("admin-acks"))
     if situation.applies:
         world = world.applying().settle().worker_completes()
     names = tuple(AcceptRisk(name=name) for name in situation.accepted) if situation.names else ()
@@ -206,6 +206,8 @@ def offered(world: World, refused: list[Any]) -> tuple[Any, ...]:
     return (world.version.status.available_updates or ()) if refused else ()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_what_the_verdict_says_is_what_the_update_comes_to() -> None:
     """Code 0: `--to` is accepted, as after the verdict's command; what cannot be accepted is named, and refused."""
     seen: Counter[str] = Counter()
@@ -274,7 +276,7 @@ def test_what_the_operator_would_refuse_is_a_risk_of_the_target(situation: Situa
 def test_an_update_is_not_accepted_because_of_an_older_upgradeable() -> None:
     """An operator refuses in the very pass in which the update is asked for, and its risk was accepted before."""
     world = checked(Situation(accepted=("ClusterOperatorUpgradeable-storage",)))
-    world._set(operators=(cluster_operator("storage", upgradeable="False", message="In-tree volumes."),))
+    world.change(operators=(cluster_operator("storage", upgradeable="False", message="In-tree volumes."),))
     assert not update(world, "5.1.0")
     assert world.version.status.desired.version == "5.0.0"
 
