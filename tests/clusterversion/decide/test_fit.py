@@ -77,7 +77,7 @@ class Stored:
         plan = self.world.step()
         for action in plan.actions:
             if isinstance(action, PatchStatus):
-                self.patch_status(action)
+                self._patch(action)
             elif isinstance(action, Apply) and action.resource.kind == "ConfigMap":
                 check_config_map(action.object)
         return bool(plan)
