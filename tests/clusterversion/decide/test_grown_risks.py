@@ -147,3 +147,6 @@ def test_a_waived_signature_is_told_wherever_the_result_is() -> None:
     world.pass_time(61).settle().settle()
     assert world.risks("5.0.3") == {}
     assert "Its signature was waived (force)" in told(world)
+    world.ask(None).settle()
+    (report,) = stored_reports.read(world.observed.history).reports
+    assert report.signature_waived

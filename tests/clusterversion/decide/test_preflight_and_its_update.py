@@ -15,7 +15,7 @@ from kubekit.api.conditions import with_condition
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.checks import pages
 from runup.clusterversion.decide import repair
-from runup.preflight.cli.render.finding_texts import counted, state
+from runup.preflight.cli.render.finding_texts import counted, state, verdict_parts
 from runup.preflight.decide import failure_findings, stored_reports
 from runup.preflight.decide.attempt import END_ANNOTATION
 from runup.preflight.decide.findings import current
@@ -49,9 +49,12 @@ def failing(target: str, *found: Any) -> World:
     return world.report(*found).settle()
 
 
-@pytest.mark.parametrize("scene", [stuck, failing])
-def test_a_patch_is_not_held_up_by_the_failure_that_it_repairs(scene: Callable[..., World]) -> None:
-    """It stays recommended, says what it found all the same, and goes without anything accepted."""
+@pytest.mark.parametrize(("scene", "guard"), [(stuck, "Progressing"), (failing, "Failing")])
+def test_a_patch_is_not_held_up_by_the_failure_that_it_repairs(scene: Callable[..., World], guard: str) -> None:
+    """It stays recommended, says what it found all the same, and goes without anything accepted.
+
+    Only the command wants a flag while the cluster is in that state, and the verdict has it (docs/decisions/0075).
+    """
     world = scene("5.0.4", *FAILURE)
     assert {status for status, _ in world.risks("5.0.4").values()} == {"True"}
     assert {reason for _, reason in world.risks("5.0.4").values()} == {"PreflightInforms"}
@@ -60,7 +63,13 @@ def test_a_patch_is_not_held_up_by_the_failure_that_it_repairs(scene: Callable[.
     assert world.recommended("5.0.4") == ("True", "RepairsFailure")
     found = current(world.version, stored_reports.read(world.observed.history))
     assert found is not None
-    assert (found.exit_code, counted(found.risks)) == (0, "3 describe what this may repair")
+    assert not any(one.open for one in found.risks)
+    assert (found.exit_code, counted(found.risks)) == (2, "3 describe what this may repair")
+    assert verdict_parts(found) == (
+        f"Verdict: 3 describe what this may repair, but `--to` refuses while {guard}=True (`runup upgrade` says why). "
+        "Go on all the same with:",
+        "runup upgrade --to=5.0.4 --allow-upgrade-with-warnings",
+    )
     assert {state(one) for one in found.risks} == {"informs"}
     assert "0 risks apply, 3 describe the failure that this may repair" in world.message("PreflightCompleted")
     world.ask(Update(version="5.0.4")).settle()
@@ -130,6 +139,25 @@ def test_the_target_goes_with_its_mode(end: str, down: bool) -> None:
     assert world.observed.deployment is None
     assert world.condition("PreflightRunning") is None
     assert world.version.status.desired.version == "5.0.0"
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        pytest.param(Update(version="5.2.0"), "PayloadLoaded", id="by version, which is Invalid"),
+        pytest.param(Update(image=image("5.2.0")), "PreconditionChecks", id="by image, which the preconditions refuse"),
+    ],
+)
+def test_the_target_goes_where_its_release_is_not_offered(request_: Update, reason: str) -> None:
+    """Not offering it is the update's own guard, and no finding that another look at the cluster could change."""
+    world = World.new().settle().ask_preflight("5.2.0").settle()
+    world.report().settle()
+    assert "UpdatePathNotOffered" in world.risks("5.2.0")
+    assert world.observed.deployment is not None
+    world.ask(request_).settle()
+    assert world.condition("ReleaseAccepted")[1] == reason
+    assert world.observed.deployment is None
+    assert world.condition("PreflightRunning") is None
 
 
 def test_the_target_goes_during_an_update() -> None:

@@ -145,7 +145,10 @@ def _guarded(found: Findings) -> tuple[str, ...]:
     why = ", ".join(f"{guard.type}=True" for guard in found.guards)
     text = f"Verdict: {counted(found.risks)}, but `--to` refuses while {why} (`runup upgrade` says why)."
     command = f"runup upgrade --to={found.target} --allow-upgrade-with-warnings"
-    return f"{text}{_asides(found)} Wait for that to pass, or go on all the same:", command
+    # Waiting does not help where the update may be what repairs the cluster (docs/decisions/0076).
+    repairs = any(risk.informs for risk in found.risks)
+    advice = "Go on all the same with:" if repairs else "Wait for that to pass, or go on all the same:"
+    return f"{text}{_asides(found)} {advice}", command
 
 
 def _refusals(found: Findings, named: Sequence[Risk]) -> str:
