@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 from tests.operator.operator_world import Cluster, cluster
-from tests.operator.test_killed_operator import process
+from tests.operator.test_killed_operator import process, run_out
 
 from kubekit.api.conditions import find
 
@@ -64,6 +64,7 @@ async def _one(folder: Path, *, cleared: bool, delay: float) -> float:
             await asyncio.sleep(delay)
             assert first.returncode is None, "the operator ended before it was killed"
             peak = _peak_mib(first.pid)
+        await run_out(world)
         async with process(world, folder) as second:
             if cleared:
                 # It takes the next request, too: only then is it known to be at work.

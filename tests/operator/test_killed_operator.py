@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
 
 pytestmark = pytest.mark.slow
 
@@ -43,9 +44,10 @@ async def process(world: Cluster, tmp_path: Path) -> AsyncGenerator[asyncio.subp
 
 
 async def run_out(world: Cluster) -> None:
-    """Let the lease of the killed process run out a second after the next one sees it."""
+    """Let the lease of the killed process, if it took one, run out a second after the next one sees it."""
     patch = {"spec": {"leaseDurationSeconds": 1}}
-    await world.client.send(calls.merge_patch(resource_of(Lease), "version", patch, NAMESPACE))
+    with suppress(NotFound):
+        await world.client.send(calls.merge_patch(resource_of(Lease), "version", patch, NAMESPACE))
 
 
 @pytest.mark.parametrize("when", ["started", "reported", "cleared"])
