@@ -73,14 +73,19 @@ class Configuration(Object, frozen=True):
     status: dict[str, Any] = {}
 
 
+def applied_by(metadata: OwnedMeta, manager: str) -> ManagedFields | None:
+    """Returns the entry with the fields that `manager` applied, None if it applied none."""
+    # Only entries of server-side apply name fields that a later apply can remove; those of a subresource are apart:
+    # https://kubernetes.io/docs/reference/using-api/server-side-apply/
+    ours = (manager, "Apply", "")
+    entries = metadata.managed_fields
+    return next((each for each in entries if (each.manager, each.operation, each.subresource) == ours), None)
+
+
 def fields_of(metadata: OwnedMeta, manager: str) -> bytes:
     """Returns the fields that `manager` applied, as JSON; empty if there are none."""
-    for entry in metadata.managed_fields:
-        # Only entries of server-side apply name fields that a later apply can remove; those of a subresource are apart:
-        # https://kubernetes.io/docs/reference/using-api/server-side-apply/
-        if (entry.manager, entry.operation, entry.subresource) == (manager, "Apply", ""):
-            return codec.encode(entry.fields_v1)
-    return b""
+    entry = applied_by(metadata, manager)
+    return codec.encode(entry.fields_v1) if entry is not None else b""
 
 
 def without_others(obj: Owned, manager: str, label: str, others: bytes) -> Owned:

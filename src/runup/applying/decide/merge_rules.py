@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Mapping
-from typing import Any
 
 from kubekit.api import codec
-from runup.api.owned_v1 import OwnedMeta
+from runup.api.owned_v1 import OwnedMeta, applied_by
 from runup.applying.decide.merging import (
     JSON,
     Exact,
@@ -23,13 +21,14 @@ from runup.applying.decide.merging import (
     Keep,
     Rule,
     Struct,
+    Then,
     only_others,
     union,
 )
 from runup.applying.decide.ownership import MANAGER
+from runup.applying.decide.rendering import CLUSTER_ROLE, INJECT_CA, client_configs
 
 Kind = tuple[str, str]
-INJECT_CA = "service.beta.openshift.io/inject-cabundle"
 MERGER = "cluster-version-operator-merge"
 """The field manager of the writes that take away what others added."""
 
@@ -97,86 +96,45 @@ _JOB_OF_CRONJOB = Struct({**_JOB_MEMBERS, "template": _TEMPLATE})
 _NODE_PORTS = ("NodePort", "LoadBalancer")
 
 
-class _ServicePort:
-    """One port of a Service. The node port that the server chose stays where the manifest names none."""
-
-    def merge(self, manifest: Any, live: Any) -> Any:
-        """Returns the manifest's port with the live node port."""
-        node_port = (live or {}).get("nodePort")
-        return {"nodePort": node_port, **manifest} if node_port else manifest
-
-    def concerns(self, others: Mapping[str, Any]) -> bool:
-        """Returns whether others own anything of the port."""
-        return bool(others)
+def _with_live_node_port(port: JSON, live: JSON | None) -> JSON:
+    """Returns a port with the node port that the server chose, where the manifest names none."""
+    node_port = (live or {}).get("nodePort")
+    return {"nodePort": node_port, **port} if node_port else port
 
 
-class _ServiceSpec:
-    """The spec of a Service: type, selector and ports are the manifest's."""
-
-    _chosen = Struct(
-        {**_exact("type", "selector"), "ports": Items(("port", "protocol"), _ServicePort(), {"protocol": "TCP"})}
-    )
-
-    def merge(self, manifest: Any, live: Any) -> Any:
-        """Returns the merged spec; a Service that needs no node ports has none."""
-        spec = self._chosen.merge(manifest, live)
-        if (manifest or {}).get("type") not in _NODE_PORTS:
-            ports = [{k: v for k, v in port.items() if k != "nodePort"} for port in spec.get("ports") or ()]
-            spec = {**spec, "ports": ports} if ports else spec
+def _without_needless_node_ports(spec: JSON, _live: JSON | None) -> JSON:
+    if spec.get("type") in _NODE_PORTS:
         return spec
-
-    def concerns(self, others: Mapping[str, Any]) -> bool:
-        """Returns whether others own the type, the selector or something of a port."""
-        return self._chosen.concerns(others)
+    ports = [{k: v for k, v in port.items() if k != "nodePort"} for port in spec.get("ports") or ()]
+    return {**spec, "ports": ports} if ports else spec
 
 
-class _ClusterRole:
-    """A ClusterRole: its rules are the manifest's, unless they are made by aggregation."""
-
-    _members = Struct(_exact("rules", "aggregationRule"))
-
-    def merge(self, manifest: Any, live: Any) -> Any:
-        """Returns the merged role; the rules of an aggregated one are left to the controller that makes them."""
-        merged: JSON = self._members.merge(manifest, live)
-        return {**merged, "rules": live.get("rules")} if merged.get("aggregationRule") and live else merged
-
-    def concerns(self, others: Mapping[str, Any]) -> bool:
-        """Returns whether others own the rules or the aggregation."""
-        return self._members.concerns(others)
+def _with_aggregated_rules(role: JSON, live: JSON | None) -> JSON:
+    """Returns a ClusterRole; the rules of an aggregated one are left to the controller that makes them."""
+    return {**role, "rules": live.get("rules")} if role.get("aggregationRule") and live else role
 
 
-class _WithCABundles:
-    """A definition or the configuration of webhooks, whose CA bundles somebody fills in where they are asked for."""
-
-    def __init__(self, rule: Rule) -> None:
-        self._rule = rule
-
-    def merge(self, manifest: Any, live: Any) -> Any:
-        """Returns the merged object; an object with the annotation that asks for CA bundles keeps them."""
-        merged: JSON = copy.deepcopy(self._rule.merge(manifest, live))
-        if (merged["metadata"].get("annotations") or {}).get(INJECT_CA) != "true" or not live:
-            return merged
-        bundles = {name: config["caBundle"] for name, config in _client_configs(live) if "caBundle" in config}
-        for name, config in _client_configs(merged):
-            if name in bundles:
-                config["caBundle"] = bundles[name]
-        return merged
-
-    def concerns(self, others: Mapping[str, Any]) -> bool:
-        """Returns whether the rule is concerned."""
-        return self._rule.concerns(others)
+def _with_injected_bundles(obj: JSON, live: JSON | None) -> JSON:
+    """Returns a definition or webhooks' configuration, with its CA bundles where it asks for them."""
+    if not live or (obj["metadata"].get("annotations") or {}).get(INJECT_CA) != "true":
+        return obj
+    bundles = {name: config["caBundle"] for name, config in client_configs(live) if "caBundle" in config}
+    obj = copy.deepcopy(obj)  # its parts are the manifest's own
+    for name, config in client_configs(obj):
+        if name in bundles:
+            config["caBundle"] = bundles[name]
+    return obj
 
 
-def _client_configs(obj: JSON) -> list[tuple[str, JSON]]:
-    """Returns the clientConfigs of an object by their webhooks' names; "" is that of a definition's conversion."""
-    webhooks = [(webhook.get("name", ""), webhook.get("clientConfig")) for webhook in obj.get("webhooks") or ()]
-    conversion = ((obj.get("spec") or {}).get("conversion") or {}).get("webhook") or {}
-    return [(name, config) for name, config in (*webhooks, ("", conversion.get("clientConfig"))) if config]
-
-
-_WEBHOOKS = _WithCABundles(Struct({"webhooks": Items(("name",), _EXACT)}))
+_SERVICE = Struct(
+    {
+        **_exact("type", "selector"),
+        "ports": Items(("port", "protocol"), Then(_EXACT, _with_live_node_port), {"protocol": "TCP"}),
+    }
+)
+_WEBHOOKS = Then(Struct({"webhooks": Items(("name",), _EXACT)}), _with_injected_bundles)
 _RULES: dict[Kind, Rule] = {
-    ("", "Service"): Struct({"spec": _ServiceSpec()}),
+    ("", "Service"): Struct({"spec": Then(_SERVICE, _without_needless_node_ports)}),
     ("", "ServiceAccount"): Struct(_exact("automountServiceAccountToken")),
     ("", "ConfigMap"): Struct({}),
     ("", "Namespace"): Struct({}),
@@ -203,10 +161,10 @@ _RULES: dict[Kind, Rule] = {
         }
     ),
     ("rbac.authorization.k8s.io", "Role"): Struct(_exact("rules")),
-    ("rbac.authorization.k8s.io", "ClusterRole"): _ClusterRole(),
+    CLUSTER_ROLE: Then(Struct(_exact("rules", "aggregationRule")), _with_aggregated_rules),
     ("rbac.authorization.k8s.io", "RoleBinding"): Struct(_exact("subjects", "roleRef")),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): Struct(_exact("subjects", "roleRef")),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): _WithCABundles(Struct({"spec": _EXACT})),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): Then(Struct({"spec": _EXACT}), _with_injected_bundles),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
     ("image.openshift.io", "ImageStream"): Struct({"spec": Struct(_exact("lookupPolicy"))}),
@@ -234,15 +192,17 @@ def writes_of_others(kind: Kind, metadata: OwnedMeta) -> bytes:
     (`merged` was written instead) may be changed anywhere.
     """
     version = str(metadata.generation or metadata.resource_version)
-    entries = metadata.managed_fields
-    ours = [each.fields_v1 for each in entries if each.manager == MANAGER and each.operation == "Apply"]
-    if not ours:
+    ours, rule = applied_by(metadata, MANAGER), _RULES.get(kind)
+    if ours is None:
         return _digest([version])
+    if rule is None:
+        return b""
+    entries = metadata.managed_fields
     others = [each for each in entries if each.manager not in (MANAGER, MERGER) and each.subresource != "status"]
     left: JSON = {}
     for each in others:
-        left = union(left, only_others(each.fields_v1, ours[0]))
-    if kind not in _RULES or not _RULES[kind].concerns(left):
+        left = union(left, only_others(each.fields_v1, ours.fields_v1))
+    if not rule.concerns(left):
         return b""
     return _digest([version, *(f"{each.manager} {each.operation} {each.time}" for each in others)])
 

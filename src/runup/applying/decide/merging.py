@@ -7,7 +7,7 @@ nobody else touched need not be read. The rules of each kind: `merge_rules`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -132,6 +132,22 @@ class IfGiven:
 
     def concerns(self, others: Owned) -> bool:
         """Returns whether `rule` is concerned; only the object tells whether the manifest has the field."""
+        return self.rule.concerns(others)
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """A field that is merged by `rule`; `finish` makes the value of that and of the live one."""
+
+    rule: Rule
+    finish: Callable[[Any, Any], Any]
+
+    def merge(self, manifest: Any, live: Any) -> Any:
+        """Returns what `finish` makes of the merged and the live value."""
+        return self.finish(self.rule.merge(manifest, live), live)
+
+    def concerns(self, others: Owned) -> bool:
+        """Returns whether `rule` is concerned."""
         return self.rule.concerns(others)
 
 

@@ -142,12 +142,21 @@ def _with_internal_address(obj: JSON, cluster: ClusterValues) -> None:
             _set_env(container, values)
 
 
+def client_configs(obj: JSON) -> list[tuple[str, JSON]]:
+    """Returns the clientConfigs of an object by their webhooks' names; "" is that of a definition's conversion."""
+    webhooks = [(webhook.get("name", ""), webhook.get("clientConfig")) for webhook in obj.get("webhooks") or ()]
+    conversion = (_spec(obj).get("conversion") or {}).get("webhook") or {}
+    return [(name, config) for name, config in (*webhooks, ("", conversion.get("clientConfig"))) if config]
+
+
 def _without_ca(obj: JSON) -> None:
     """Removes `caBundle` fields: the service CA operator injects and owns them, so applying ours would undo its own."""
-    for webhook in obj.get("webhooks") or ():
-        (webhook.get("clientConfig") or {}).pop("caBundle", None)
-    spec = obj.get("spec") if isinstance(obj.get("spec"), dict) else {}
-    conversion = ((spec or {}).get("conversion") or {}).get("webhook") or {}
-    (conversion.get("clientConfig") or {}).pop("caBundle", None)
+    for _, config in client_configs(obj):
+        config.pop("caBundle", None)
     if obj.get("kind") == "APIService":
-        (spec or {}).pop("caBundle", None)
+        _spec(obj).pop("caBundle", None)
+
+
+def _spec(obj: JSON) -> JSON:
+    spec = obj.get("spec")
+    return spec if isinstance(spec, dict) else {}
