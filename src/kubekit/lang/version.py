@@ -73,6 +73,18 @@ def parse(text: str) -> Version | None:
         return None
 
 
+def same_minor(one: Version, other: Version) -> bool:
+    """Returns whether both are of one minor version: an update or a way back between them is within it."""
+    return (one.major, one.minor) == (other.major, other.minor)
+
+
+def leaves_minor(current: str, target: str) -> bool:
+    """Returns whether an update leaves the minor version upwards; an unreadable version counts as leaving it."""
+    here, there = parse(current), parse(target)
+    # An unreadable version is treated like the riskier case.
+    return here is None or there is None or is_minor_or_major(here, there)
+
+
 def is_minor_or_major(current: Version, target: Version) -> bool:
     """Returns whether an update from `current` to `target` leaves the minor version upwards."""
     return (target.major, target.minor) > (current.major, current.minor)

@@ -13,7 +13,6 @@ from tests.factories import NOW
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk, add_risks, by_name, holding, join, ordered
-from runup.advice.decide.candidates import leaves_minor as leaves
 from runup.advice.decide.current_advice import CurrentAdvice, advise
 from runup.advice.decide.graph import Graph, GraphDocument, parse_graph
 from runup.advice.decide.recommended import recommended, unaccepted
@@ -125,21 +124,6 @@ def test_what_only_informs_is_left_out() -> None:
     """Of what an update waits for."""
     found = holding(update("5.1.0", judged("A", holds_up=False), judged("B")))
     assert [risk.name for risk in found.risks] == ["B"]
-
-
-@pytest.mark.parametrize(
-    ("current", "to", "expected"),
-    [
-        ("5.0.0", "5.0.9", False),
-        ("5.0.0", "5.1.0", True),
-        ("5.0.0", "6.0.0", True),
-        ("five", "5.0.9", True),
-        ("5.0.0", "five", True),
-    ],
-)
-def test_whether_an_update_leaves_the_minor_version(current: str, to: str, expected: bool) -> None:
-    """What cannot be read counts as leaving it."""
-    assert leaves(update(to), current) is expected
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubekit.lang.version import Version, VersionError, is_minor_or_major, parse
+from kubekit.lang.version import Version, VersionError, is_minor_or_major, leaves_minor, parse
 
 
 @pytest.mark.parametrize("text", ["", "v5.2.0", "5.2", "5.02.0", "5.2.0-", "latest", "5.2.0.1"])
@@ -36,3 +36,18 @@ def test_order_is_that_of_semver() -> None:
 def test_minor_or_major(current: str, target: str, expected: bool) -> None:
     """Only a step up of the minor or major version counts."""
     assert is_minor_or_major(Version(current), Version(target)) is expected
+
+
+@pytest.mark.parametrize(
+    ("current", "target", "expected"),
+    [
+        ("5.0.0", "5.0.9", False),
+        ("5.0.0", "5.1.0", True),
+        ("5.0.0", "6.0.0", True),
+        ("five", "5.0.9", True),
+        ("5.0.0", "five", True),
+    ],
+)
+def test_whether_an_update_leaves_the_minor_version(current: str, target: str, expected: bool) -> None:
+    """What cannot be read counts as leaving it."""
+    assert leaves_minor(current, target) is expected

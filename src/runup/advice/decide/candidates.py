@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.version import Version, is_minor_or_major, parse
+from kubekit.lang.version import Version, parse
 from runup.advice.decide import matching_rules
 from runup.advice.decide.graph import Advice
 from runup.advice.decide.promql import PrometheusState
@@ -114,13 +114,6 @@ def _gravity(risk: JudgedRisk) -> tuple[int, bool]:
 def holding(candidate: Candidate) -> Candidate:
     """Returns `candidate` with only the risks that an update to it waits for."""
     return replace(candidate, risks=tuple(risk for risk in candidate.risks if risk.holds_up))
-
-
-def leaves_minor(candidate: Candidate, current: str) -> bool:
-    """Returns whether the update leaves the minor version upwards; an unreadable version counts as leaving it."""
-    here, there = parse(current), parse(candidate.release.version)
-    # An unreadable version is treated like the riskier case.
-    return here is None or there is None or is_minor_or_major(here, there)
 
 
 def by_name(candidates: Iterable[Candidate]) -> tuple[JudgedRisk, ...]:

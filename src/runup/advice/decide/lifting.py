@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.version import is_minor_or_major, parse
+from kubekit.lang.version import leaves_minor
 from runup.advice.decide import preflight_reasons, risk_names
 from runup.api.config_v1 import ClusterVersion
 
@@ -36,13 +36,9 @@ def is_acceptable(cluster: ClusterVersion, target: str, name: str, verdict: Cond
     if name in preflight_reasons.NEVER_ACCEPTED or (verdict and verdict.reason == preflight_reasons.PRECONDITION):
         return False
     # Upgradeable=False blocks updates to another minor version, and is False while one of these risks applies.
-    blocks = status_of(cluster.status.conditions, risk_names.UPGRADEABLE) == "False" and _leaves_minor(cluster, target)
+    not_upgradeable = status_of(cluster.status.conditions, risk_names.UPGRADEABLE) == "False"
+    blocks = not_upgradeable and leaves_minor(cluster.status.desired.version, target)
     if verdict is None:
         # An API without verdicts of risks: Upgradeable alone says that one of these applies.
         return not (blocks and (name == preflight_reasons.UPGRADEABLE or risk_names.forbids_minor(name)))
     return not (blocks and verdict.status == "True" and risk_names.forbids_minor(name))
-
-
-def _leaves_minor(cluster: ClusterVersion, target: str) -> bool:
-    here, there = parse(cluster.status.desired.version), parse(target)
-    return here is None or there is None or is_minor_or_major(here, there)

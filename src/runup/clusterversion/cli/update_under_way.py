@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kubekit.lang.version import parse
+from kubekit.lang.version import parse, same_minor
 from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.cli.clusterversion_client import Patch
 from runup.cli.render.text import Output, err, out
@@ -38,7 +38,7 @@ class UpdateInProgress(msgspec.Struct, frozen=True):
     def may_go_back(self) -> bool:
         """Returns whether both are of one minor version: no other way back is supported."""
         here, there = parse(self.to.version), parse(self.back_to.version)
-        return here is not None and there is not None and (here.major, here.minor) == (there.major, there.minor)
+        return here is not None and there is not None and same_minor(here, there)
 
     @property
     def _no_way_back(self) -> str:

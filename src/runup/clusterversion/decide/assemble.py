@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
 
+from kubekit.lang.version import leaves_minor
 from runup.advice.decide import preflight_reasons
-from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, leaves_minor, ordered
+from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, ordered
 from runup.advice.decide.risks import alert_risks, in_cluster
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk
 from runup.api.config_v1 import Release
@@ -55,13 +56,12 @@ def in_the_cluster(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]:
     return tuple(sorted((*state_risks, *alert_risks.risks(facts.prometheus.alerting, now)), key=lambda risk: risk.name))
 
 
-def tally(view: View, target: CheckedTarget) -> Tally:
-    """Counts the risks of an update to `target` from every source. These are the numbers that users are shown.
+def tally(applicable: Sequence[JudgedRisk], accepted: Collection[str]) -> Tally:
+    """Counts the risks of an update that `applicable_risks` returns. These are the numbers that users are shown.
 
     The risk that stands for a preflight still in progress is not counted.
     """
-    applicable = applicable_risks(view, target)
-    unaccepted = [risk for risk in applicable if not risk.accepted(view.accepted)]
+    unaccepted = [risk for risk in applicable if not risk.accepted(accepted)]
     still_open = [risk.applies.status for risk in unaccepted if risk.applies.reason != preflight_reasons.REPAIRED]
     return Tally(
         still_open.count("True"),
@@ -95,7 +95,8 @@ def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[Sour
     if view.accepts_risks:
         everywhere = [risk.judged() for risk in risks if risk.everywhere]
         of_minor = [*everywhere, *(risk.judged() for risk in risks if not risk.everywhere)]
-        assembled = [add_risks(c, of_minor if leaves_minor(c, view.current.version) else everywhere) for c in assembled]
+        here = view.current.version
+        assembled = [add_risks(c, of_minor if leaves_minor(here, c.release.version) else everywhere) for c in assembled]
     return tuple(_linked(view, candidate) for candidate in ordered(assembled))
 
 

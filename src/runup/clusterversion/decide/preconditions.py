@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.version import Version, is_minor_or_major, parse
+from kubekit.lang.version import Version, is_minor_or_major, parse, same_minor
 from runup.advice.decide.preflight_reasons import GIANT_HOP, ROLLBACK, UPGRADEABLE
 from runup.api.config_v1 import ClusterVersion, Release, UpdateHistory
 
@@ -76,32 +76,35 @@ def rollback(question: PreconditionInput) -> Objection | None:
     here, there = question.current, question.target
     if there >= here:
         return None
-    previous = _previous(question.cluster_version)
-    low = f"{there} is less than the current target {here}"
-    if previous is None or parse(previous.version) is None:
-        text = f"{low}, and the cluster has no previous Semantic Version"
-    elif parse(previous.version) != there:
-        text = (
-            f"{low}, and the only supported rollback is to the cluster's previous version "
-            f"{previous.version} ({previous.image})"
-        )
-    elif (there.major, there.minor) != (here.major, here.minor):
-        text = (
-            f"{low} and matches the cluster's previous version, "
-            "but rollbacks that change major or minor versions are not recommended"
-        )
-    else:
-        return None
-    return Objection(ROLLBACK, "LowDesiredVersion", text)
+    text = _unsupported_rollback(here, there, _previous(question.cluster_version))
+    return (
+        Objection(ROLLBACK, "LowDesiredVersion", f"{there} is less than the current target {here}{text}")
+        if text
+        else None
+    )
 
 
 def may_roll_back(cluster_version: ClusterVersion, target: str) -> bool:
     """Returns whether `target` is the previous version, within the same minor version as the running one."""
     here, there = parse(cluster_version.status.desired.version), parse(target)
-    previous = _previous(cluster_version)
-    if here is None or there is None or previous is None or parse(previous.version) != there:
+    if here is None or there is None or there >= here:
         return False
-    return there < here and (there.major, there.minor) == (here.major, here.minor)
+    return not _unsupported_rollback(here, there, _previous(cluster_version))
+
+
+def _unsupported_rollback(here: Version, there: Version, previous: UpdateHistory | None) -> str:
+    """Returns why the cluster cannot go back from `here` to the older `there`, empty if it can."""
+    if previous is None or parse(previous.version) is None:
+        return ", and the cluster has no previous Semantic Version"
+    if parse(previous.version) != there:
+        supported = f"{previous.version} ({previous.image})"
+        return f", and the only supported rollback is to the cluster's previous version {supported}"
+    if not same_minor(there, here):
+        return (
+            " and matches the cluster's previous version, "
+            "but rollbacks that change major or minor versions are not recommended"
+        )
+    return ""
 
 
 def giant_hop(question: PreconditionInput) -> Objection | None:
@@ -201,7 +204,7 @@ def _retarget(question: PreconditionInput, name: str) -> Objection | None:
     progressing = status_of(version.status.conditions, "Progressing") == "True"
     if origin is None or not progressing or not is_minor_or_major(origin, here):
         return None
-    if (there.major, there.minor) != (here.major, here.minor):
+    if not same_minor(there, here):
         return None
     size = "Major" if here.major > origin.major else "Minor"
     text = f"Retarget to {there} while a {size.lower()} version update from {origin} to {here} is in progress"

@@ -18,6 +18,7 @@ from kubekit.api.meta_v1 import Condition, NamespacedName
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.errors import Terminal, Waiting
 from kubekit.lang.version import parse
+from runup.advice.decide.candidates import JudgedRisk
 from runup.api.config_v1 import Release, Update
 from runup.clusterversion.decide import assemble, preconditions, targets, verdict
 from runup.clusterversion.decide.observed import ReleaseCheck
@@ -219,19 +220,28 @@ def _with_last_words(view: View) -> History:
         waived = stored.signature_waived or _was_waived(view)
         last = with_fields(report, others=stored.others, accepted=stored.accepted, signature_waived=waived)
     else:
-        last = _with_others(view, attempt, with_fields(report, signature_waived=_was_waived(view)))
+        last = with_fields(report, signature_waived=_was_waived(view))
+        last = _with_others(view, last, _applicable(view, attempt, last))
     return histories.with_report(view.history, last, even_if_only_newer=True)
 
 
-def _with_others(view: View, attempt: Attempt, report: Report) -> Report:
-    """Returns `report` as it is stored: with what counts besides, so that nothing that changes later changes it."""
-    target = _target_of(attempt)
-    checked = CheckedTarget(target, attempt.source_version, report, waived=report.signature_waived)
-    risks = assemble.applicable_risks(view, checked)
+def _applicable(view: View, attempt: Attempt, report: Report) -> tuple[JudgedRisk, ...]:
+    """Returns the risks of an update to the target of `attempt`, from every source, that apply or could not be told."""
+    checked = CheckedTarget(_target_of(attempt), attempt.source_version, report, waived=report.signature_waived)
+    return assemble.applicable_risks(view, checked)
+
+
+def _with_others(view: View, report: Report, risks: tuple[JudgedRisk, ...]) -> Report:
+    """Returns `report` as it is stored: with what counts besides, so that nothing that changes later changes it.
+
+    `risks` are those of `_applicable`.
+    """
     own = {risk.name for risk in report.risks}
     return with_fields(
         report,
-        others=tuple(published_risks.as_reported(risk, target.version) for risk in risks if risk.name not in own),
+        others=tuple(
+            published_risks.as_reported(risk, report.target_version) for risk in risks if risk.name not in own
+        ),
         accepted=tuple(risk.name for risk in risks if risk.accepted(view.accepted)),
     )
 
@@ -474,8 +484,10 @@ def _hold(case: _Case) -> Preflight:
 def _watch(case: _Case) -> Preflight:
     view = _steadily(case.view)
     report, bad = seen_report(case.attempt, view.observed.report)
+    waived = _was_waived(view)
     # The target cannot know or deny it; from here on it is told wherever the result is.
-    report = report and with_fields(report, signature_waived=_was_waived(case.view))
+    report = report and with_fields(report, signature_waived=waived)
+    risks = _applicable(view, case.attempt, report) if report else ()
     scene = Observations(
         attempt=case.attempt,
         deployment=view.observed.deployment,
@@ -487,24 +499,20 @@ def _watch(case: _Case) -> Preflight:
         now=view.now,
         events=view.observed.warnings,
         unchanged_s=view.observed.report.unchanged_s if view.observed.report and (report or bad) else 0.0,
-        tally=assemble.tally(
-            view, CheckedTarget(case.target, case.attempt.source_version, report, waived=_was_waived(case.view))
-        )
-        if report
-        else None,
+        tally=assemble.tally(risks, view.accepted) if report else None,
     )
     result = outcome(scene)
     if result.final:
         return _finish(case, result, report)
     history = view.history
     if result.state is State.COMPLETED and report is not None:
-        history = histories.with_report(history, _with_others(view, case.attempt, report))
+        history = histories.with_report(history, _with_others(view, report, risks))
     preflight = _told(case, result, report, history, scene)
     actions, work = _drift(case)
     container_actions, image_work = _containers(case, report)
     actions = (*actions, *_restart(scene), *container_actions)
     # Nothing waits for a waived signature, but what an update without `force` would come to depends on it.
-    verify = check_work(case.target.image, case.check, case.view.now) if _was_waived(case.view) else ()
+    verify = check_work(case.target.image, case.check, case.view.now) if waived else ()
     work = (*work, *image_work, *verify)
     return replace(preflight, actions=actions, work=work, requeue_after_s=_until(scene, result))
 
@@ -536,10 +544,10 @@ def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
     # Partial findings are kept only where there is nothing better to show.
     if report is not None and case.last_good is None:
         failed = with_fields(report, execution_status="failed", message=found.message)
-        partial = _with_others(case.view, case.attempt, failed)
+        partial = _with_others(case.view, failed, _applicable(case.view, case.attempt, failed))
         history = histories.with_report(history, partial)
     elif report is not None and report.execution_status == "completed":
-        last = _with_others(case.view, case.attempt, report)
+        last = _with_others(case.view, report, _applicable(case.view, case.attempt, report))
         history = histories.with_report(history, last, even_if_only_newer=True)
     preflight = _told(replace(case, attempt=ended), found, report, histories.with_attempt(history, ended))
     return replace(preflight, actions=_stop(case.view))
@@ -641,10 +649,8 @@ def _drift(case: _Case) -> tuple[tuple[Action, ...], tuple[Work, ...]]:
     """Plans to apply a Deployment that differs from the desired one: a moved operator, a setting, a manual edit."""
     deployment = case.view.observed.deployment
     assert deployment is not None
-    place, waived = (
-        _place(case.view, preflight_deployment.was_waived(deployment)),
-        preflight_deployment.was_waived(deployment),
-    )
+    waived = preflight_deployment.was_waived(deployment)
+    place = _place(case.view, waived)
     if preflight_deployment.is_as_wanted(
         deployment, preflight_deployment.deployment(case.attempt, place, waived=waived)
     ):

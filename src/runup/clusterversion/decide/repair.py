@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from kubekit.api.conditions import status_of
-from kubekit.lang.version import parse
+from kubekit.lang.version import parse, same_minor
 from runup.api.config_v1 import ClusterVersionStatus, Release
 
 
 def failure(status: ClusterVersionStatus, current: Release, target: Release) -> str:
     """Returns in words the failure that an update from `current` to `target` may repair, empty if there is none."""
     here, there = parse(current.version), parse(target.version)
-    if here is None or there is None or (here.major, here.minor) != (there.major, there.minor):
+    if here is None or there is None or not same_minor(here, there):
         return ""
     newest = status.history[0] if status.history else None
     # The first entry of all is the installation, which no update can repair.
