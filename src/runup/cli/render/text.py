@@ -81,6 +81,11 @@ def shortened(text: str, limit: int) -> str:
     return (word if len(word) > limit // 2 else cut).rstrip(",;:. ") + "…"
 
 
+def sentence_case(said: str) -> str:
+    """Returns `said` with its first letter large; the others stay as they are."""
+    return said[:1].upper() + said[1:]
+
+
 def timestamp(moment: datetime | None) -> str:
     """Returns a time as Kubernetes writes it, in UTC, or an empty string."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""

@@ -14,6 +14,7 @@ from kubekit.api import codec
 from kubekit.kube import calls
 from kubekit.kube.errors import ApiError, NotFound
 from runup.api.kinds import RESOURCES
+from runup.cli.render.text import sentence_case, timestamp
 from runup.updatestatus.decide.freshness import (
     CURRENT,
     LEASE,
@@ -61,7 +62,7 @@ def sentence(age: Freshness) -> str:
         return f"how old the update status controller's report is could not be told: {age.why}"
     if age.confirmed_at is None:
         return f"the update status controller's report may be old: {age.why}"
-    return f"the update status controller's report was last confirmed at {_at(age.confirmed_at)}: {age.why}"
+    return f"the update status controller's report was last confirmed at {timestamp(age.confirmed_at)}: {age.why}"
 
 
 def with_age(obj: JSON, age: Freshness, now: datetime) -> JSON:
@@ -77,16 +78,18 @@ def with_age(obj: JSON, age: Freshness, now: datetime) -> JSON:
 
 def read_instead(obj: JSON, said: str, age: Freshness, now: datetime) -> JSON:
     """Returns `obj`, computed just now in place of the controller's report, with condition Current that says so."""
-    current = _current("True", "ReadFromCluster", f"{_sentence_case(with_ago(said, age, now))}.", now)
+    current = _current("True", "ReadFromCluster", f"{sentence_case(with_ago(said, age, now))}.", now)
     return {**obj, "status": {**obj["status"], "conditions": [*obj["status"]["conditions"], current]}}
 
 
 def _current(status: str, reason: str, message: str, since: datetime) -> JSON:
-    return {"type": "Current", "status": status, "reason": reason, "message": message, "lastTransitionTime": _at(since)}
-
-
-def _sentence_case(said: str) -> str:
-    return said[:1].upper() + said[1:]
+    return {
+        "type": "Current",
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": timestamp(since),
+    }
 
 
 def _unanswered(condition: JSON) -> JSON:
@@ -95,15 +98,15 @@ def _unanswered(condition: JSON) -> JSON:
 
 def _message(age: Freshness, now: datetime) -> str:
     if age.state == CURRENT and age.confirmed_at is not None:
-        return f"Confirmed at {_at(age.confirmed_at)}, {_span(now - age.confirmed_at)} before it was read."
-    return f"{_sentence_case(with_ago(sentence(age), age, now))}."
+        return f"Confirmed at {timestamp(age.confirmed_at)}, {_span(now - age.confirmed_at)} before it was read."
+    return f"{sentence_case(with_ago(sentence(age), age, now))}."
 
 
 def with_ago(said: str, age: Freshness, now: datetime) -> str:
     """Returns the sentence `said` with how long ago the time of the last confirmation in it was."""
     if age.confirmed_at is None:
         return said
-    at = _at(age.confirmed_at)
+    at = timestamp(age.confirmed_at)
     return said.replace(at, f"{at} ({_span(now - age.confirmed_at)} ago)", 1)
 
 
@@ -113,7 +116,3 @@ def _span(span: timedelta) -> str:
         return f"{seconds} s"
     minutes = seconds // 60
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _at(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

@@ -19,6 +19,7 @@ from kubekit.kube.errors import Transient
 from kubekit.lang.printable import printable
 from runup.cli.errors import CommandError, message_of
 from runup.cli.output import bare, screen_of
+from runup.cli.render.text import sentence_case
 from runup.clusterversion.cli.wait import SERVER_AWAY_LIMIT_S
 from runup.updatestatus.cli import live_status as status_live
 from runup.updatestatus.cli.render import status_text as rendered
@@ -217,7 +218,7 @@ def _foot(report: Report | None, look: Poll) -> tuple[str, str]:
         return printable(look.trouble), "yellow"
     at = rendered.clock_time(look.found.now_ns)
     if look.found.doubt:
-        return printable(f"Looked at {at}. {look.found.doubt[:1].upper()}{look.found.doubt[1:]}."), "yellow"
+        return printable(f"Looked at {at}. {sentence_case(look.found.doubt)}."), "yellow"
     if not report.is_updating:
         return f"{_IDLE} Looked at {at}.", "dim"
     return f"Looked at {at}, and again every {PERIOD_S:.0f} s. Ctrl-C ends the watching; the update goes on.", "dim"
