@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 from structlog.testing import capture_logs
 from tests.applying.control.applied_world import OPERATORS, eventually
 from tests.operator.operator_world import VERSION_RESOURCE, cluster, running
@@ -19,13 +20,20 @@ def up(manager: Manager, name: str, reason: str) -> float | None:
     return manager.metrics.registry.get_sample_value("cluster_operator_up", labels)
 
 
+async def ready(manager: Manager) -> tuple[int, str]:
+    """What a probe reads."""
+    address = manager.endpoint.address
+    async with aiohttp.ClientSession() as session, session.get(f"{address}/readyz") as answer:
+        return answer.status, await answer.text()
+
+
 async def test_that_there_is_none_is_told_once(tmp_path: Path) -> None:
-    """In the log, and as a metric that an alert looks at; both end when there is one."""
+    """In the log, to a probe, and as a metric that an alert looks at; all end when there is one."""
     async with cluster(tmp_path) as (world, make):
         whole = await world.client.send(calls.get_raw(VERSION_RESOURCE, "version"))
         await world.client.send(calls.delete(VERSION_RESOURCE, "version"))
         with capture_logs() as said:
-            async with running(make()) as manager:
+            async with running(make(listen="127.0.0.1:0")) as manager:
 
                 async def measured(name: str, reason: str, value: float | None) -> bool:
                     return up(manager, name, reason) == value
@@ -36,9 +44,12 @@ async def test_that_there_is_none_is_told_once(tmp_path: Path) -> None:
                 await eventually(lambda: measured("etcd", "NoAvailableCondition", 0.0), "operators are measured")
                 told = [line for line in said if "there is no ClusterVersion" in line["event"]]
                 assert [line["log_level"] for line in told] == ["error"]
+                status, text = await ready(manager)
+                assert (status, text.partition(":")[0]) == (503, "there is no ClusterVersion version")
                 await world.client.send(calls.create(VERSION_RESOURCE, {**whole, "metadata": {"name": "version"}}))
                 await world.condition("RetrievedUpdates", "True")
                 await eventually(lambda: measured("version", "ClusterVersionNotFound", None), "it is measured no more")
+                assert await ready(manager) == (200, "ok\n")
 
 
 def _operator(name: str) -> dict[str, Any]:

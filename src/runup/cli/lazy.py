@@ -93,9 +93,13 @@ class Group(_Helping, click.Group):
     context_class = Context
     command_class = Command
 
-    def __init__(self, *args: Any, sections: Sections = (), **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, sections: Sections = (), suggest_for: Mapping[str, str] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.sections = sections
+        # What other tools call a command of this group -> its name here.
+        self.suggest_for = suggest_for or {}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the options as a command does, then the list of commands."""
@@ -118,7 +122,7 @@ class Group(_Helping, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolves a command as click does, but reports an unknown name with everything after it, as `oc` does.
 
-        Beyond oc: a name close to a command's gets that one as a hint.
+        Beyond oc: a name close to a command's, or what other tools call it, gets that one as a hint.
         """
         # Completion parses resiliently: an unfinished name is no error there.
         if ctx.resilient_parsing or self.get_command(ctx, args[0]) is not None:
@@ -129,7 +133,9 @@ class Group(_Helping, click.Group):
         from runup.cli.errors import UsageProblem
 
         # A wrong hint is worse than none, so only a near match counts.
-        near = get_close_matches(args[0].lower(), self.list_commands(ctx), n=1, cutoff=_NEAR)
+        asked = args[0].lower()
+        named = self.suggest_for.get(asked)
+        near = [named] if named else get_close_matches(asked, self.list_commands(ctx), n=1, cutoff=_NEAR)
         hint = f"; did you mean {quoted(near[0])}?" if near else ""
         raise UsageProblem(f"unknown command {quoted(' '.join(args))}{hint}", ctx)
 

@@ -149,9 +149,7 @@ class Manager:
         agent = f"ClusterVersionOperator/{__version__}"
         async with (
             Client(self._config, clock=self._clock, user_agent=agent) as client,
-            served(
-                self.endpoint, options, client, self._clock, lacking=self.caches.not_ready, caches=self.caches.all()
-            ),
+            served(self.endpoint, options, client, self._clock, lacking=self.caches.idle, caches=self.caches.all()),
         ):
             await self._serve(client, facts, own)
 

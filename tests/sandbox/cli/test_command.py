@@ -123,6 +123,17 @@ def test_what_is_refused(words: tuple[str, ...], said: str, run: Run, tmp_path: 
     assert not data.exists()
 
 
+@pytest.mark.parametrize(
+    ("elsewhere", "here"),
+    [("delete", "stop"), ("rm", "stop"), ("create", "start"), ("up", "start"), ("Delete", "stop")],
+)
+def test_what_other_tools_call_a_command(elsewhere: str, here: str, run: Run) -> None:
+    """The command of this tool is named; nothing else is done."""
+    ran = run("sandbox", elsewhere)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f'error: unknown command "{elsewhere}"; did you mean "{here}"?')
+
+
 def test_the_folder_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The one that was named, from where one stands or from one's home; else that of the state."""
     monkeypatch.chdir(tmp_path)

@@ -70,6 +70,7 @@ WATCH_S = 1800
 POD_SELECTOR = f"{preflight_deployment.APP_LABEL} in ({preflight_deployment.NAME},{container_check_pods.NAME})"
 # Consecutive failures of a write, for a reason that may pass, before they are reported.
 PATIENCE = 3
+_NO_VERSION = "there is no ClusterVersion version: nothing is checked or applied until it is created"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,10 @@ class Caches:
             if not cache.synced and cache.error is None:
                 return f"{cache.kind.__name__} is not listed yet"
         return ""
+
+    def idle(self) -> str:
+        """Returns why nothing is done for the cluster: what `not_ready` says, or that there is no ClusterVersion."""
+        return self.not_ready() or (_NO_VERSION if self.versions.get(NAME) is None else "")
 
 
 def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> tuple[Reflector[Any], ...]:
@@ -337,7 +342,7 @@ class ClusterVersionController:
         if self._caches.not_ready():
             return
         if not self._absent:
-            log.error("there is no ClusterVersion version: nothing is checked or applied until it is created")
+            log.error(_NO_VERSION)
         self._absent = True
         self._metrics.cluster.look_without_version(_sorted(self._caches.operators) or ())
 

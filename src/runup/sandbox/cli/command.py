@@ -33,7 +33,13 @@ def _scenarios(_: click.Context) -> Iterable[str]:
     return folder.names()
 
 
-@click.group("sandbox", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+# What kind, minikube and k3d call them; what `reset` removes is made anew.
+_ELSEWHERE = dict.fromkeys(("create", "up", "run"), "start") | dict.fromkeys(
+    ("delete", "down", "rm", "destroy"), "stop"
+)
+
+
+@click.group("sandbox", cls=Group, suggest_for=_ELSEWHERE, context_settings={"help_option_names": ["-h", "--help"]})
 def sandbox() -> None:
     """A cluster on this machine to try things on.
 
