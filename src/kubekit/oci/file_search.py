@@ -25,6 +25,12 @@ MAX_HOPS = 40
 MAX_LINKS = 512
 """Maximum number of links on the paths to the searched folder, and in it."""
 
+MAX_LOOKUPS = 2_000_000
+"""Maximum number of folders looked up to follow an image's links, a link as two: below 2 s of a core.
+
+512 links to other folders need 0.7 million.
+"""
+
 _EACH = 120  # bytes that a name costs besides its characters, about
 
 
@@ -65,6 +71,7 @@ class Search:
         # Read so far: folders, links with their targets, files of wanted names, and other relevant paths.
         self._folders: set[str] = set()
         self._links: dict[str, str] = {}
+        self._links_below: dict[str, list[str]] = {}
         self._files: dict[str, str] = {}
         self._others: set[str] = set()
         # Paths that the layers read so far hide in the layers below.
@@ -75,6 +82,7 @@ class Search:
         self._ways: set[str] = set()
         self._awaited: dict[str, tuple[str, str]] = {}
         self._relevant = 0
+        self._lookups = 0
         self._found: dict[str, str] = {}
         self._follow()
 
@@ -146,6 +154,8 @@ class Search:
     def _link(self, path: str, target: str) -> None:
         self._charge(path, target)
         self._links[path] = target
+        for folder in (*_parents(path), ""):
+            self._links_below.setdefault(folder, []).append(path)
         if path not in self._ways and not self._is_inside(path):
             return
         self._relevant += 1
@@ -165,10 +175,8 @@ class Search:
         waiting = list(roots)
         while waiting:
             root = waiting.pop()
-            for path, target in self._links.items():
-                if not _below(path, root):
-                    continue
-                real = self._resolved(target)
+            for path in self._links_below.get(root, ()):
+                real = self._resolved(self._links[path])
                 if key := self._sought.key(posixpath.basename(path)):
                     self._awaited[real] = (path, key)
                 elif real not in roots and real:
@@ -177,10 +185,16 @@ class Search:
         self._roots = tuple(roots)
 
     def _resolved(self, path: str) -> str:
-        """Returns the real location of `path` with its links followed, or the last path after MAX_HOPS links."""
+        """Returns the real location of `path` with its links followed, or the last path after MAX_HOPS links.
+
+        Raises BeyondLimits where the links of the image took more than MAX_LOOKUPS.
+        """
         for _ in range(MAX_HOPS):
             way = (*reversed(_parents(path)), path)
             self._ways.update(way)
+            self._lookups += len(way) + 2
+            if self._lookups > MAX_LOOKUPS:
+                raise BeyondLimits(f"image {self._image}: following its links takes more than {MAX_LOOKUPS} lookups")
             at = next((part for part in way if part in self._links), None)
             if at is None:
                 return path

@@ -339,6 +339,18 @@ def test_how_many_links_are_followed() -> None:
     assert str(caught.value) == f"image image: more than 512 links lead to or from {FOLDER}"
 
 
+def test_links_to_other_folders_are_followed_in_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 512 links to folders elsewhere each is looked at once for each later one; links below those are refused."""
+    fan = [symlink(f"{FOLDER}/l{at}", f"/elsewhere/d{at}") for at in range(512)]
+    monkeypatch.setattr(file_search, "MAX_LOOKUPS", 512 * 512 * 3)
+    Search("image", sought()).layer(entries(*fan))
+    nested = [symlink(f"{FOLDER}/l{at}", "/" + "/".join("a" * (at + 1))) for at in range(256)]
+    inside = [symlink("/".join("a" * 257) + f"/m{at}", f"/q{at}") for at in range(256)]
+    with pytest.raises(BeyondLimits) as caught:
+        Search("image", sought()).layer(entries(*nested, *inside))
+    assert str(caught.value) == "image image: following its links takes more than 786432 lookups"
+
+
 @pytest.mark.parametrize("links", [40, 41])
 def test_how_many_links_one_after_the_other(links: int) -> None:
     """40, as in Linux; behind more than that nothing is found."""
