@@ -59,7 +59,8 @@ GRAPH = {
 }
 
 
-def _any_crd(kind: str, plural: str) -> dict[str, Any]:
+def any_crd(kind: str, plural: str) -> dict[str, Any]:
+    """A definition in the group config.openshift.io that takes whatever it is given."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
         "name": "v1",
@@ -273,9 +274,9 @@ async def _install(client: Client, upstream: str) -> None:
     crd = Path(runup.sandbox.__path__[0]) / "crds" / "0000_00_cluster-version-operator_01_clusterversions.crd.yaml"
     for obj in (
         document(crd),
-        _any_crd("ClusterOperator", "clusteroperators"),
-        _any_crd("FeatureGate", "featuregates"),
-        _any_crd("Infrastructure", "infrastructures"),
+        any_crd("ClusterOperator", "clusteroperators"),
+        any_crd("FeatureGate", "featuregates"),
+        any_crd("Infrastructure", "infrastructures"),
     ):
         await client.send(calls.create(CRDS, obj))
     for name in (NAMESPACE, "openshift-config-managed"):

@@ -32,6 +32,8 @@ K = TypeVar("K", bound=Object)
 # to 30 s, with its jitter to a minute, which would delay the discovery that the server is back for as long.
 FIRST_BACKOFF_S = 0.8
 LONGEST_BACKOFF_S = 10.0
+# A kind that is not served comes with an installation, if at all; who sees its definition calls `hurry`.
+LONGEST_MISSING_BACKOFF_S = 120.0
 SHORTEST_WATCH_S = 300
 # Seconds without any event, bookmarks included, after which a connection counts as dead.
 LONGEST_SILENCE_S = 300.0
@@ -167,10 +169,12 @@ class Reflector(Generic[K]):
         self._failures += 1
         if not isinstance(error, Transient) or self._failures >= PATIENCE or not self._cache.synced:
             self._cache.fail(why_unreadable(verb, self.resource, self._namespace, error))
-        await self._back_off(error.retry_after_s if isinstance(error, Transient) else None)
+        limit = LONGEST_MISSING_BACKOFF_S if isinstance(error, NotFound) else LONGEST_BACKOFF_S
+        await self._back_off(error.retry_after_s if isinstance(error, Transient) else None, limit)
 
-    async def _back_off(self, retry_after_s: float | None) -> None:
-        longest = min(FIRST_BACKOFF_S * 2 ** (self._failures - 1), LONGEST_BACKOFF_S)
+    async def _back_off(self, retry_after_s: float | None, limit: float = LONGEST_BACKOFF_S) -> None:
+        # Only so many doublings as reach the limit: a kind may be missing for months.
+        longest = min(FIRST_BACKOFF_S * 2 ** min(self._failures - 1, 16), limit)
         # Up to twice as long, so that a thousand clients of a restarted server do not come back together.
         await self._sleep(max(longest * (1 + self._rand()), retry_after_s or 0))
 

@@ -284,6 +284,17 @@ async def test_back_off_doubles_to_10_s_and_starts_over(world: World) -> None:
     assert world.clock.sleeping == pytest.approx((0.8,))
 
 
+@pytest.mark.parametrize(("status", "reason", "longest"), [(404, "NotFound", 120), (500, "InternalError", 10)])
+async def test_back_off_stays_where_it_is_for_months(world: World, status: int, reason: str, longest: float) -> None:
+    """After 1,100 failures, where a doubling would no longer be a number, as after three."""
+    await go(world, failure(status, reason))
+    for _ in range(1100):
+        await world.clock.until_sleeping()
+        await world.clock.advance(world.clock.sleeping[0])
+    await world.clock.until_sleeping()
+    assert world.clock.sleeping == (longest,)
+
+
 async def test_retry_after_is_a_lower_bound(world: World) -> None:
     """A server that wants a minute gets it."""
     await go(world, failure(429, "TooManyRequests", Retry_After="60"))

@@ -73,6 +73,8 @@ class WatchedKinds:
         cache.add_changes_listener(heard)
         cache.add_state_listener(news)
         self.caches[resource] = cache
+        if resource.kind == "CustomResourceDefinition":
+            cache.add_changes_listener(self._hurry)
         if isinstance(resource, Lookup):
             self._reflectors.append(Lookups(client, resource, self.caches.get(resource.of or resource), cache, clock))
             return
@@ -87,6 +89,16 @@ class WatchedKinds:
                 resource=resource,
             )
         )
+
+    def _hurry(self, changes: Changes[Any]) -> None:
+        """Lists the kinds of new and changed definitions at once, if they are missing: they may be served by now."""
+        defined = {new.metadata.name for _, _, new in changes if new is not None}
+        for reflector in self._reflectors:
+            if (
+                isinstance(reflector, Reflector)
+                and f"{reflector.resource.plural}.{reflector.resource.group}" in defined
+            ):
+                reflector.hurry()
 
     async def run(self) -> None:
         """Watches every resource until cancelled."""
