@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What fails is run once more, alone, at the end (tests/unstable.py). The slow ones wait more than they compute.
 PYTEST := $(BIN)/python -m pytest --dist loadgroup --rerun-alone
 
-.PHONY: help demo test test-all slow e2e check docs format bench mutants lock clean
+.PHONY: help demo test test-all slow e2e check docs format bench mutants lock licences sbom clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -66,6 +66,15 @@ mutants: $(VENV)/.dev ## which of COUNT small changes to the code no test notice
 lock: $(VENV)/.dev ## pin the newest versions that the floors allow
 	$(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url pyproject.toml --group dev -o requirements-dev.lock
+
+licences: $(VENV)/.dev ## the licences of what runup installs; fails on one that does not fit
+	@$(BIN)/python tools/licences.py
+
+# PROGRAM: of another installation, such as that of an image, /opt/runup/bin/python in it.
+PROGRAM ?= build/sbom/bin/python
+sbom: $(VENV)/.dev ## what an installed wheel consists of, as CycloneDX, in build/runup.cdx.json
+	@test $(PROGRAM) != build/sbom/bin/python || tools/install-wheel $(BIN) build/sbom
+	$(BIN)/cyclonedx-py environment $(PROGRAM) --pyproject pyproject.toml --output-reproducible --of JSON -o build/runup.cdx.json
 
 clean: ## remove what the targets made
 	rm -rf build $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

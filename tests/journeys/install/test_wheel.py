@@ -5,13 +5,17 @@ Building and installing need the package index, as `make test` itself did.
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
+from tools.advisories import pins
 
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 300
@@ -28,20 +32,7 @@ def _call(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -> subpr
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment that holds the built wheel and what it depends on, nothing else; its folder of programs."""
     folder = tmp_path_factory.mktemp("wheel")
-    uv = str(Path(sys.executable).with_name("uv"))
-    # Where a company's proxy signs, its authority is among the machine's.
-    env = {"UV_SYSTEM_CERTS": "true", **os.environ}
-    steps = (
-        (uv, "build", "-q", "--wheel", "--out-dir", str(folder / "dist"), str(ROOT)),
-        (uv, "venv", "-q", "--python", sys.executable, str(folder / "venv")),
-        (uv, "pip", "install", "-q", "--python", str(folder / "venv"), "--require-hashes", "-r", "requirements.lock"),
-    )
-    for step in steps:
-        done = _call(*step, cwd=ROOT, env=env)
-        assert done.returncode == 0, done.stderr
-    wheel = next((folder / "dist").glob("*.whl"))
-    last = (uv, "pip", "install", "-q", "--python", str(folder / "venv"), "--no-deps", str(wheel))
-    done = _call(*last, cwd=ROOT, env=env)
+    done = _call("tools/install-wheel", str(Path(sys.executable).parent), str(folder / "venv"), cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return folder / "venv" / "bin"
 
@@ -63,6 +54,36 @@ def test_the_demo_runs_from_the_wheel(run: Run) -> None:
     done = run("runup", "demo")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Preflight of 5.2.0 from 5.0.0" in done.stdout
+
+
+def test_the_wheel_is_reproducible(installed: Path, tmp_path: Path) -> None:
+    """Built from a copy elsewhere, made at another time by another user's habits, it is the same to the byte."""
+    first = next((installed.parents[1] / "venv.dist").glob("*.whl"))
+    named = _call("git", "ls-files", "-z", cwd=ROOT).stdout.split("\0")
+    for name in filter(None, named):
+        if (ROOT / name).is_file():
+            (tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, tmp_path / "copy" / name)
+    uv = str(Path(sys.executable).with_name("uv"))
+    env = {"UV_SYSTEM_CERTS": "true", **os.environ, "TZ": "Pacific/Auckland"}
+    build = (uv, "build", "-q", "--wheel", "--out-dir", str(tmp_path / "dist"))
+    done = _call(*build, cwd=tmp_path / "copy", env=env)
+    assert done.returncode == 0, done.stderr
+    assert next((tmp_path / "dist").glob("*.whl")).read_bytes() == first.read_bytes()
+
+
+def test_what_an_installation_consists_of(installed: Path, tmp_path: Path) -> None:
+    """CycloneDX, valid by its schema: each package of the lock file by name and version, each with a licence."""
+    bill = tmp_path / "runup.cdx.json"
+    program = str(Path(sys.executable).with_name("cyclonedx-py"))
+    words = ("environment", str(installed / "python"), "--pyproject", "pyproject.toml", "--output-reproducible")
+    done = _call(program, *words, "--validate", "--of", "JSON", "-o", str(bill), cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(bill.read_text(encoding="utf-8"))
+    assert told["metadata"]["component"]["name"] == "runup"
+    found = {canonicalize_name(each["name"]): each["version"] for each in told["components"]}
+    assert found == pins((ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    assert all(each.get("licenses") for each in told["components"])
 
 
 def test_type_checkers_find_the_types(run: Run) -> None:
