@@ -284,6 +284,25 @@ class ConfigNode(Object, frozen=True):
     spec: ConfigNodeSpec = ConfigNodeSpec()
 
 
+class RegistrySources(Wire, frozen=True):
+    """Which registries nodes may pull from; where `allowed` names some, all others are refused."""
+
+    allowed_registries: tuple[str, ...] = ()
+    blocked_registries: tuple[str, ...] = ()
+
+
+class ImageSpec(Wire, frozen=True):
+    """`spec` of Image."""
+
+    registry_sources: RegistrySources = RegistrySources()
+
+
+class Image(Object, frozen=True):
+    """The singleton `cluster`: how the cluster's nodes and builds treat images and registries."""
+
+    spec: ImageSpec = ImageSpec()
+
+
 class ConfigMapReference(Wire, frozen=True):
     """A ConfigMap of openshift-config by name."""
 

@@ -34,6 +34,7 @@ RESOURCES.update(
         "runup.api.config_v1.ClusterOperator": _config("ClusterOperator", "clusteroperators"),
         "runup.api.config_v1.ClusterVersion": _config("ClusterVersion", "clusterversions"),
         "runup.api.config_v1.FeatureGate": _config("FeatureGate", "featuregates"),
+        "runup.api.config_v1.Image": _config("Image", "images"),
         "runup.api.config_v1.Infrastructure": _config("Infrastructure", "infrastructures"),
         "runup.api.config_v1.Network": _config("Network", "networks"),
         "runup.api.machineconfig_v1.MachineConfig": _machineconfig("MachineConfig", "machineconfigs"),

@@ -774,6 +774,10 @@ ROWS = (
         ),
         ("ProxyTrustBroken",),
     ),
+    Row("registries: allowed", "TargetRegistryRefused", (("[registry.example.com", "[quay.io"),)),
+    Row("registries: all", "TargetRegistryRefused", (("allowedRegistries", "insecureRegistries"),)),
+    Row("routes: served", "RoutesUnservable", (('Versions, status: "True"', 'Versions, status: "False"'),)),
+    Row("routes: a patch", "RoutesUnservable", (), (), PATCH),
     Row("backup: done", "EtcdBackupFailed", (("type: BackupFailed", "type: BackupCompleted"),)),
     Row(
         "backup: a later one came to its end",

@@ -1,0 +1,91 @@
+"""The cluster's nodes may not pull the target's image from where it is.
+
+Applies when Image `cluster` names allowed registries and none of them covers the target's image, or blocked ones and
+one of them does. Entries are a registry, a registry with the beginning of a path, or `*.` and a domain.
+
+Why it matters the container runtime of each node refuses the image, so the preflight's and the update's own pods end in
+ImagePullBackOff, and the update stops where it begins.
+
+What to do name the registry in `spec.registrySources.allowedRegistries`, or take it out of `blockedRegistries`
+(`oc edit image.config.openshift.io cluster`), and wait until the pools are updated. A mirror does not help by itself:
+the policy is about the name that is asked for.
+
+Accepting it means that the update stops at its first image.
+
+Source of the rule the OpenShift documentation of image configuration resources, and containers-policy.json(5): the
+scopes of transport `docker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from runup.api.config_v1 import Image
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "TargetRegistryRefused"
+EXAMPLE = """
+apiVersion: config.openshift.io/v1
+kind: Image
+metadata: {name: cluster}
+spec: {registrySources: {allowedRegistries: [registry.example.com, "image-registry.openshift-image-registry.svc:5000"]}}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for config in all_or_none(snapshot, Image):
+        sources = config.spec.registry_sources
+        if not sources.allowed_registries and not sources.blocked_registries:
+            continue
+        repository = _repository(context.target_image)
+        if not repository:
+            yield unsure(
+                NAME,
+                "Image cluster limits the registries, and the target's image is not known",
+                [config],
+                fix="Compare spec.registrySources of `oc get image.config.openshift.io cluster -o yaml` with it.",
+            )
+        elif why := _refusal(sources.allowed_registries, sources.blocked_registries, repository):
+            yield risk(
+                NAME,
+                f"Nodes may not pull the target's image {repository}: {why}.",
+                [config],
+                severity="critical",
+                fix="Change spec.registrySources by `oc edit image.config.openshift.io cluster`; the pools follow.",
+            )
+
+
+def _repository(image: str) -> str:
+    """Returns a pull spec without its digest and its tag."""
+    name = image.partition("@")[0]
+    slash = name.rfind("/")
+    return name[:slash] + name[slash:].partition(":")[0]
+
+
+def _refusal(allowed: Sequence[str], blocked: Sequence[str], repository: str) -> str:
+    if entry := next((each for each in blocked if _covers(each, repository)), ""):
+        return f"blockedRegistries has {entry}"
+    if allowed and not any(_covers(each, repository) for each in allowed):
+        return "allowedRegistries names no registry that has it"
+    return ""
+
+
+def _covers(entry: str, repository: str) -> bool:
+    """Returns whether an entry is the repository, the beginning of its path, or a wildcard for its registry."""
+    if entry.startswith("*."):
+        return repository.partition("/")[0].partition(":")[0].endswith(entry[1:])
+    return repository == entry or repository.startswith(f"{entry}/")
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "machine-config-operator",
+    (Image, DEFINITIONS),
+    _run,
+    rank=700,
+    severity="critical",
+    example=EXAMPLE,
+)
