@@ -351,7 +351,7 @@ def package(name: str) -> bytes:
         pytest.param(
             {"configs/team/c.json": package("b")}, [], "it has none of configs/a, and its packages", id="elsewhere"
         ),
-        pytest.param({}, [], "it is no file-based catalog: it has no folder configs", id="nothing"),
+        pytest.param({}, [], "it is not a file-based catalog: it has no folder configs", id="nothing"),
     ],
 )
 def test_what_a_catalog_has_of_the_packages_that_are_looked_for(

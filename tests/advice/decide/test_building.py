@@ -117,11 +117,11 @@ BAD: dict[str, tuple[tuple[Any, ...], str]] = {
     "a channel without a name": (("1.0.0", {"channels/a.yaml": {"versions": []}}, {}, {}), "channels/a.yaml: "),
     "a channel with no version": (
         ("1.0.0", {"channels/a.yaml": {"name": "a", "versions": ["four"]}}, {}, {}),
-        "channels/a.yaml: 'four' is no semantic version",
+        "channels/a.yaml: 'four' is not a semantic version",
     ),
     "no expression": (
         ("1.0.0", {}, {"b/x.yaml": {"to": "4.1.0", "from": "("}}, {}),
-        "b/x.yaml: from '(' is no regular expression",
+        "b/x.yaml: from '(' is not a regular expression",
     ),
     "a risk without words": (
         ("1.0.0", {}, {"b/x.yaml": {"to": "4.1.0", "from": ".", "matchingRules": ALWAYS}}, {}),
@@ -174,7 +174,7 @@ def test_a_release_that_several_ways_lead_to_is_gone_on_from_once() -> None:
         ),
         pytest.param({"version": "5.0.0"}, "a list of releases is wanted", id="no list"),
         pytest.param([{"version": "5.0.0"}, {"version": 5}], "release 2: ", id="a version that is a number"),
-        pytest.param([{"version": "five"}], "release 1: 'five' is no semantic version", id="no version"),
+        pytest.param([{"version": "five"}], "release 1: 'five' is not a semantic version", id="no version"),
     ],
 )
 def test_the_list_of_releases(document: Any, found: Any) -> None:

@@ -137,7 +137,7 @@ ANSWERS: dict[str, tuple[bytes, bool | str]] = {
     "another value": (_body([_sample("2")]), "must be 0 or 1"),
     "half": (_body([_sample("0.5")]), "must be 0 or 1"),
     "below zero": (_body([_sample("-1")]), "must be 0 or 1"),
-    "text": (_body([_sample("often")]), "'often' is no number"),
+    "text": (_body([_sample("often")]), "'often' is not a number"),
     "no number": (_body([_sample("NaN")]), "must be 0 or 1"),
     "a scalar": (_body([1.5, "1"], "scalar"), "the result is a scalar, not a vector"),
     "a result of no type": (_body([_sample("1")], ""), "a thing without a type, not a vector"),

@@ -153,7 +153,7 @@ async def test_an_edited_setting_reaches_a_running_preflight(tmp_path: Path) -> 
         await until(dedicated)
         version = await world.condition(preflight_settings.CONDITION, "True", preflight_settings.REASON)
         said = find(version.status.conditions, preflight_settings.CONDITION)
-        assert said is not None and "cpuLimit 'lots' is no quantity" in said.message
+        assert said is not None and "cpuLimit 'lots' is not a quantity" in said.message
         assert await world.started("5.2.0") == before
         await world.client.send(calls.delete(CONFIG_MAPS, preflight_deployment.SETTINGS_MAP, NAMESPACE))
 

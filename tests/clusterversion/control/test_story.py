@@ -237,7 +237,7 @@ def test_checks_and_settings_are_counted_as_they_are_now(world: Listener) -> Non
         f"{counted}{{Clear}}": 1
     }
     assert world.samples["cluster_version_preflight_unusable_settings{}"] == 0
-    world.change(unusable=("cpu: lots is no quantity",))
+    world.change(unusable=("cpu: lots is not a quantity",))
     world.step()
     assert world.samples["cluster_version_preflight_unusable_settings{}"] == 1
 

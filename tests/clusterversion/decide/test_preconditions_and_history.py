@@ -216,12 +216,14 @@ def test_a_cluster_whose_version_is_none_is_told_so() -> None:
     version = cluster_version("five", desired=Release(version="five", image="i"))
     found = objections(version, Release(version="5.0.9", image="x"), available=True, recommended=None)
     assert found == (
-        Objection("ClusterVersionGiantHop", "InvalidCurrentVersion", "'five' is no semantic version", blocking=False),
+        Objection(
+            "ClusterVersionGiantHop", "InvalidCurrentVersion", "'five' is not a semantic version", blocking=False
+        ),
     )
     [target] = objections(version, Release(version="six", image="x"), available=True, recommended=None)
     assert (target.reason, target.message, target.blocking) == (
         "InvalidDesiredVersion",
-        "'six' is no semantic version",
+        "'six' is not a semantic version",
         True,
     )
 

@@ -156,7 +156,7 @@ def test_a_bad_setting_is_named_and_its_default_used_until_it_is_mended() -> Non
     """The condition has the key, the value and why; it goes when the ConfigMap is mended."""
     world = set_to(started(), memoryLimit="a lot", cpuLimit="1").settle()
     assert world.condition(preflight_settings.CONDITION) == ("True", preflight_settings.REASON)
-    assert f"ConfigMap {NAMESPACE}/{SETTINGS_MAP}: memoryLimit 'a lot' is no quantity" in world.message(
+    assert f"ConfigMap {NAMESPACE}/{SETTINGS_MAP}: memoryLimit 'a lot' is not a quantity" in world.message(
         preflight_settings.CONDITION
     )
     assert container(world)["resources"]["limits"] == {"cpu": "1", "memory": "512Mi"}

@@ -68,9 +68,9 @@ def test_how_far_a_target_may_be(source: str, target: str, another: bool, reason
 @pytest.mark.parametrize(
     ("source", "target", "told"),
     [
-        pytest.param("five", "six", "five or six is no semantic version", id="both"),
-        pytest.param("", "5.0.0", "the current version or 5.0.0 is no semantic version", id="no source"),
-        pytest.param("5.0.0", "", "5.0.0 or the target is no semantic version", id="no target"),
+        pytest.param("five", "six", "five or six is not a semantic version", id="both"),
+        pytest.param("", "5.0.0", "the current version or 5.0.0 is not a semantic version", id="no source"),
+        pytest.param("5.0.0", "", "5.0.0 or the target is not a semantic version", id="no target"),
     ],
 )
 def test_what_is_no_version_is_named(source: str, target: str, told: str) -> None:

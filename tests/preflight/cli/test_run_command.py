@@ -311,7 +311,7 @@ def test_suppressed_is_still_listed(one: Path, tmp_path: Path, run: Run) -> None
 
 
 BAD = [
-    pytest.param("suppressions: [{risk: A, reason: b}, x]", "f.yaml: suppressions[1]: is no map", id="the second"),
+    pytest.param("suppressions: [{risk: A, reason: b}, x]", "f.yaml: suppressions[1]: is not a map", id="the second"),
     pytest.param("suppressions: [{risk: A, reason: ' '}]", "suppressions[0]: reason is missing", id="a blank reason"),
     pytest.param("suppressions: [{risk: 1, reason: b}]", "suppressions[0]: risk is missing", id="a number for a risk"),
     pytest.param("suppressions: {risk: A}", "has no list `suppressions`", id="a map for a list"),
@@ -321,11 +321,11 @@ BAD = [
         id="two typos",
     ),
     pytest.param("[]", "has no list `suppressions`", id="no list"),
-    pytest.param("suppressions: [x]", "suppressions[0]: is no map", id="no map"),
+    pytest.param("suppressions: [x]", "suppressions[0]: is not a map", id="no map"),
     pytest.param("suppressions: [{risk: A}]", "suppressions[0]: reason is missing", id="no reason"),
     pytest.param("suppressions: [{reason: A}]", "suppressions[0]: risk is missing", id="no risk"),
     pytest.param("suppressions: [{risk: A, reason: b, utnil: x}]", "does not know utnil", id="a typo"),
-    pytest.param("suppressions: [{risk: A, reason: b, until: soon}]", "until 'soon' is no day", id="no day"),
+    pytest.param("suppressions: [{risk: A, reason: b, until: soon}]", "until 'soon' is not a day", id="no day"),
     pytest.param("suppressions: [", "f.yaml", id="no YAML"),
 ]
 
@@ -567,7 +567,7 @@ def test_operators_are_looked_up_in_the_catalog_of_the_target(tmp_path: Path, ru
         return " ".join(risk["message"] for risk in found["risks"] if "InTargetCatalog" in risk["name"])
 
     assert "it has no channel stable-5, but stable-6" in told(f"oci:{layout}:next")
-    assert "it is no file-based catalog: it has no folder configs" in told(f"oci:{layout}:none")
+    assert "it is not a file-based catalog: it has no folder configs" in told(f"oci:{layout}:none")
     assert f"{tmp_path}/gone" in told(f"oci:{tmp_path}/gone:next")
     for typed in ("redhat-operators", "redhat-operators=", f"=oci:{layout}:next"):
         ran = run("preflight", "run", "--dump", subject, "--target-catalog", typed)

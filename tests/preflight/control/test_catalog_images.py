@@ -184,9 +184,9 @@ HUGE = [Made("configs/a/catalog.json", b" " * (MAX_FILE_BYTES + 1))]
         pytest.param(FILES, everything(403), "wants credentials, and none are known", id="it is refused"),
         pytest.param(FILES, everything(404), "v1.38", id="there is no such image"),
         pytest.param(FILES, everything(500), "500", id="the registry is broken"),
-        pytest.param([Made("etc/os-release")], None, "it is no file-based catalog", id="not a catalog"),
+        pytest.param([Made("etc/os-release")], None, "it is not a file-based catalog", id="not a catalog"),
         pytest.param(
-            [Made("database/index.db")], None, "it is no file-based catalog", id="a catalog of the older form"
+            [Made("database/index.db")], None, "it is not a file-based catalog", id="a catalog of the older form"
         ),
         pytest.param(
             [Made("configs/index.json", package("a").data)],

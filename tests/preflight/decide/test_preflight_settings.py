@@ -135,19 +135,19 @@ UNUSABLE: list[Any] = [
     pytest.param({"tolerations": "- {operator: Exists, value: z}"}, "for all keys", id="a value for all keys"),
     pytest.param({"timeout": "24h1s"}, "is not between 30s and 24h", id="a second longer than a day"),
     pytest.param({"memoryLimit": "1048575"}, "is less than 1Mi", id="a byte less than a mebibyte"),
-    pytest.param({"cpuLimit": "lots"}, "cpuLimit 'lots' is no quantity", id="no quantity"),
-    pytest.param({"cpuLimit": ""}, "cpuLimit '' is no quantity", id="nothing"),
+    pytest.param({"cpuLimit": "lots"}, "cpuLimit 'lots' is not a quantity", id="no quantity"),
+    pytest.param({"cpuLimit": ""}, "cpuLimit '' is not a quantity", id="nothing"),
     pytest.param({"cpuLimit": "-1"}, "is not more than nothing", id="less than nothing"),
     pytest.param({"cpuLimit": "0"}, "is not more than nothing", id="nothing at all"),
     pytest.param({"cpuRequest": "501m"}, "cpuRequest 501m is more than cpuLimit 500m", id="a thousandth too many"),
-    pytest.param({"cpuLimit": "1e999999999"}, "is no quantity", id="more than any number"),
-    pytest.param({"cpuLimit": f"1e{'9' * 5000}"}, "is no quantity", id="an exponent that nobody counts"),
+    pytest.param({"cpuLimit": "1e999999999"}, "is not a quantity", id="more than any number"),
+    pytest.param({"cpuLimit": f"1e{'9' * 5000}"}, "is not a quantity", id="an exponent that nobody counts"),
     pytest.param({"memoryLimit": "512m"}, "is less than 1Mi", id="half a byte"),
     pytest.param(
         {"memoryRequest": "1Gi"}, "memoryRequest 1Gi is more than memoryLimit 512Mi", id="more than its limit"
     ),
-    pytest.param({"timeout": "soon"}, "is no duration", id="no duration"),
-    pytest.param({"timeout": ""}, "is no duration", id="an empty duration"),
+    pytest.param({"timeout": "soon"}, "is not a duration", id="no duration"),
+    pytest.param({"timeout": ""}, "is not a duration", id="an empty duration"),
     pytest.param({"timeout": "29s"}, "is not between 30s and 24h", id="too short to start in"),
     pytest.param({"timeout": "25h"}, "is not between 30s and 24h", id="longer than a day"),
     pytest.param({"tolerations": "all"}, "is not a list of tolerations", id="no list"),
@@ -200,8 +200,8 @@ UNUSABLE: list[Any] = [
         "weight",
         id="a weight of nothing",
     ),
-    pytest.param({"priorityClassName": "No Class"}, "is no name of a PriorityClass", id="no class's name"),
-    pytest.param({"priorityClassName": "a" * 254}, "is no name of a PriorityClass", id="too long a class's name"),
+    pytest.param({"priorityClassName": "No Class"}, "is not a name of a PriorityClass", id="no class's name"),
+    pytest.param({"priorityClassName": "a" * 254}, "is not a name of a PriorityClass", id="too long a class's name"),
     pytest.param({"catalogs": "some"}, "is neither read nor skip", id="some of the catalogs"),
     pytest.param(
         {"affinity": needs(key="x", operator="Gt", values=["1" * 19])},
@@ -215,7 +215,7 @@ UNUSABLE: list[Any] = [
         {"documentationBase": "https://x/?q"}, "is not an http or https URL", id="a query that swallows paths"
     ),
     pytest.param({"documentationBase": "https://[x"}, "is not an http or https URL", id="no URL at all"),
-    pytest.param({"cpuLimits": "1"}, "'cpuLimits' is no setting (there are cpuRequest, ", id="a typo in a key"),
+    pytest.param({"cpuLimits": "1"}, "'cpuLimits' is not a setting (there are cpuRequest, ", id="a typo in a key"),
 ]
 
 

@@ -159,7 +159,7 @@ def _record(key: str, text: str) -> Acceptance:
 def _text(value: Mapping[str, Any], key: str) -> str:
     member = value.get(key, "")
     if not isinstance(member, str):
-        raise TypeError(f"{key} is no text")
+        raise TypeError(f"{key} is not a text")
     return member
 
 

@@ -63,7 +63,7 @@ def read_releases(document: Any) -> tuple[KnownRelease, ...]:
         except codec.DecodeError as error:
             raise BadReleases(f"release {number}: {error}", reason="BadReleases") from error
         if parse(release.version) is None:
-            raise BadReleases(f"release {number}: {release.version!r} is no semantic version", reason="BadReleases")
+            raise BadReleases(f"release {number}: {release.version!r} is not a semantic version", reason="BadReleases")
         releases.append(release)
     return tuple(releases)
 

@@ -106,7 +106,7 @@ def _edge(file: str, document: Any) -> BlockedEdge:
     try:
         origin = re.compile(blocked.from_)
     except re.error as error:
-        raise _bad(file, f"from {blocked.from_!r} is no regular expression: {error}") from error
+        raise _bad(file, f"from {blocked.from_!r} is not a regular expression: {error}") from error
     risk = None
     if blocked.matching_rules:
         missing = [key for key in ("name", "message", "url") if not getattr(blocked, key)]
@@ -135,7 +135,7 @@ def _mapping(file: str, value: Any) -> JSON:
 
 def _check_version(file: str, name: str) -> None:
     if parse(name.partition("+")[0]) is None:
-        raise _bad(file, f"{name!r} is no semantic version")
+        raise _bad(file, f"{name!r} is not a semantic version")
 
 
 def _converted(kind: Any, file: str, document: Any) -> Any:

@@ -128,7 +128,7 @@ def _verdict(text: str) -> bool:
     try:
         value = float(text)
     except ValueError as error:
-        raise _bad(f"invalid PromQL result {text!r} is no number") from error
+        raise _bad(f"invalid PromQL result {text!r} is not a number") from error
     # The CVO accepts only these two results as well (openshift/cluster-version-operator, pkg/clusterconditions/promql).
     if math.isnan(value) or value not in (0.0, 1.0):
         raise _bad(f"invalid PromQL result (must be 0 or 1): {text}")

@@ -89,7 +89,7 @@ def query_for(spec: ClusterVersionSpec, current: Release, *, configured_url: str
     )
     architecture = requested_architecture or architecture
     checks = (
-        (_is_http(url), "InvalidURI", f"failed to parse update service URL: {url!r} is no http or https address"),
+        (_is_http(url), "InvalidURI", f"failed to parse update service URL: {url!r} is not an http or https address"),
         (bool(_UUID.fullmatch(spec.cluster_id)), "InvalidID", f"invalid cluster ID: {spec.cluster_id!r} is no UUID"),
         (bool(architecture), "NoArchitecture", "Architecture has not been configured."),
         (

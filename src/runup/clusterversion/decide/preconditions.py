@@ -54,10 +54,10 @@ def objections(
     current_version = parse(cluster_version.status.desired.version)
     # An unknown target could be too far, so it blocks. An unknown current version cannot be corrected: a warning.
     if target_version is None:
-        text = f"{target.version!r} is no semantic version"
+        text = f"{target.version!r} is not a semantic version"
         return (Objection(GIANT_HOP, "InvalidDesiredVersion", text),)
     if current_version is None:
-        text = f"{cluster_version.status.desired.version!r} is no semantic version"
+        text = f"{cluster_version.status.desired.version!r} is not a semantic version"
         return (Objection(GIANT_HOP, "InvalidCurrentVersion", text, blocking=False),)
     question = PreconditionInput(cluster_version, current_version, target_version, target, available, recommended)
     results = (precondition(question) for precondition in PRECONDITIONS)

@@ -201,7 +201,7 @@ def check_distance(source: str, target: str, *, another_image: bool) -> None:
     here, there = parse(source), parse(target)
     if here is None or there is None:
         raise Terminal(
-            f"{source or 'the current version'} or {target or 'the target'} is no semantic version",
+            f"{source or 'the current version'} or {target or 'the target'} is not a semantic version",
             reason="InvalidTargetVersion",
         )
     # A move to the multi-architecture image keeps the version.

@@ -53,7 +53,7 @@ def parse(text: str, name: str) -> tuple[Suppression, ...]:
 
 def _entry(entry: Any, where: str) -> Suppression:
     if not isinstance(entry, dict):
-        raise CommandError(f"{where}: is no map")
+        raise CommandError(f"{where}: is not a map")
     if unknown := sorted(map(str, entry.keys() - _FIELDS)):
         raise CommandError(f"{where}: does not know {', '.join(unknown)}; it has {', '.join(sorted(_FIELDS))}")
     risk, reason = _text(entry, "risk", where), _text(entry, "reason", where)
@@ -73,7 +73,7 @@ def _day(value: Any, where: str) -> date | None:
     try:
         return date.fromisoformat(str(value))
     except ValueError as error:
-        raise CommandError(f"{where}: until {str(value)!r} is no day such as 2027-03-31") from error
+        raise CommandError(f"{where}: until {str(value)!r} is not a day such as 2027-03-31") from error
 
 
 def applied(

@@ -53,7 +53,7 @@ def read_catalog(image: str, packages: frozenset[str], read_folders: ReadFolders
     try:
         files = read_folders((ROOT,), pick)
         if not files:
-            return unread(image, f"it is no file-based catalog: it has no folder {ROOT}", packages)
+            return unread(image, f"it is not a file-based catalog: it has no folder {ROOT}", packages)
         catalog_packages = file_based_catalog.parse({f"{path}.json": data for path, data in files.items()})
     except (OciError, BadCatalog) as error:
         return unread(image, str(error), packages)

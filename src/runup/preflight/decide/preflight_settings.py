@@ -60,7 +60,7 @@ def read(config_map: ConfigMap | None, defaults: Workplace) -> Settings:
     for key, text in sorted(config_map.data.items()):
         setting = KEYS.get(key)
         if setting is None:
-            unusable.append(f"{_quoted(key)} is no setting (there are {', '.join(KEYS)})")
+            unusable.append(f"{_quoted(key)} is not a setting (there are {', '.join(KEYS)})")
             continue
         try:
             place = setting(place, text.strip())
@@ -86,7 +86,7 @@ def _quantity(field: str) -> Callable[[Workplace, str], Workplace]:
         try:
             value = parse_quantity(text)
         except QuantityError as error:
-            raise Unusable("is no quantity such as 500m or 512Mi") from error
+            raise Unusable("is not a quantity such as 500m or 512Mi") from error
         if value <= 0:
             raise Unusable("is not more than nothing")
         if field.startswith("memory") and value < _MIN_MEMORY:
@@ -99,7 +99,7 @@ def _quantity(field: str) -> Callable[[Workplace, str], Workplace]:
 def _timeout(place: Workplace, text: str) -> Workplace:
     match = _DURATION.fullmatch(text)
     if not text or match is None:
-        raise Unusable("is no duration such as 10m, 1h30m or 600 (seconds)")
+        raise Unusable("is not a duration such as 10m, 1h30m or 600 (seconds)")
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     total = hours * 3600 + minutes * 60 + seconds
     if not MIN_TIMEOUT_S <= total <= MAX_TIMEOUT_S:
@@ -208,7 +208,7 @@ def _yaml(text: str, kind: Any, what: str) -> Any:
 
 def _priority_class(place: Workplace, text: str) -> Workplace:
     if text and (not _SUBDOMAIN.fullmatch(text) or len(text) > 253):
-        raise Unusable("is no name of a PriorityClass")
+        raise Unusable("is not a name of a PriorityClass")
     return replace(place, priority_class=text)
 
 
