@@ -215,3 +215,49 @@ def test_a_closed_gate_refuses_the_mode(api: Api, file: Path) -> None:
     assert "nothing was started: a preflight takes the feature gate ClusterUpdatePreflight" in cause["message"]
     assert "desiredUpdate" not in api.get(f"{path}/version").ok()["spec"]
     api.merge(f"{path}/version", {"spec": {"desiredUpdate": {"version": "5.2.0"}}}).ok()
+
+
+(FEATURE_GATES,) = [file for file in SHIPPED if "featuregates" in file.name]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"),
+    [
+        pytest.param("", "TechPreviewNoUpgrade", "", id="a preview is turned on"),
+        pytest.param("", "OKD", "", id="OKD's is turned on"),
+        pytest.param("OKD", "TechPreviewNoUpgrade", "", id="from OKD's to a preview"),
+        pytest.param("TechPreviewNoUpgrade", "", "TechPreviewNoUpgrade may not be changed", id="a preview is unset"),
+        pytest.param(
+            "TechPreviewNoUpgrade",
+            "DevPreviewNoUpgrade",
+            "TechPreviewNoUpgrade may not be changed",
+            id="from one preview to another",
+        ),
+        pytest.param("DevPreviewNoUpgrade", "", "DevPreviewNoUpgrade may not be changed", id="an early one is unset"),
+        pytest.param("CustomNoUpgrade", "", "CustomNoUpgrade may not be changed", id="gates of one's own are unset"),
+        pytest.param("OKD", "", "OKD cannot transition to Default", id="OKD's is unset"),
+        pytest.param("TechPreviewNoUpgrade", None, ".spec.featureSet cannot be removed", id="a preview is removed"),
+        pytest.param(
+            "CustomNoUpgrade", None, ".spec.featureSet cannot be removed", id="gates of one's own are removed"
+        ),
+        pytest.param("", None, ".spec.featureSet cannot be removed", id="the default set is removed"),
+        pytest.param("", "LatencySensitive", "Unsupported value", id="a set that was given up"),
+        pytest.param("", "Default", "Unsupported value", id="the default set by its name in annotations"),
+    ],
+)
+def test_a_feature_set_that_forbids_updates_stays(api: Api, before: str, after: str | None, refused: str) -> None:
+    """It cannot be undone. Source: openshift/api, config/v1/types_feature.go."""
+    (served,) = yaml.safe_load(FEATURE_GATES.read_text())["spec"]["versions"]
+    path = define(api, served["schema"]["openAPIV3Schema"], status=True)
+    gate = {"apiVersion": f"{path.split('/')[2]}/v1", "kind": "Widget", "metadata": {"name": "cluster"}}
+    api.post(path, {**gate, "spec": {"featureSet": before}}).ok()
+    answer = api.merge(f"{path}/cluster", {"spec": {"featureSet": after}})
+    stored = api.get(f"{path}/cluster").ok()["spec"]
+    if refused:
+        assert (answer.code, answer.body["reason"]) == (422, "Invalid")
+        assert refused in answer.message
+        assert stored == {"featureSet": before}
+    else:
+        assert stored == {"featureSet": after}
+    # Whatever the set is, other changes of the object pass.
+    api.merge(f"{path}/cluster", {"metadata": {"labels": {"a": "b"}}}).ok()

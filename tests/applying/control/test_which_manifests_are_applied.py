@@ -69,7 +69,7 @@ async def names(world: Cluster) -> set[str]:
         pytest.param({SET: "TechPreviewNoUpgrade"}, "TechPreviewNoUpgrade", (), True, id="tech preview on its own"),
         pytest.param({SET: "Default"}, "", (), True, id="default set, which the API writes as nothing"),
         pytest.param({SET: "Default"}, "TechPreviewNoUpgrade", (), False, id="default set on tech preview"),
-        pytest.param({SET: "Default,LatencySensitive"}, "", (), False, id="one set of the list is not known"),
+        pytest.param({SET: "Default,LatencySensitive"}, "", (), False, id="a set of the list was given up"),
         pytest.param({SET: "Default,OKD"}, "", (), True, id="one of two sets"),
         pytest.param({GATE: "New"}, "", (), False, id="a gate that is closed"),
         pytest.param({GATE: "New"}, "", ("New",), True, id="a gate that is open"),
