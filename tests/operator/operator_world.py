@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.clocks import Hurried
 from tests.documents import document
+from tests.operator.deployment_controller import deployment_controller
 
 import runup.sandbox
 from kubekit.api.conditions import find
@@ -210,12 +211,15 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster(tmp_path: Path, *, times: float = 1) -> AsyncGenerator[tuple[Cluster, Callable[..., Manager]], None]:
+async def cluster(
+    tmp_path: Path, *, times: float = 1, unobserved: Sequence[str] = ()
+) -> AsyncGenerator[tuple[Cluster, Callable[..., Manager]], None]:
     """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it (keywords change
-    options; `through` is another way to the same API server), whose clock goes `times` as fast as the machine's."""
+    options; `through` is another way to the same API server), whose clock goes `times` as fast as the machine's.
+    Of the Deployments in `unobserved` the test writes the status."""
     async with ApiServer(tmp_path / "apiserver") as server, update_service() as service:
         loaded = config.load(str(server.kubeconfig))
-        async with Client(loaded) as client:
+        async with Client(loaded) as client, deployment_controller(client, unobserved):
             await _install(client, str(service.make_url("/graph")))
             reports = tmp_path / "reports"
             reports.mkdir()

@@ -42,8 +42,9 @@ class Owned(Object, frozen=True):
 
 
 class WorkloadSpec(Wire, frozen=True):
-    """The setting that decides whether a finished Job is deleted."""
+    """The settings that decide whether a Deployment rolls out, and whether a finished Job is deleted."""
 
+    paused: bool = False
     ttl_seconds_after_finished: int | None = None
 
 
@@ -53,6 +54,9 @@ class WorkloadStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
     observed_generation: int = 0
     replicas: int = 0
+    # Of a DaemonSet: the nodes that are to run a pod of it, and those of them that have one.
+    desired_number_scheduled: int = 0
+    current_number_scheduled: int = 0
     active: int = 0
     succeeded: int = 0
     failed: int = 0

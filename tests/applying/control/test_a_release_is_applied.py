@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.applying.control.applied_world import (
     CONFIG_MAPS,
     OPERATORS,
@@ -16,9 +17,10 @@ from tests.applying.control.applied_world import (
     until_equal,
 )
 from tests.applying.control.release_folders import NAMESPACE, write_release
-from tests.operator.operator_world import cluster, running
+from tests.operator.operator_world import VERSION_RESOURCE, Cluster, cluster, running
 
 from kubekit.api.conditions import find
+from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 
 
@@ -96,3 +98,53 @@ async def test_what_somebody_changes_is_put_back(tmp_path: Path) -> None:
         await world.client.send(calls.merge_patch(CONFIG_MAPS, "c", label, NAMESPACE))
         await world.client.send(calls.merge_patch(CONFIG_MAPS, "c", {"data": {"fixed": "no"}}, NAMESPACE))
         await until_equal(world, "c", {"fixed": "yes"})
+
+
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+
+
+@pytest.mark.parametrize("installed", [False, True], ids=["installed", "updated"])
+async def test_a_release_is_not_completed_before_its_workloads_run(tmp_path: Path, installed: bool) -> None:
+    """All of it is applied, and Progressing says what is missing, until the Deployment's controller has made a pod."""
+    folder = write_release(tmp_path / "release", "5.0.0", first("5.0.0"))
+    async with cluster(tmp_path / "world", times=5, unobserved=["b"]) as (world, make):
+        if installed:
+            status = {"history": [HISTORY], "desired": {"version": "4.22.0", "image": OTHER}, "observedGeneration": 1}
+            status |= {"versionHash": "", "availableUpdates": []}
+            patch = calls.merge_patch(VERSION_RESOURCE, "version", {"status": status}, subresource="status")
+            await world.client.send(patch)
+        async with running(make(applies=True, payload=folder)):
+            await operator_is_at(world, "b", "5.0.0")
+            said = [await _waiting(world, "has observed generation 0 of 1")]
+            await _reports(world, observedGeneration=1)
+            said += [await _waiting(world, "which has no pod yet")]
+            await _reports(world, replicas=1)
+            found = await world.until(completed("5.0.0"))
+    assert said == [
+        f"Working towards 5.0.0: 7 of 7 done (100% complete), waiting on deployment {NAMESPACE}/b, {why}"
+        for why in ("whose controller has observed generation 0 of 1", "which has no pod yet")
+    ]
+    assert message(found, "Progressing") == "Cluster version is 5.0.0"
+
+
+HISTORY = {
+    "state": "Completed",
+    "version": "4.22.0",
+    "image": OTHER,
+    "startedTime": "2026-01-01T00:00:00Z",
+    "completionTime": "2026-01-01T01:00:00Z",
+    "verified": False,
+}
+
+
+async def _waiting(world: Cluster, why: str) -> str:
+    """What Progressing says of an update that is not completed, once it says that."""
+    found = await world.until(lambda found: message(found, "Progressing").endswith(why))
+    assert [entry.state for entry in found.status.history][:1] == ["Partial"]
+    return message(found, "Progressing")
+
+
+async def _reports(world: Cluster, **status: int) -> None:
+    """What the Deployment's controller says of it."""
+    patch = calls.merge_patch(DEPLOYMENTS, "b", {"status": status}, NAMESPACE, subresource="status")
+    await world.client.send(patch)

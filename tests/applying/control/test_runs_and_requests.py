@@ -69,7 +69,8 @@ class Server:
         metadata = {"name": name, "namespace": NAMESPACE, "resourceVersion": version, "managedFields": self.managers}
         if request.headers.get("Content-Type", "").startswith("application/json-patch"):
             self.managers = json.loads(self.api.bodies[-1])[0]["value"]
-        return web.json_response({"apiVersion": "v1", "kind": "X", "metadata": metadata})
+        # Its pods are there as soon as it is.
+        return web.json_response({"apiVersion": "v1", "kind": "X", "metadata": metadata, "status": {"replicas": 1}})
 
     @property
     def writes(self) -> list[str]:

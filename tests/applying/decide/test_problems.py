@@ -146,6 +146,20 @@ SLOW = "which is longer than expected"
             [Problem("WaitingForObject", "waiting on x", Effect.NONE)], "waiting on x", True, False, id="no operator"
         ),
         pytest.param(
+            [Problem("WaitingForObject", f"waiting on {name}", Effect.NONE) for name in "cabbc"],
+            "waiting on a; waiting on b; waiting on c",
+            True,
+            False,
+            id="several objects are no errors",
+        ),
+        pytest.param(
+            [Problem("WaitingForObject", f"waiting on {name}", Effect.NONE) for name in "edcba"],
+            "waiting on a; waiting on b; waiting on c; and 2 more",
+            True,
+            False,
+            id="of many objects three are named",
+        ),
+        pytest.param(
             [Problem("ClusterOperatorUpdating", "m", Effect.NONE, ("a",))],
             f"waiting on a over 30 minutes {SLOW}",
             True,

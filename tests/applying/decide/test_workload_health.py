@@ -10,7 +10,7 @@ from tests.applying.decide.tasks import task
 from tests.factories import NOW, condition
 
 from kubekit.api.meta_v1 import Condition, ObjectMeta
-from runup.api.owned_v1 import OwnedWorkload, WorkloadStatus
+from runup.api.owned_v1 import OwnedWorkload, WorkloadSpec, WorkloadStatus
 from runup.applying.decide import workload_health
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
@@ -166,3 +166,93 @@ def test_what_nobody_has_seen_yet(kind: tuple[str, str]) -> None:
     bare = OwnedWorkload(metadata=ObjectMeta(name="x", namespace="ns", deletion_timestamp=NOW), status=None)
     assert workload_health.problem_of(asked, None, State.UPDATING) is None
     assert workload_health.problem_of(asked, bare, State.UPDATING) is None
+
+
+Unfinished = Callable[[], str | None]
+
+
+def rollout(
+    kind: tuple[str, str],
+    *,
+    wants: dict[str, Any] | None = None,
+    annotations: dict[str, str] | None = None,
+    paused: bool = False,
+    generation: int = 2,
+    **status: Any,
+) -> Unfinished:
+    """What is said of the roll-out of `x`, of which the release says `wants`, for whoever asks."""
+    found = OwnedWorkload(
+        metadata=ObjectMeta(name="x", namespace="ns", generation=generation),
+        spec=WorkloadSpec(paused=paused),
+        status=WorkloadStatus(**{"observed_generation": generation, **status}),
+    )
+    metadata = {"annotations": annotations or {}}
+    asked = task("0000_50_a_x.yaml", kind[1], kind[0], "x", metadata=metadata, spec=wants or {})
+    return lambda: _words(workload_health.unfinished_rollout(asked, found))
+
+
+def _words(problem: Problem | None) -> str | None:
+    return None if problem is None else f"{problem.effect} {problem.message}"
+
+
+ONE_POD = {"replicas": 1}
+NOBODY_LOOKED = "None waiting on deployment ns/x, whose controller has observed generation 0 of 1"
+NODES = {"desired_number_scheduled": 3, "current_number_scheduled": 3}
+ONCE = {"release.openshift.io/create-only": "true"}
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        pytest.param(rollout(DEPLOYMENT, **ONE_POD), None, id="it has the pod that a manifest without a number wants"),
+        pytest.param(rollout(DEPLOYMENT, wants={"replicas": 3}, **ONE_POD), None, id="the first of three is there"),
+        pytest.param(
+            rollout(DEPLOYMENT), "None waiting on deployment ns/x, which has no pod yet", id="a pod is wanted, none is"
+        ),
+        pytest.param(
+            rollout(DEPLOYMENT, wants={"replicas": None}),
+            "None waiting on deployment ns/x, which has no pod yet",
+            id="a null is no number",
+        ),
+        pytest.param(rollout(DEPLOYMENT, wants={"replicas": 0}), None, id="no pod is wanted"),
+        pytest.param(
+            rollout(DEPLOYMENT, paused=True, **ONE_POD),
+            "None waiting on deployment ns/x, which is paused",
+            id="somebody paused it",
+        ),
+        pytest.param(rollout(DEPLOYMENT, wants={"paused": True}, paused=True, **ONE_POD), None, id="its release did"),
+        pytest.param(
+            rollout(DEPLOYMENT, observed_generation=1, **ONE_POD),
+            "None waiting on deployment ns/x, whose controller has observed generation 1 of 2",
+            id="its status is of an earlier spec",
+        ),
+        pytest.param(rollout(DEPLOYMENT, generation=1, observed_generation=0), NOBODY_LOOKED, id="nobody looked at it"),
+        pytest.param(rollout(DEPLOYMENT, annotations=ONCE, paused=True), None, id="the release only creates it"),
+        pytest.param(rollout(DAEMON_SET, **NODES), None, id="a DaemonSet with its pods"),
+        pytest.param(rollout(DAEMON_SET), None, id="a DaemonSet of no node"),
+        pytest.param(
+            rollout(DAEMON_SET, desired_number_scheduled=3),
+            "None waiting on daemonset ns/x, which has no pod yet",
+            id="a DaemonSet without a pod",
+        ),
+        pytest.param(
+            rollout(DAEMON_SET, observed_generation=1, **NODES),
+            "None waiting on daemonset ns/x, whose controller has observed generation 1 of 2",
+            id="a DaemonSet whose status is of an earlier spec",
+        ),
+        pytest.param(rollout(JOB, observed_generation=0), None, id="a Job, which is waited for before"),
+        pytest.param(rollout(CONFIG_MAP, observed_generation=0), None, id="a kind without a roll-out"),
+    ],
+)
+def test_what_a_release_is_not_complete_without(said: Unfinished, expected: str | None) -> None:
+    """Progress, not failure; what is not told is not fine."""
+    assert said() == expected
+
+
+def test_a_workload_that_nobody_has_seen_is_not_rolled_out() -> None:
+    """Neither is one without a status."""
+    asked = task("0000_50_a_x.yaml", "Deployment", "apps", "x", spec={})
+    bare = OwnedWorkload(metadata=ObjectMeta(name="x", namespace="ns", generation=1), status=None)
+    assert _words(workload_health.unfinished_rollout(asked, bare)) == NOBODY_LOOKED
+    said = _words(workload_health.unfinished_rollout(asked, None))
+    assert said == "None waiting on deployment ns/x, which is not seen yet"

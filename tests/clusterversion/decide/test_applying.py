@@ -135,6 +135,51 @@ def test_what_is_kept_is_told() -> None:
     )
 
 
+JOB = Problem("WaitingForObject", "waiting on job ns/preview has not finished yet", Effect.NONE)
+OTHER_JOB = Problem("WaitingForObject", "waiting on job ns/other has not finished yet", Effect.NONE)
+
+
+@pytest.mark.parametrize(
+    ("problems", "waits", "progressing"),
+    [
+        pytest.param(
+            (JOB,),
+            (),
+            ("WaitingForObject", "Cluster version is 5.0.0, waiting on job ns/preview has not finished yet"),
+            id="an unfinished Job",
+        ),
+        pytest.param(
+            (JOB, OTHER_JOB),
+            (),
+            (
+                "WaitingForObject",
+                "Cluster version is 5.0.0, waiting on job ns/other has not finished yet; "
+                "waiting on job ns/preview has not finished yet",
+            ),
+            id="two of them",
+        ),
+        pytest.param((), ("a",), ("", "Cluster version is 5.0.0"), id="an operator, which tells of itself"),
+        pytest.param(
+            (JOB,),
+            ("a",),
+            ("WaitingForObject", "Cluster version is 5.0.0, waiting on job ns/preview has not finished yet"),
+            id="a Job beside an operator",
+        ),
+    ],
+)
+def test_what_a_kept_release_waits_for_is_told(
+    problems: tuple[Problem, ...], waits: tuple[str, ...], progressing: tuple[str, str]
+) -> None:
+    """Its manifests may be others than before: a feature set was turned on, and the operator started anew."""
+    world = kept()
+    world.worker_says(completed=False, problems=(*problems, *behind(world, *waits))).settle()
+    assert said(world) == {
+        "Available": ("True", "", "Done applying 5.0.0"),
+        "Failing": ("False", "", ""),
+        "Progressing": ("False", *progressing),
+    }
+
+
 def test_a_wait_becomes_too_long_by_itself() -> None:
     """Nothing need change but the time, and the pass says when to look."""
     world = updating()

@@ -55,16 +55,28 @@ class HealthChecker:
                 # Time alone changes the verdict: an operator counts as unavailable only after operators.GRACE.
                 await self._course.within(operators.UNAVAILABLE_GRACE.total_seconds(), event)
 
+    async def rolled_out(self, task: Task) -> None:
+        """Waits until the workload of `task`, which is applied, is healthy and runs what the release wants."""
+        with self.changes(task.identity) as event:
+            while True:
+                event.clear()
+                problem = self.health(task) or workload_health.unfinished_rollout(task, self._workload(task))
+                self._course.tell(task, problem)
+                if problem is None:
+                    return
+                await event.wait()
+
     def health(self, task: Task) -> Problem | None:
         """Returns why the object of `task` is not healthy, None if it is."""
         if task.deletes:
             return None
         if task.kind == CLUSTER_OPERATOR:
             return self._operator(task)
+        return workload_health.problem_of(task, self._workload(task), self._course.state)
+
+    def _workload(self, task: Task) -> OwnedWorkload | None:
         latest = self._putting.seen(task)
-        return workload_health.problem_of(
-            task, latest if isinstance(latest, OwnedWorkload) else None, self._course.state
-        )
+        return latest if isinstance(latest, OwnedWorkload) else None
 
     def _operator(self, task: Task) -> Problem | None:
         name = task.identity.name

@@ -27,7 +27,7 @@ from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task
 from runup.applying.decide.task_graph import Node, after_definitions
-from runup.applying.decide.workload_health import DEFINITION
+from runup.applying.decide.workload_health import DEFINITION, ROLLED_OUT
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
@@ -97,11 +97,12 @@ class Run:
             await course.finished(*course.tasks.values())
             log.info("applied", objects=self.done, requests=self._putting.writes)
             trim()
+            group.create_task(self._keeping.over_and_over())
+            await self._rolled_out()
             course.completed, course.state = True, State.RECONCILING
             for task in course.tasks.values():
                 self._keeping.look_after(task)
             course.told(True)
-            await self._keeping.over_and_over()
 
     def changed(self, identity: Identity) -> None:
         """Handles that the object was added, changed or deleted."""
@@ -180,6 +181,17 @@ class Run:
         if self._putting.drifted(task):
             self.changed(task.identity)
         self.course.told(False)
+
+    async def _rolled_out(self) -> None:
+        """Waits until every workload of the release runs what the release wants.
+
+        Why here? A series does not wait for its workloads to roll out, because what they need to make their pods may
+        come later in it: rights, a webhook's Service.
+        """
+        async with asyncio.TaskGroup() as group:
+            for task in self.course.tasks.values():
+                if task.kind in ROLLED_OUT:
+                    group.create_task(self._judging.rolled_out(task))
 
     def _postpone(self, task: Task) -> None:
         """Applies `task` after the later tasks that it depends on: in its own place it would wait for ever."""

@@ -15,6 +15,8 @@ from runup.applying.decide.problems import Effect, Problem
 MULTIPLE = "MultipleErrors"
 # Bytes of a message about several problems: half of what a condition may have, so that none is cut in the middle.
 MAX_MESSAGE_BYTES = 8 * 1024
+# The objects that a message names of those that are waited for.
+MAX_WAITS = 3
 MACHINE_CONFIG = "machine-config"
 # How long an operator may be waited for before it counts as slow. machine-config drains and reboots every node.
 SLOW_AFTER = timedelta(minutes=30)
@@ -102,13 +104,35 @@ def _next(problem: Problem, limit: Callable[[str], timedelta], now: datetime) ->
 
 
 def _merged(problems: Iterable[Problem]) -> list[Problem]:
-    """Merges the same problem of several ClusterOperators into one, and drops other duplicates; sorted by reason."""
+    """Merges what is the same problem of several objects, and drops other duplicates; sorted by reason."""
     by_key: dict[object, list[Problem]] = {}
     for problem in problems:
-        key: object = (problem.reason, problem.plural) if problem.plural else (problem.reason, problem.message)
+        key: object = (problem.reason, problem.message)
+        if problem.plural or _is_wait(problem):
+            key = (problem.reason, problem.plural)
         by_key.setdefault(key, []).append(problem)
-    merged = [_plural(same) if same[0].plural and len(same) > 1 else same[0] for same in by_key.values()]
+    merged = [_as_one(same) for same in by_key.values()]
     return sorted(merged, key=lambda problem: (problem.reason, problem.message))
+
+
+def _is_wait(problem: Problem) -> bool:
+    """Returns whether `problem` is that an object is waited for: several of them are no errors."""
+    return problem.effect is Effect.NONE and not problem.names
+
+
+def _as_one(same: Sequence[Problem]) -> Problem:
+    if len(same) == 1:
+        return same[0]
+    if same[0].plural:
+        return _plural(same)
+    return _several_waits(same) if _is_wait(same[0]) else same[0]
+
+
+def _several_waits(same: Sequence[Problem]) -> Problem:
+    messages = sorted({problem.message for problem in same})
+    more = len(messages) - MAX_WAITS
+    texts = [*messages[:MAX_WAITS], *([f"and {more} more"] if more > 0 else [])]
+    return Problem(same[0].reason, "; ".join(texts), Effect.NONE)
 
 
 def _plural(same: Sequence[Problem]) -> Problem:

@@ -15,6 +15,8 @@ from runup.applying.decide.task import Task
 DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")
 DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
 KINDS = (DEPLOYMENT, DAEMON_SET, JOB, DEFINITION)
+# A roll-out is waited for before a release counts as applied.
+ROLLED_OUT = (DEPLOYMENT, DAEMON_SET)
 _NOT_AVAILABLE, _NOT_PROGRESSING = "WorkloadNotAvailable", "WorkloadNotProgressing"
 
 
@@ -39,6 +41,32 @@ def problem_of(task: Task, found: OwnedWorkload | None, state: State) -> Problem
     if task.kind != DEPLOYMENT or found.status.observed_generation < found.metadata.generation:
         return None
     return _deployment(name, found.status)
+
+
+def unfinished_rollout(task: Task, found: OwnedWorkload | None) -> Problem | None:
+    """Returns why the object of `task` does not run what the release wants; None if it does, or if it is no workload.
+
+    Until its controller has observed the spec as it is, its status is of an earlier one. 0 is the generation of an
+    object that no controller has observed yet. A release that itself pauses a Deployment is taken at its word, and one
+    that only creates an object leaves the rest to others.
+    """
+    if task.kind not in ROLLED_OUT or task.create_only or task.deletes:
+        return None
+    name = _named(task)
+    if found is None:
+        return _waiting(f"{name}, which is not seen yet")
+    status, generation = found.status, found.metadata.generation
+    spec = task.manifest.object.get("spec") or {}
+    if found.spec.paused and not spec.get("paused"):
+        return _waiting(f"{name}, which is paused")
+    if status is None or status.observed_generation < generation:
+        observed = status.observed_generation if status is not None else 0
+        return _waiting(f"{name}, whose controller has observed generation {observed} of {generation}")
+    if task.kind == DEPLOYMENT:
+        without_pod = spec.get("replicas", 1) != 0 and not status.replicas
+    else:
+        without_pod = bool(status.desired_number_scheduled) and not status.current_number_scheduled
+    return _waiting(f"{name}, which has no pod yet") if without_pod else None
 
 
 def _deployment(name: str, status: WorkloadStatus) -> Problem | None:

@@ -7,6 +7,7 @@ manifests the cluster gets. Any change of that is another request. Progress that
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from kubekit.lang.version import parse
 from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release, UpdateHistory
 from runup.applying.decide.failure_summary import Summary, Verdict, judge, summarize, without_progress
 from runup.applying.decide.implicit_capabilities import implicit
-from runup.applying.decide.problems import Problem
+from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import Loading, Progress, State, Wanted
 from runup.applying.decide.progressing_message import summary_of
 from runup.clusterversion.decide.target_release import same_image
@@ -168,7 +169,8 @@ def _problems(view: View, progress: Progress) -> tuple[Problem, ...]:
 
 def _said(view: View, status: ClusterVersionStatus, progress: Progress, *, invalid: bool) -> Conditions:
     current = _is_current(view, progress)
-    summary = summarize(_problems(view, progress))
+    problems = _problems(view, progress)
+    summary = summarize(problems)
     verdict = judge(summary.problem, now=view.now) if summary is not None else None
     newest = status.history[0] if status.history else None
     done = newest is not None and newest.state == "Completed" and same_image(newest.image, view.current.image)
@@ -183,7 +185,7 @@ def _said(view: View, status: ClusterVersionStatus, progress: Progress, *, inval
         conditions.append(Condition(type="Available", status="False"))
     conditions.append(_failing(summary, verdict, view.now, reconciling=reconciling))
     if reconciling:
-        conditions.append(_kept(version, summary, verdict, invalid=invalid))
+        conditions.append(_kept(version, summary, verdict, _objects_awaited(problems), invalid=invalid))
     else:
         conditions.append(_towards(version, progress if current else None, summary, verdict, invalid=invalid))
     return tuple(conditions)
@@ -208,14 +210,30 @@ def _failing(summary: Summary | None, verdict: Verdict | None, now: datetime, *,
     return no
 
 
-def _kept(version: str, summary: Summary | None, verdict: Verdict | None, *, invalid: bool) -> Condition:
+def _objects_awaited(problems: Iterable[Problem]) -> Problem | None:
+    """Returns what a release that is kept waits for: an unfinished Job after a change of the feature set, for instance.
+
+    ClusterOperators are not among it: they come and go without the release, and have conditions of their own.
+    """
+    waits = summarize(problem for problem in problems if problem.effect is Effect.NONE and not problem.names)
+    return waits.problem if waits is not None else None
+
+
+def _kept(
+    version: str, summary: Summary | None, verdict: Verdict | None, awaited: Problem | None, *, invalid: bool
+) -> Condition:
     if summary is not None and verdict is not None and not verdict.progressing:
         text = f"Error while reconciling {version}: {summary_of(summary.problem)}"
         return Condition(type="Progressing", status="False", reason=summary.problem.reason, message=text)
     if invalid:
         text = f"Stopped at {version}: the cluster version is invalid"
         return Condition(type="Progressing", status="False", reason=INVALID, message=text)
-    return Condition(type="Progressing", status="False", message=f"Cluster version is {version}")
+    text = f"Cluster version is {version}"
+    if awaited is not None:
+        return Condition(
+            type="Progressing", status="False", reason=awaited.reason, message=f"{text}, {awaited.message}"
+        )
+    return Condition(type="Progressing", status="False", message=text)
 
 
 def _towards(
