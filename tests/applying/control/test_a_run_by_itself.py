@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from bench.faults import faulty_api
 from tests.applying.control.applied_world import CONFIG_MAPS, eventually, exists
 from tests.applying.control.release_folders import NAMESPACE, config_map, namespace, operator
@@ -126,6 +127,52 @@ async def test_what_was_written_is_not_written_again_while_its_watch_is_late(tmp
     assert stored["data"] == {"of": "2"}
     assert old is not None and stored["metadata"]["labels"][LABEL] != old.metadata.labels[LABEL]
     assert after.writes == 3  # the one that was made is looked for on the watch alone
+
+
+ONCE = {"release.openshift.io/create-only": "true"}
+
+
+@pytest.mark.parametrize("whose", ["ours", "somebody else's"])
+async def test_what_is_only_created_is_created_again_whoever_made_it(tmp_path: Path, whose: str) -> None:
+    """As soon as it is deleted. One that has no label, or has lost it, is left alone, and asked for once."""
+    async with cluster(tmp_path) as (world, _):
+        tracking = ObjectWatches(world.client, ManualClock(NOON), lambda _: None)
+        space, task = found = tasks(namespace(), config_map("a", {"of": "us"}, annotations=ONCE))
+        puts = putting(world.client, tracking, found, Memory())
+        await puts.put(space)
+        if whose == "ours":
+            await puts.put(task)
+            await eventually(lambda: _seen(tracking, task), "the watch tells of it")
+            unlabelled = {"metadata": {"labels": {LABEL: None}}, "data": {"of": "them"}}
+            await world.client.send(calls.merge_patch(CONFIG_MAPS, "a", unlabelled, NAMESPACE))
+            await eventually(lambda: _drifted(puts, task), "the watch tells that it is none of ours")
+        else:
+            await world.client.send(calls.create(CONFIG_MAPS, config_map("a", {"of": "them"})))
+        before = puts.writes
+        for _ in range(3):
+            await puts.put(task)
+            assert (puts.drifted(task), puts.in_place(task)) == (False, True)
+        assert puts.writes == before + 1
+        assert (await exists(world, CONFIG_MAPS, "a", NAMESPACE))["data"] == {"of": "them"}
+        for again in (1, 2):
+            await world.client.send(calls.delete(CONFIG_MAPS, "a", NAMESPACE))
+            await eventually(lambda: _drifted(puts, task), f"the watch tells that it is gone, {again}")
+            await puts.put(task)
+            assert not puts.drifted(task)
+            assert (await exists(world, CONFIG_MAPS, "a", NAMESPACE))["data"] == {"of": "us"}
+            await eventually(lambda: _seen(tracking, task), "a watch tells of it")
+        await tracking.unfollow_singles()
+        assert not tracking.follows_single(task.identity)
+        await eventually(lambda: _in_place(puts, task), "it has our label again")
+        await tracking.close()
+
+
+async def _drifted(puts: ObjectApplier, task: Task) -> bool:
+    return puts.drifted(task)
+
+
+async def _in_place(puts: ObjectApplier, task: Task) -> bool:
+    return puts.in_place(task)
 
 
 async def _told(run: Run, words: str) -> bool:

@@ -29,7 +29,7 @@ from tests.applying.control.release_folders import (
     operator,
     write_release,
 )
-from tests.operator.operator_world import Cluster, cluster, running
+from tests.operator.operator_world import NAMESPACES, Cluster, cluster, running
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
@@ -246,6 +246,21 @@ async def test_what_is_only_created_is_never_changed(tmp_path: Path) -> None:
         async with running(make(applies=True, payload=folder, release_image=OTHER)):
             await world.until(lambda found: len(found.status.history) == 2 and completed("5.0.0")(found))
             await until_equal(world, "a", {"k": "mine"})
+
+
+async def test_what_is_only_created_comes_back_whoever_made_it(tmp_path: Path) -> None:
+    """It was there before the release, and somebody deletes it while the release is kept."""
+    once = config_map("a", {"k": "v"}, annotations={"release.openshift.io/create-only": "true"})
+    files = FIRST | {"release-manifests/0000_20_a_01_x.yaml": [once]}
+    folder = write_release(tmp_path / "release", "5.0.0", files)
+    async with cluster(tmp_path / "world", times=5) as (world, make):
+        await world.client.send(calls.create(NAMESPACES, {"metadata": {"name": NAMESPACE}}))
+        await world.client.send(calls.create(CONFIG_MAPS, config_map("a", {"k": "theirs"})))
+        async with running(make(applies=True, payload=folder)):
+            await world.until(completed("5.0.0"))
+            await until_equal(world, "a", {"k": "theirs"})
+            await world.client.send(calls.delete(CONFIG_MAPS, "a", NAMESPACE))
+            await until_equal(world, "a", {"k": "v"})
 
 
 async def test_what_a_release_removes_is_removed_once(tmp_path: Path) -> None:

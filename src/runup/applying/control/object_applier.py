@@ -181,7 +181,8 @@ class ObjectApplier:
             return False
         if watched is None:
             good = self._memory.good.get(task.identity)
-            return good is not None and self.tracking.gone(task.identity, good.resource_version)
+            known = good is not None or self.tracking.follows_single(task.identity)
+            return known and self.tracking.gone(task.identity, good.resource_version if good is not None else 0)
         return watched.metadata.deletion_timestamp is None and not self.in_place(task)
 
     def well(self, task: Task) -> None:
@@ -242,6 +243,10 @@ class ObjectApplier:
                 self._memory.answers[task.identity] = answer
         # The write has succeeded, so the kind is served and can be watched.
         self.tracking.follow(resource)
+        if answer is None:
+            # It has no label of ours, so only a watch of its own tells that it is gone.
+            self._memory.good.pop(task.identity, None)
+            await self.tracking.follow_single(resource, task.identity)
 
     async def _relate(self, task: Task, resource: Resource) -> None:
         related = (task.manifest.object.get("status") or {}).get("relatedObjects")

@@ -3,12 +3,15 @@
 Of most kinds only the metadata is requested: it includes managedFields, and contents (such as those of Secrets) are not
 needed. Workloads and CustomResourceDefinitions come with their status, which is waited for. A kind is watched from when
 it is served.
+
+An object that a release only creates and that somebody else made has no label of ours, and gets none: it is watched by
+its name.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from kubekit.api.meta_v1 import NamespacedName
@@ -26,6 +29,8 @@ from runup.release.decide.manifest import Identity
 
 # Half an hour to an hour: dozens of kinds are watched, and each watch that ends costs a request.
 WATCH_S = 1800
+# Of a single object: four to eight hours, because each of them costs requests for something that hardly ever happens.
+SINGLE_WATCH_S = 4 * 3600
 Changed = Callable[[Identity], None]
 
 
@@ -44,24 +49,46 @@ class ObjectWatches:
         self._clock = clock
         self._changed = changed
         self._followed: dict[tuple[str, str], _Followed] = {}
+        self._single: dict[Identity, _Followed] = {}
 
     def follow(self, resource: Resource) -> Cache[Owned]:
         """Returns the cache of that kind, and starts to watch it if it is not watched yet."""
         kind = (resource.group, resource.kind)
         if kind not in self._followed:
-            self._followed[kind] = self._start(resource, kind)
+            self._followed[kind] = self._start(resource, kind, label_selector=LABEL, watch_s=WATCH_S)
         return self._followed[kind].cache
+
+    async def follow_single(self, resource: Resource, identity: Identity) -> None:
+        """Watches one object that has no label of ours, and waits for its first list or an error."""
+        if identity not in self._single:
+            self._single[identity] = self._start(
+                resource,
+                (resource.group, resource.kind),
+                namespace=identity.namespace,
+                field_selector=f"metadata.name={identity.name}",
+                watch_s=SINGLE_WATCH_S,
+            )
+        await self.settled(self._single[identity].cache)
+
+    def follows_single(self, identity: Identity) -> bool:
+        """Returns whether that object is watched by its name."""
+        return identity in self._single
+
+    async def unfollow_singles(self, *, but: Collection[Identity] = ()) -> None:
+        """Stops the watches of single objects, except those of `but`."""
+        ended = [self._single.pop(identity) for identity in list(self._single) if identity not in but]
+        await cancel([each.task for each in ended])
 
     def follows(self, group: str, kind: str) -> bool:
         """Returns whether that kind is watched already."""
         return (group, kind) in self._followed
 
     def gone(self, identity: Identity, version: int) -> bool:
-        """Returns whether an object of that resourceVersion is gone or has lost our label.
+        """Returns whether an object of that resourceVersion is gone or, if it is not watched by name, lost our label.
 
         That is known once the watch has come to that version without the object.
         """
-        followed = self._followed.get((identity.group, identity.kind))
+        followed = self._single.get(identity) or self._followed.get((identity.group, identity.kind))
         if followed is None or not followed.cache.ready or self.get(identity) is not None:
             return False
         seen_version = followed.cache.resource_version
@@ -73,13 +100,20 @@ class ObjectWatches:
             self._followed[(group, kind)].reflector.hurry()
 
     def get(self, identity: Identity) -> Owned | None:
-        """Returns the object from the watch, None if none has our label or its kind is not watched."""
-        followed = self._followed.get((identity.group, identity.kind))
-        return followed.cache.get(NamespacedName(identity.namespace, identity.name)) if followed else None
+        """Returns the object from its watch, None if there is none.
+
+        The watch is that of the objects of its kind with our label, else that of its name.
+        """
+        key = NamespacedName(identity.namespace, identity.name)
+        for followed in (self._followed.get((identity.group, identity.kind)), self._single.get(identity)):
+            if followed is not None and (found := followed.cache.get(key)) is not None:
+                return found
+        return None
 
     def errors(self) -> tuple[str, ...]:
-        """Returns the errors of kinds that cannot be watched, sorted."""
-        return tuple(sorted(each.cache.error for each in self._followed.values() if each.cache.error))
+        """Returns the errors of what cannot be watched, sorted."""
+        every = (*self._followed.values(), *self._single.values())
+        return tuple(sorted({each.cache.error for each in every if each.cache.error}))
 
     async def settled(self, cache: Cache[Owned]) -> None:
         """Waits until `cache` has its first list or an error."""
@@ -93,10 +127,11 @@ class ObjectWatches:
 
     async def close(self) -> None:
         """Stops all watches."""
+        await self.unfollow_singles()
         await cancel([each.task for each in self._followed.values()])
         self._followed.clear()
 
-    def _start(self, resource: Resource, kind: tuple[str, str]) -> _Followed:
+    def _start(self, resource: Resource, kind: tuple[str, str], *, watch_s: int, **selected: str) -> _Followed:
         typed: type[Owned] = OwnedWorkload if kind in KINDS else Owned
         # Other managers' entries and labels are dropped, because a release has hundreds of objects.
         cache: Cache[Owned] = Cache(typed, keep=lambda obj: object_requests.reduced(obj, kind))
@@ -104,12 +139,12 @@ class ObjectWatches:
             self._client,
             typed,
             cache,
-            label_selector=LABEL,
             clock=self._clock,
             resource=resource,
             # A hundred definitions are megabytes. Those listed existed before, so only changes need their status.
             listed_as=Owned if kind == DEFINITION else None,
-            watch_s=WATCH_S,
+            watch_s=watch_s,
+            **selected,
         )
         group, name = kind
 

@@ -169,6 +169,7 @@ class Worker:
         self._kinds.define(manifests)
         # The lists of all kinds come before the first write, so that objects in place cost no request.
         await self.follow(tasks)
+        await self._tracking.unfollow_singles(but={task.identity for task in tasks if task.create_only})
         self._putting = ObjectApplier(
             tasks,
             client=self._client,
