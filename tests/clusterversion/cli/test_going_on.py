@@ -223,6 +223,54 @@ def test_a_preflight_during_an_update_says_that_it_goes_on() -> None:
     assert "this takes the place of the request to update to 5.2.0, which was not accepted\n" in text
 
 
+WAY_BACK = {
+    "desired": {"version": "5.0.0", "image": OLD},
+    "history": [_entry("5.0.0", OLD, "Partial"), *HISTORY],
+    "observedGeneration": 99,
+}
+ON_ITS_WAY = "The way back to 5.0.0 has begun and goes on. Follow it: runup upgrade status\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        pytest.param({"version": "5.0.0", "image": OLD}, "Cleared the update field\n" + ON_ITS_WAY, id="its request"),
+        pytest.param({"version": "5.1.0"}, "Cancelled requested upgrade to 5.1.0\n" + ON_ITS_WAY, id="another request"),
+        pytest.param(None, ON_ITS_WAY, id="nothing is asked for any more"),
+    ],
+)
+def test_what_clear_means_on_the_way_back(asked: dict[str, Any] | None, said: str) -> None:
+    """The cluster left the release that it goes back to, so it is not still there."""
+    found = update_under_way.clearing(_cluster(asked, **WAY_BACK))
+    assert "".join(text for _, text in found.said) == said
+
+
+def test_a_way_back_is_told_beside_what_is_asked_for() -> None:
+    """And is not taken back itself."""
+    seen = _cluster({"version": "5.1.0", "mode": "Preflight"}, **WAY_BACK)
+    told = "\nThe way back to 5.0.0 goes on, whatever is asked for beside it. Follow it: runup upgrade status\n"
+    assert update_under_way.unasked(seen) == (("out", told),)
+    text = "warning: the way back to 5.0.0 is under way and goes on; what is found now may be different when it is done"
+    assert update_under_way.before_a_preflight(seen) == (("err", f"{text}\n"),)
+    assert update_under_way.back(seen, version="5.0.0", image="") is None
+
+
+def test_a_way_back_on_a_server(run: Run, server: Server) -> None:
+    """No command says that the cluster is still at the release that it left, or is at it already, and no more."""
+
+    def upgrade(*words: str) -> Ran:
+        return run("upgrade", "--kubeconfig", server.kubeconfig, *words)
+
+    asked = {"desiredUpdate": {"version": "5.0.0", "image": OLD}}
+    server.set_cluster_version(status=WAY_BACK, spec=asked)
+    assert upgrade("--to=5.0.0").out == "info: Cluster is already at version 5.0.0\n" + ON_ITS_WAY
+    said = [upgrade().out, upgrade("--clear").out, upgrade("--clear").out, upgrade().out]
+    assert said[1:3] == ["Cleared the update field\n" + ON_ITS_WAY, ON_ITS_WAY]
+    assert "The way back to 5.0.0 goes on" in said[3]
+    server.set_cluster_version(status=UPDATING, spec={"desiredUpdate": {"version": "5.0.3", "image": NEW}})
+    assert upgrade("--to=5.0.3").out == "info: Cluster is already at version 5.0.3\n" + GOES_ON
+
+
 def test_on_a_server(run: Run, server: Server) -> None:
     """The whole way: request, clear, take back."""
 

@@ -131,7 +131,16 @@ class ObjectWatches:
         await cancel([each.task for each in self._followed.values()])
         self._followed.clear()
 
-    def _start(self, resource: Resource, kind: tuple[str, str], *, watch_s: int, **selected: str) -> _Followed:
+    def _start(
+        self,
+        resource: Resource,
+        kind: tuple[str, str],
+        *,
+        watch_s: int,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> _Followed:
         typed: type[Owned] = OwnedWorkload if kind in KINDS else Owned
         # Other managers' entries and labels are dropped, because a release has hundreds of objects.
         cache: Cache[Owned] = Cache(typed, keep=lambda obj: object_requests.reduced(obj, kind))
@@ -144,7 +153,9 @@ class ObjectWatches:
             # A hundred definitions are megabytes. Those listed existed before, so only changes need their status.
             listed_as=Owned if kind == DEFINITION else None,
             watch_s=watch_s,
-            **selected,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
         )
         group, name = kind
 

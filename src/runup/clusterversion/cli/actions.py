@@ -108,6 +108,8 @@ def _start(request: Request, client: SyncClient) -> None:
     )
     teller.extend(target.said)
     if isinstance(target, target_choice.Nothing):
+        # The cluster is not there yet: the text before is oc's, which does not look.
+        teller.extend(update_under_way.goes_on(update_under_way.going_on(cluster)))
         teller.done(None)
         return
     if cluster.spec.desired_update is not None and cluster.spec.desired_update.accept_risks:

@@ -18,10 +18,23 @@ from runup.preflight.cli.render import finding_texts as rendered
 
 
 class UpdateInProgress(msgspec.Struct, frozen=True):
-    """An accepted update that is not complete, and the release that it started from."""
+    """An accepted update that is not complete, and the release that it started from.
+
+    Both are one if an update was taken back and the cluster is not there yet.
+    """
 
     to: Release
     back_to: Release
+
+    @property
+    def is_way_back(self) -> bool:
+        """Returns whether it leads back to the release that the cluster came from."""
+        return _same(self.to.image, self.back_to.image)
+
+    @property
+    def name(self) -> str:
+        """Its name in a sentence."""
+        return f"{'way back' if self.is_way_back else 'update'} to {self.to.version}"
 
     @property
     def taken_back(self) -> str:
@@ -32,6 +45,8 @@ class UpdateInProgress(msgspec.Struct, frozen=True):
     @property
     def way_out(self) -> str:
         """The sentence on what can be done about it."""
+        if self.is_way_back:
+            return "Follow it: runup upgrade status"
         return f"Go back: runup upgrade --to={self.back_to.version}" if self.may_go_back else self._no_way_back
 
     @property
@@ -53,14 +68,15 @@ def going_on(cluster: ClusterVersion) -> UpdateInProgress | None:
         return None
     # Partial entries in between are updates that were retargeted: the cluster came from the last completed one.
     before = next((entry for entry in status.history[1:] if entry.state == "Completed" and entry.image), None)
-    if before is None or _same(before.image, newest.image):
+    # Of the same image in two entries that follow each other the newer one is no update, and no way back either.
+    if before is None or (_same(before.image, newest.image) and before is status.history[1]):
         return None
     return UpdateInProgress(status.desired, Release(version=before.version, image=before.image))
 
 
 def goes_on(found: UpdateInProgress | None) -> tuple[Output, ...]:
     """Returns the message for a user who ended a preflight, or another request, during an update."""
-    return (out(f"The update to {found.to.version} has begun and goes on. {found.way_out}\n"),) if found else ()
+    return (out(f"The {found.name} has begun and goes on. {found.way_out}\n"),) if found else ()
 
 
 def unasked(cluster: ClusterVersion) -> tuple[Output, ...]:
@@ -69,7 +85,7 @@ def unasked(cluster: ClusterVersion) -> tuple[Output, ...]:
     desired = cluster.spec.desired_update
     if update is None or (desired is not None and not desired.mode and asks_for(desired, update.to)):
         return ()
-    return (out(f"\nThe update to {update.to.version} goes on, whatever is asked for beside it. {update.way_out}\n"),)
+    return (out(f"\nThe {update.name} goes on, whatever is asked for beside it. {update.way_out}\n"),)
 
 
 def before_a_preflight(cluster: ClusterVersion) -> tuple[Output, ...]:
@@ -77,9 +93,7 @@ def before_a_preflight(cluster: ClusterVersion) -> tuple[Output, ...]:
     update, desired = going_on(cluster), cluster.spec.desired_update
     warnings = []
     if update is not None:
-        text = (
-            f"warning: the update to {update.to.version} is under way and goes on; what is found now may be different"
-        )
+        text = f"warning: the {update.name} is under way and goes on; what is found now may be different"
         warnings.append(err(f"{text} when it is done\n"))
     # A request that was not accepted exists in the spec alone.
     pending = desired is not None and not desired.mode and bool(desired.version or desired.image)
@@ -95,7 +109,7 @@ def before_a_preflight(cluster: ClusterVersion) -> tuple[Output, ...]:
 def back(cluster: ClusterVersion, *, version: str, image: str) -> Target | None:
     """Returns the target that takes the update back, if `version` or `image` name the release it started from."""
     update = going_on(cluster)
-    if update is None:
+    if update is None or update.is_way_back:
         return None
     meant = _same(image, update.back_to.image) if image else version == update.back_to.version
     if not meant:
