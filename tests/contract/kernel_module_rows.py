@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 JSON = dict[str, Any]
+FILE_TO_SIGN = r"^/[A-Za-z0-9/._+@:,=~%*?\[\]!^${}-]*$"
 IMAGE = "quay.io/example/kmod:${KERNEL_FULL_VERSION}"
 
 
@@ -36,6 +37,12 @@ GOOD = [
     pytest.param(
         module(modprobe={"moduleName": "kmod", "modulesLoadingOrder": ["kmod", "base"], "args": {"load": ["-v"]}}),
         id="an order of loading",
+    ),
+    pytest.param(
+        module(
+            sign={**SIGN, "filesToSign": ["/opt/lib/modules/${KERNEL_FULL_VERSION:-none}/[!a-c]?*.ko", "/opt/$A/b"]}
+        ),
+        id="patterns and variables in the files to sign",
     ),
     pytest.param({"selector": {"a": ""}, "devicePlugin": {"container": {"image": "a:1"}}}, id="no loader"),
     pytest.param({**module(), "dra": {"driver": "x"}}, id="what a later version adds"),
@@ -106,6 +113,25 @@ BAD = [
         module(modprobe={"moduleName": "a", "modulesLoadingOrder": ["a", "b", "b"]}),
         '"b": duplicate value in the loading order list',
         id="twice in the order",
+    ),
+    *(
+        pytest.param(
+            module(sign={**SIGN, "filesToSign": ["/opt/a.ko", file]}),
+            f"spec.moduleLoader.container.sign.filesToSign[1] in body should match '{FILE_TO_SIGN}'",
+            id=what,
+        )
+        for file, what in (
+            ("/opt/lib/[$(id)]*.ko", "a command among the files to sign"),
+            ("/opt/a b.ko", "a space in a file to sign"),
+            ("/opt/a\nRUN id", "a line end in a file to sign"),
+            ("/opt/a.ko\n", "a line end after a file to sign"),
+            ("opt/a.ko", "a file to sign that is relative"),
+        )
+    ),
+    pytest.param(
+        module([{"regexp": "a", "containerImage": IMAGE, "sign": {**SIGN, "filesToSign": ["/opt/`id`"]}}]),
+        f"spec.moduleLoader.container.kernelMappings[0].sign.filesToSign[0] in body should match '{FILE_TO_SIGN}'",
+        id="a command among a mapping's files to sign",
     ),
 ]
 

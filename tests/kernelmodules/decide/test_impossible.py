@@ -100,6 +100,20 @@ SIGNING = [
         "'a\\tb' is not the name of an image",
         id="a source with a tab",
     ),
+    pytest.param(
+        KEYS,
+        None,
+        {**UNSIGNED, "unsignedImage": "--platform=linux/arm64"},
+        "'--platform=linux/arm64' is not the name of an image",
+        id="a source that is a flag",
+    ),
+    pytest.param(
+        KEYS,
+        Builder(image="builder:1", sign_image="signer:1\nRUN id"),
+        UNSIGNED,
+        "'signer:1\\nRUN id' is not the name of an image",
+        id="a signing image with an instruction",
+    ),
 ]
 
 
@@ -110,4 +124,22 @@ def test_what_cannot_be_signed(material: BuildInputs, builder: Builder | None, s
     ((status, stage, reason),) = story.said
     assert (status, stage) == ("False", "Requeued")
     assert f"Failed to verify signing for module kmod, kernel version {KERNEL}, error {why}" in reason
+    assert started(story.plan) == []
+
+
+def test_nothing_is_pushed_to_what_is_not_an_image() -> None:
+    """A name that is a flag of the builder is refused before anything runs."""
+    story = told(BuildInputs("FROM scratch\n"), build=BUILD, image="--authfile=/run/secrets/x:1")
+    ((status, stage, reason),) = story.said
+    assert (status, stage) == ("False", "Requeued")
+    assert "error '--authfile=/run/secrets/x:1' is not the name of an image" in reason
+    assert started(story.plan) == []
+
+
+def test_a_toolkit_that_is_not_an_image_signs_nothing() -> None:
+    """It is named by a validation, and would be a line of the Dockerfile."""
+    known = validation(dtkImage="dtk:1\nRUN id", pushBuiltImage=False)
+    observed = replace(world(module(sign=UNSIGNED), validation=known), builder=Builder(image="builder:1"))
+    story = Story(observed).step().answer(GONE).answer(GONE, KEYS)
+    assert "'dtk:1\\nRUN id' is not the name of an image" in story.said[0][2]
     assert started(story.plan) == []

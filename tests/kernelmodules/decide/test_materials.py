@@ -83,17 +83,20 @@ def test_a_signature_is_made_by_the_toolkit_where_nobody_has_another_program() -
     (sign,) = started(told.plan)
     dockerfile = sign["spec"]["template"]["metadata"]["annotations"]["kmm.node.kubernetes.io/dockerfile"]
     assert f"FROM {DTK} AS signing" in dockerfile
-    assert f"/usr/src/kernels/{KERNEL}/scripts/sign-file sha256" in dockerfile
+    assert f'"/usr/src/kernels/{KERNEL}/scripts/sign-file", "/signroot/' in dockerfile
 
 
 def test_files_that_cannot_be_signed_fail_the_module() -> None:
-    """Before anything runs."""
-    told = Story(world(module(sign={**UNSIGNED, "filesToSign": ["opt/a.ko"]}))).step()
+    """Before anything runs; what variables make of a file is looked at, too."""
+    told = Story(world(module(sign={**UNSIGNED, "filesToSign": ["/opt/$${HOME}.ko"]}))).step()
     assert (
         told.answer(GONE)
         .answer(GONE, BuildInputs())
         .said[0][2]
-        .endswith("filesToSign: opt/a.ko is not an absolute path")
+        .endswith(
+            "filesToSign: '/opt/${HOME}.ko' has characters other than letters, digits and /._+@:,=~%-, "
+            "or *?[]!^ of patterns"
+        )
     )
 
 

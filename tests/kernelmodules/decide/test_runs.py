@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -257,6 +260,37 @@ def test_an_openshift_build_has_all_that_a_job_has() -> None:
     assert (spec["serviceAccount"], spec["completionDeadlineSeconds"]) == ("builder", 60)
 
 
+IMAGES = [
+    *(
+        pytest.param(image, True, id=image)
+        for image in ("k", "k:v1", "host:5000/k", "[::1]:5000/a/b:V_1", "r.example/a__b/c-d.e@sha256:00", "LOCAL/k:v1")
+    ),
+    *(
+        pytest.param(image, False, id=what)
+        for image, what in (
+            ("", "nothing"),
+            ("--authfile=/x:1", "a flag"),
+            ("-k:1", "another flag"),
+            ("dir:/tmp/x", "a folder of the builder's"),
+            ("docker://r.example/k:1", "a transport"),
+            ("a b", "two words"),
+            ("a:1\nRUN id", "a second line"),
+            ("a:$(id)", "a command"),
+            ("$DTK_AUTO", "a variable"),
+            ("k:1:2", "two tags"),
+            ("K:1", "capitals in a repository"),
+            ("k" * 1025, "longer than any"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("image", "expected"), IMAGES)
+def test_the_name_of_an_image(image: str, expected: bool) -> None:
+    """What becomes a line of a Dockerfile or an argument is nothing else."""
+    assert image_names.is_image(image) is expected
+
+
 NAMES = [
     pytest.param("r.example/k:v1", "r.example/k:v1_drivers_kmod_kmm_unsigned", id="with a tag"),
     pytest.param("r.example/k", "r.example/k:drivers_kmod_kmm_unsigned", id="without a tag"),
@@ -279,36 +313,76 @@ def test_a_temporary_tag_fits() -> None:
 
 
 SHELL = [
-    pytest.param("/opt/a.ko", "/signroot/opt/a.ko", id="a plain path"),
-    pytest.param("/opt/lib/*.ko", "/signroot/opt/lib/*.ko", id="a pattern"),
-    pytest.param("/opt/$(reboot).ko", "'/signroot/opt/$(reboot).ko'", id="a command"),
-    pytest.param("/opt/a b/*.ko", "'/signroot/opt/a b/'*.ko", id="a space"),
-    pytest.param("/opt/[a-c]'.ko", "/signroot/opt/[a-c]''\"'\"'.ko'", id="a quote"),
+    pytest.param("/opt/a.ko", ["/opt/a.ko"], id="a plain path"),
+    pytest.param("/opt/*.ko", ["/opt/a b.ko", "/opt/a.ko"], id="a pattern, one of whose files has a space"),
+    pytest.param("/opt/[ax].ko", ["/opt/a.ko"], id="a range"),
+    pytest.param("/opt/none*.ko", ["/opt/none*.ko"], id="a pattern that no file matches"),
+    pytest.param("/opt/a b.ko", ["/opt/a b.ko"], id="a space"),
+    pytest.param("/opt/$(touch ran)", ["/opt/$(touch ran)"], id="a command"),
+    pytest.param("/opt/[$(touch ran)]*.ko", ["/opt/a b.ko", "/opt/a.ko"], id="a command within a range"),
+    pytest.param("/opt/[`touch ran`].ko", ["/opt/a.ko"], id="an older form of a command"),
+    pytest.param("/opt/a.ko;touch ran", ["/opt/a.ko;touch ran"], id="a second command"),
+    pytest.param("/opt/'\"$(touch ran)", ["/opt/'\"$(touch ran)"], id="quotes"),
+    pytest.param("/opt/a\nRUN touch ran", ["/opt/a\nRUN touch ran"], id="a line end"),
 ]
 
 
-@pytest.mark.parametrize(("file", "expected"), SHELL)
-def test_what_a_module_names_is_never_a_command(file: str, expected: str) -> None:
-    """Only patterns keep their meaning in the one shell that there is."""
-    text = signing.dockerfile("source:1", "signer:1", "/sign-file", [file])
-    [run] = [line for line in text.splitlines() if line.startswith("RUN")]
-    assert run == (
-        f"RUN set -e; for file in {expected}; do /sign-file sha256 /run/secrets/key/key /run/secrets/cert/cert "
-        '"$file"; done'
-    )
+@pytest.mark.parametrize(("file", "signed"), SHELL)
+def test_what_a_module_names_is_never_a_command(file: str, signed: list[str], tmp_path: Path) -> None:
+    """The one shell that there is evaluates nothing of it but patterns, whatever was let through before."""
+    text = signing.dockerfile("source:1", "signer:1", str(tmp_path / "sign-file"), [file])
+    [line] = [line for line in text.splitlines() if line.startswith("RUN")]
+    root = tmp_path / "signroot"
+    (root / "opt").mkdir(parents=True)
+    for name in ("a.ko", "a b.ko"):
+        (root / "opt" / name).touch()
+    # Each call adds the file that it was given, ended by a null character.
+    (tmp_path / "sign-file").write_text(f"#!/bin/sh\nprintf '%s\\0' \"$4\" >> {tmp_path}/signed\n")
+    (tmp_path / "sign-file").chmod(0o755)
+    command = [each.replace("/signroot", str(root)) for each in json.loads(line.removeprefix("RUN "))]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    given = (tmp_path / "signed").read_text().removesuffix("\0").split("\0")
+    assert [each.removeprefix(str(root)) for each in given] == signed
+    assert not list(tmp_path.rglob("ran"))
 
 
+def test_the_script_of_a_signature_is_constant() -> None:
+    """Only its arguments differ from one Module to another."""
+    runs_of = [
+        json.loads(line.removeprefix("RUN "))
+        for file in ("/opt/a.ko", "/opt/[$(reboot)]*.ko")
+        for line in signing.dockerfile("source:1", "signer:1", "/sign-file", [file]).splitlines()
+        if line.startswith("RUN")
+    ]
+    assert [each[:4] for each in runs_of] == [["/bin/sh", "-c", signing.SCRIPT, "/sign-file"]] * 2
+    assert [each[4:] for each in runs_of] == [["/signroot/opt/a.ko"], ["/signroot/opt/[$(reboot)]*.ko"]]
+
+
+_OTHER = "has characters other than letters, digits and /._+@:,=~%-, or *?[]!^ of patterns"
 UNUSABLE = [
     pytest.param((), "filesToSign names no file", id="none"),
     pytest.param(("opt/a.ko",), "filesToSign: opt/a.ko is not an absolute path", id="a relative path"),
     pytest.param(
         ("/opt/../etc/passwd",), "filesToSign: /opt/../etc/passwd is not an absolute path", id="a way upwards"
     ),
-    pytest.param(("/opt/a\nRUN x",), "filesToSign: '/opt/a\\nRUN x' has control characters", id="a line end"),
+    *(
+        pytest.param((file,), f"filesToSign: {file!r} {_OTHER}", id=what)
+        for file, what in (
+            ("/opt/a\nRUN x", "a line end"),
+            ("/opt/lib/[$(id)]*.ko", "a command within a range"),
+            ("/opt/`id`.ko", "an older form of a command"),
+            ("/opt/$HOME/a.ko", "a variable of the builder's"),
+            ("/opt/a b.ko", "a space"),
+            ("/opt/a;b.ko", "a semicolon"),
+            ("/opt/a\\b.ko", "a backslash"),
+            ("/opt/\u00e4.ko", "a letter of elsewhere"),
+        )
+    ),
     pytest.param(
         ("/o*/a.ko",), "filesToSign: /o*/a.ko would sign in the root of the image", id="a pattern in the root"
     ),
     pytest.param(("/opt/a.ko", "/opt/*.ko"), "", id="good ones"),
+    pytest.param(("/opt/lib/modules/5.14.0-1.el9~2+rt/[!a-c]?.ko.xz",), "", id="all that paths and patterns have"),
 ]
 
 

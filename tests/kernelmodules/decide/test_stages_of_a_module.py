@@ -179,8 +179,9 @@ def test_the_final_image_is_signed_from_a_temporary_one() -> None:
         "FROM signer:1 AS signing",
         "USER 0",
         'COPY --from=source ["/opt/lib/modules/a.ko", "/signroot/opt/lib/modules/a.ko"]',
-        "RUN set -e; for file in /signroot/opt/lib/modules/a.ko; do "
-        '/usr/local/bin/sign-file sha256 /run/secrets/key/key /run/secrets/cert/cert "$file"; done',
+        'RUN ["/bin/sh", "-c", "set -e; IFS=; for pattern; do for file in $pattern; do '
+        '\\"$0\\" sha256 /run/secrets/key/key /run/secrets/cert/cert \\"$file\\"; done; done", '
+        '"/usr/local/bin/sign-file", "/signroot/opt/lib/modules/a.ko"]',
         "FROM source",
         'COPY --from=signing ["/signroot/opt/lib/modules/a.ko", "/opt/lib/modules/a.ko"]',
     ]

@@ -38,7 +38,8 @@ async def _dockerfile(client: Client, question: BuildInputsQuestion) -> str:
     where = f"{question.namespace}/{question.config_map}"
     try:
         config_map = await client.send(calls.get(ConfigMap, question.config_map, question.namespace))
-    except (KubeError, DecodeError) as error:
+    # A ValueError is a name that would change the request's path.
+    except (KubeError, DecodeError, ValueError) as error:
         raise _Lacking(f"failed to get dockerfile ConfigMap {where}: {error}") from error
     if not config_map.data.get(DOCKERFILE):
         raise _Lacking(f"invalid Dockerfile ConfigMap {where} format, {DOCKERFILE} key is missing")

@@ -92,6 +92,8 @@ class ClusterRegistries:
             notes.append(f"the pull secret {namespace}/{name} could not be read: {error.message}")
         except BadCredentials as error:
             notes.append(error.message)
+        except ValueError as error:  # a name that would change the request's path
+            notes.append(f"the pull secret {namespace}/{name} could not be read: {error}")
         return None
 
     async def _builders(self, namespace: str, notes: list[str]) -> list[str]:

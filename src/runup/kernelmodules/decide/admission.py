@@ -18,9 +18,12 @@ from runup.api.kmm_v1beta1 import (
     ModuleLoaderContainer,
     PreflightValidationOCPSpec,
     PreflightValidationSpec,
+    Sign,
 )
 
 _TAGGED = re.compile("[:@][^/]*$")
+FILE_TO_SIGN = "^/[A-Za-z0-9/._+@:,=~%*?\\[\\]!^${}-]*$"
+"""The form of a file to sign, variables included. `signing` looks at it again once they are substituted."""
 LONGEST_KERNEL = 64
 """The most characters that `uname -r` can print."""
 LONGEST_NAME_WITH_VERSION = 41
@@ -84,6 +87,16 @@ def _faults(container: ModuleLoaderContainer) -> Iterator[str]:
         if not mapping.container_image and not container.container_image:
             yield f"missing spec.moduleLoader.container.kernelMappings[{at}].containerImage"
         yield from _image(mapping.container_image)
+        yield from _files(mapping.sign, f"kernelMappings[{at}].sign")
+    yield from _files(container.sign, "sign")
+
+
+def _files(sign: Sign | None, where: str) -> Iterator[str]:
+    """Yields a fault for each file to sign that is not a path, in the words of the definition's schema."""
+    for at, file in enumerate(sign.files_to_sign if sign else ()):
+        if not re.fullmatch(FILE_TO_SIGN[1:-1], file):
+            path = f"spec.moduleLoader.container.{where}.filesToSign[{at}]"
+            yield f"{path} in body should match '{FILE_TO_SIGN}'"
 
 
 def _image(image: str) -> Iterator[str]:

@@ -79,6 +79,7 @@ def _make(task: Task, observed: Observed, resolved: Resolved, missing: str, imag
 
 def _check(task: Task, resolved: Resolved) -> None:
     """Raises InvalidInputs if build or signature cannot succeed, before anything runs."""
+    _check_image(resolved.container_image)
     # The signature takes the image that the build has pushed.
     if resolved.build is not None and resolved.sign is not None and not task.push:
         raise InvalidInputs(texts.UNPUSHED)
@@ -170,7 +171,10 @@ def _signing(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -> 
         if material.problem:
             raise InvalidInputs(material.problem)
         image, program = _signer(task, observed)
-        _check_files(sign, source)
+        _check_image(image)
+        _check_image(source)
+        if problem := signing.unusable(sign.files_to_sign):
+            raise InvalidInputs(problem)
         return _wanted(
             task,
             resolved,
@@ -250,9 +254,7 @@ def _signer(task: Task, observed: Observed) -> tuple[str, str]:
     raise InvalidInputs("no image with sign-file is known to the operator: set its flag --sign-image")
 
 
-def _check_files(sign: Sign, source: str) -> None:
-    problem = signing.unusable(sign.files_to_sign)
-    if problem:
-        raise InvalidInputs(problem)
-    if source != "".join(source.split()):
-        raise InvalidInputs(f"{source!r} is not the name of an image")
+def _check_image(image: str) -> None:
+    """Raises InvalidInputs if `image`, which becomes part of a Dockerfile or an argument, is not an image's name."""
+    if not image_names.is_image(image):
+        raise InvalidInputs(f"{image!r} is not the name of an image")

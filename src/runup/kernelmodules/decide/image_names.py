@@ -6,7 +6,18 @@ A tag follows the last colon after the last slash, so that a registry's port doe
 from __future__ import annotations
 
 import hashlib
+import re
 
+# Host, port and path with tag or digest (grammar of the container distribution project). A name that begins with a dash
+# would be a flag of the program that it is given to.
+_IMAGE = re.compile(
+    r"(?:(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?"
+    r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
+    r"(?:@[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[A-Za-z0-9=_-]+)?"
+)
+# The most characters of a whole name that are looked at.
+_LONGEST = 1024
 # The most characters of a tag (OCI distribution specification).
 LONGEST_TAG = 128
 
@@ -15,6 +26,11 @@ def tag_of(image: str) -> str:
     """Returns the tag of `image`, "" if it has none."""
     last = image.partition("@")[0].rpartition("/")[2]
     return last.partition(":")[2]
+
+
+def is_image(text: str) -> bool:
+    """Returns whether `text` is the name of an image and nothing else: no flag, no second word, no variable."""
+    return len(text) <= _LONGEST and _IMAGE.fullmatch(text) is not None
 
 
 def is_pinned(image: str) -> bool:
