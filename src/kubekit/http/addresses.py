@@ -14,6 +14,7 @@ import msgspec
 from kubekit.http.deadline import Deadline
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class ForbiddenAddress(OSError):
@@ -23,21 +24,26 @@ class ForbiddenAddress(OSError):
 class AddressPolicy(msgspec.Struct, frozen=True):
     """The hosts that a request may reach: any if `own`, which is the registry that was named; else no `inward` address.
 
-    `loopback` allows this machine, because a registry on it was named.
+    `loopback` allows this machine, because a registry on it was named. `networks` are inward, too: those of the
+    cluster's Services.
     """
 
     own: bool = True
     loopback: bool = False
+    networks: tuple[Network, ...] = ()
 
     def refuses(self, address: Address) -> bool:
         """Returns whether a registry must not lead to `address`."""
         plain = _unmapped(address)
-        return not self.own and inward(plain) and not (self.loopback and plain.is_loopback)
+        inside = inward(plain) or any(plain in network for network in self.networks)
+        return not self.own and inside and not (self.loopback and plain.is_loopback)
 
     def check(self, host: str) -> None:
-        """Raises ForbiddenAddress if `host` is written as an address that is refused."""
+        """Raises ForbiddenAddress if `host` is written as an address that is refused, or as a name of this machine."""
         address = address_of(host)
-        if address is not None and self.refuses(address):
+        # A proxy would resolve these names to itself.
+        named = not (self.own or self.loopback) and f".{host.rstrip('.').lower()}".endswith(".localhost")
+        if named or (address is not None and self.refuses(address)):
             raise ForbiddenAddress(f"{host} is an address that registries must not lead to")
 
 

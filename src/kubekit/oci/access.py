@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from kubekit.http.addresses import AddressPolicy, Network
 from kubekit.oci.credentials import Credentials
 from kubekit.oci.mirrors import Mirror
 
@@ -17,6 +18,9 @@ from kubekit.oci.mirrors import Mirror
 class Access:
     """Credentials, mirrors, and time limits for registries.
 
+    `inner` are the hosts (with port) that may be at inward addresses: of this machine, link-local, or of `services`,
+    the networks of the cluster's Services. None, the default, is for references that an administrator wrote: whichever
+    host they name may be there. A set is for references of other people, such as those of a namespace's objects.
     `ca_file` adds certificate authorities to the system's. `plain_http` are hosts (with port) that are reached over
     plain HTTP besides loopback; certificates of `unchecked` hosts are not verified. `timeout_s` is for one wait;
     `request_s` is for a whole request, from the connection through its redirects to the last byte, and a blob gets as
@@ -29,6 +33,8 @@ class Access:
     ca_file: str = ""
     plain_http: frozenset[str] = frozenset()
     unchecked: frozenset[str] = frozenset()
+    inner: frozenset[str] | None = None
+    services: tuple[Network, ...] = ()
     timeout_s: float = 30.0
     request_s: float = 60.0
     slowest_bytes_s: float = 128 * 1024
@@ -39,6 +45,12 @@ class Access:
     def is_plain(self, host: str) -> bool:
         """Returns whether `host` is reached over plain HTTP: this machine, or a listed host."""
         return host in self.plain_http or is_loopback(host)
+
+    def reach(self, host: str, named: str, *, redirected: bool) -> AddressPolicy:
+        """Returns which addresses a request to `host` may reach, for the registry `named` or after its redirect."""
+        if self.inner is None:
+            return AddressPolicy(own=not redirected and host == named, loopback=is_loopback(named))
+        return AddressPolicy(own=host in self.inner, networks=self.services)
 
 
 def is_loopback(host: str) -> bool:

@@ -51,6 +51,12 @@ class Unauthorized(OciError):
     reason = "RegistryUnauthorized"
 
 
+class AddressNotAllowed(Unauthorized):
+    """The registry is at an address where only registries that an administrator listed may be; it was not asked."""
+
+    reason = "RegistryNotAllowed"
+
+
 class BadCredentials(OciError):
     """A credential file or helper cannot be used. The message never has its content."""
 

@@ -20,14 +20,15 @@ from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
 import kubekit
 from kubekit.http import http_date, proxies
-from kubekit.http.addresses import AddressPolicy, ForbiddenAddress
+from kubekit.http.addresses import ForbiddenAddress
 from kubekit.http.deadline import Deadline
 from kubekit.http.http_connection import Answer, Incomplete
 from kubekit.http.proxies import Proxy
 from kubekit.http.single_request import send
-from kubekit.oci.access import Access, is_loopback
+from kubekit.lang.truncate import cut
+from kubekit.oci.access import Access
 from kubekit.oci.credentials import Login
-from kubekit.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.errors import AddressNotAllowed, BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
 from kubekit.oci.reference import DOCKER_HUB, Reference
 
 AGAIN = frozenset({429, 500, 502, 503, 504})
@@ -38,6 +39,8 @@ MAX_PAUSE_S = 60.0
 MAX_REDIRECTS = 10
 _MAX_ANSWER = 1 << 20
 _UPLOADED_PIECE = 32 * 1024
+# Of a registry's own messages, each in bytes.
+_MOST_TEXTS, _LONGEST_TEXT = 3, 200
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _READS = frozenset({"GET", "HEAD"})
 # Docker Hub serves the registry API under another name than its images have.
@@ -162,17 +165,22 @@ class Transport:
         own = {"Authorization": authorization} if authorization else {}
         for hop in range(MAX_REDIRECTS + 1):
             proxy = "" if direct else proxies.named(url.scheme, url.netloc)
-            with _opened(question.body) as (body, length):
-                answer = send(
-                    question.method,
-                    url,
-                    {**headers, **own, **length},
-                    body,
-                    context=self._context(reference.host),
-                    deadline=deadline,
-                    reach=AddressPolicy(own=not hop and url.netloc == named, loopback=is_loopback(named)),
-                    proxy=Proxy.parse(proxy) if proxy else None,
-                )
+            try:
+                with _opened(question.body) as (body, length):
+                    answer = send(
+                        question.method,
+                        url,
+                        {**headers, **own, **length},
+                        body,
+                        context=self._context(reference.host),
+                        deadline=deadline,
+                        reach=self._access.reach(url.netloc, named, redirected=bool(hop)),
+                        proxy=Proxy.parse(proxy) if proxy else None,
+                    )
+            except ForbiddenAddress as error:
+                if hop or url.netloc != named:
+                    raise
+                raise AddressNotAllowed(_not_allowed(question)) from error
             location = answer.headers.get("Location")
             if not reads or not location or answer.status not in _REDIRECTS:
                 return answer
@@ -340,6 +348,13 @@ def broken(question: Question, host: str, reason: Any) -> Exception:
     return Unreachable(f"{question.what}: {why}")
 
 
+def _not_allowed(question: Question) -> str:
+    return (
+        f"{question.what}: registry {question.reference.host} was not asked, because it is at an inner address (this "
+        "machine, link-local, or the cluster's Services): an administrator may list it as an inner registry"
+    )
+
+
 def _no_login(question: Question) -> str:
     host = question.reference.host
     return (
@@ -357,13 +372,22 @@ def _wrong_login(question: Question, said: str) -> str:
 
 
 def _said(answer: Answer) -> str:
-    """Returns the registry's message in an error's body (distribution-spec, error codes), empty if there is none."""
+    """Returns the registry's message in an error's body (distribution-spec, error codes), empty if there is none.
+
+    It is somebody else's text: it is marked as such, on one line, and cut.
+    """
     try:
         errors = json.loads(answer.read(_MAX_ANSWER)).get("errors") or []
         texts = [str(error.get("message") or error.get("code") or "") for error in errors]
     except (ValueError, RecursionError, AttributeError, TypeError, OSError):
         return ""
-    return "; ".join(" ".join(text.split())[:200] for text in texts[:3] if text)
+    said = "; ".join(cut(_line(text), _LONGEST_TEXT) for text in texts[:_MOST_TEXTS] if text)
+    return f'the registry says: "{said}"' if said else ""
+
+
+def _line(text: str) -> str:
+    """Returns the printable characters of `text` on one line, without quotes that would end the quotation."""
+    return "".join(char if char.isprintable() and char != '"' else " " for char in " ".join(text.split()))
 
 
 def _parameters(text: str) -> dict[str, str]:

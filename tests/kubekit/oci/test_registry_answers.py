@@ -125,15 +125,20 @@ def test_a_blob_that_is_not_there(made: BuiltImage, tmp_path: Path) -> None:
         assert caught.value.message == f"{name(odd, made)}: blob {layer.digest}: blob unknown"
 
 
+SAYS = ' (the registry says: "%s")'
+
+
 @pytest.mark.parametrize(
     ("errors", "words"),
     [
-        pytest.param([{"message": "a\n b"}], " (a b)", id="in one line"),
-        pytest.param([{"message": "a", "code": "A"}], " (a)", id="the message"),
-        pytest.param([{"message": "", "code": "A"}], " (A)", id="the code where there is none"),
-        pytest.param([{"message": c} for c in "abcd"], " (a; b; c)", id="three at most"),
-        pytest.param([{}, {"message": "b"}], " (b)", id="nothing, and something"),
-        pytest.param([{"message": "x" * 201}], f" ({'x' * 200})", id="cut"),
+        pytest.param([{"message": "a\n b"}], SAYS % "a b", id="in one line"),
+        pytest.param([{"message": "a", "code": "A"}], SAYS % "a", id="the message"),
+        pytest.param([{"message": "", "code": "A"}], SAYS % "A", id="the code where there is none"),
+        pytest.param([{"message": c} for c in "abcd"], SAYS % "a; b; c", id="three at most"),
+        pytest.param([{}, {"message": "b"}], SAYS % "b", id="nothing, and something"),
+        pytest.param([{"message": "x" * 200}], SAYS % ("x" * 200), id="as long as it may be"),
+        pytest.param([{"message": "x" * 9000}], SAYS % f"{'x' * 160} ... and 8840 more characters", id="cut"),
+        pytest.param([{"message": 'a" b\x1b[31m\u202e'}], SAYS % "a  b [31m ", id="what would end the quotation"),
         pytest.param([], "", id="none"),
         pytest.param(None, "", id="null"),
         pytest.param("text", "", id="text"),
@@ -141,14 +146,14 @@ def test_a_blob_that_is_not_there(made: BuiltImage, tmp_path: Path) -> None:
     ],
 )
 def test_a_registrys_own_words(errors: object, words: str, made: BuiltImage) -> None:
-    """As the distribution specification has them, in brackets behind ours."""
+    """As the distribution specification has them, behind ours, and told to be the registry's."""
     body = json.dumps({"errors": errors}).encode()
     with odd_registry(Layout.open(made.layout), always("", Answer(400, body))) as odd:
         assert refusal(quick(), f"{odd.host}/a:1", BadImage).endswith(f"answered 400{words}")
 
 
 @pytest.mark.parametrize("status", [401, 403])
-@pytest.mark.parametrize(("words", "told"), [(b"", ""), (b'{"errors":[{"message":"no"}]}', " (no)")])
+@pytest.mark.parametrize(("words", "told"), [(b"", ""), (b'{"errors":[{"message":"no"}]}', SAYS % "no")])
 def test_a_login_that_is_refused(status: int, words: bytes, told: str, made: BuiltImage) -> None:
     """Reading and writing are told apart, and what the registry says of it is there."""
     answer = Answer(status, words, {"WWW-Authenticate": 'Basic realm="x"'})

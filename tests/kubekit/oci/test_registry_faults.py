@@ -233,7 +233,7 @@ def test_a_registry_that_stays_overloaded_is_an_error(made: BuiltImage, tmp_path
     """With its own words, after four attempts."""
     body = b'{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down,\\n please"}]}'
     with odd_registry(Layout.open(made.layout), always("manifests", Answer(429, body))) as odd:
-        with pytest.raises(Unreachable, match=r"answered 429 \(slow down, please\)"):
+        with pytest.raises(Unreachable, match=r'answered 429 \(the registry says: "slow down, please"\)'):
             RegistryClient(quick()).pull(name(odd, made), Layout.create(tmp_path / "pulled"))
         assert len(odd.asked) == 4
 

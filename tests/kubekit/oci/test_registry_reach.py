@@ -16,7 +16,7 @@ from tests.kubekit.oci.registries import Answer, Asked, odd_registry, release
 from kubekit.http.addresses import AddressPolicy, ForbiddenAddress, address_of, connected
 from kubekit.http.deadline import Deadline
 from kubekit.oci.access import Access
-from kubekit.oci.errors import OciError, Unauthorized, Unreachable
+from kubekit.oci.errors import AddressNotAllowed, OciError, Unauthorized, Unreachable
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
@@ -283,3 +283,118 @@ def test_a_name_is_reached_at_its_good_address(tmp_path: Path, names: dict[str, 
             found = RegistryClient(access).resolve(parse(f"{odd.host}/a:5.2.0"))
     assert found == made.digest
     assert len(store.asked) == 1
+
+
+SERVICES = (ipaddress.ip_network("10.96.0.0/12"), ipaddress.ip_network("fd00:96::/112"))
+
+
+@pytest.mark.parametrize(
+    ("address", "refused"),
+    [
+        ("10.96.0.1", True),
+        ("10.111.255.255", True),
+        ("10.112.0.0", False),
+        ("::ffff:10.96.0.1", True),
+        ("64:ff9b::a60:1", True),
+        ("fd00:96::1", True),
+        ("fd00:97::1", False),
+        ("192.0.2.1", False),
+        ("127.0.0.1", True),
+        ("169.254.169.254", True),
+    ],
+)
+def test_the_clusters_services_are_inner_addresses(address: str, refused: bool) -> None:
+    """However they are written; for a registry that was listed they are not."""
+    found = ipaddress.ip_address(address)
+    assert AddressPolicy(own=False, networks=SERVICES).refuses(found) is refused
+    assert not AddressPolicy(own=True, networks=SERVICES).refuses(found)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST.", "a.localhost"])
+def test_this_machines_own_names_are_inner(host: str) -> None:
+    """A proxy would take them for itself, so they are not left to it."""
+    with pytest.raises(ForbiddenAddress):
+        AddressPolicy(own=False).check(host)
+    AddressPolicy().check(host)
+    AddressPolicy(own=False, loopback=True).check(host)
+
+
+@pytest.mark.parametrize(
+    "written", ["127.0.0.1", "localhost", "127.1", "0x7f000001", "2130706433", "[::1]", "evil.example"]
+)
+def test_somebody_elses_reference_reaches_no_inner_address(
+    tmp_path: Path, names: dict[str, list[str]], written: str
+) -> None:
+    """Whatever it is called: nobody is asked, and the message has nothing of an answer."""
+    names["evil.example"] = ["127.0.0.1", "169.254.169.254", "::1"]
+    made = release(tmp_path / "made")
+    with odd_registry(Layout.open(made.layout)) as inner:
+        host = f"{written}:{inner.host.rpartition(':')[2]}"
+        access = Access(inner=frozenset(), plain_http=frozenset({host}), attempts=1)
+        with pytest.raises(AddressNotAllowed, match="was not asked, because it is at an inner address"):
+            RegistryClient(access).resolve(parse(f"{host}/a:5.2.0"))
+    assert inner.asked == []
+
+
+def test_a_listed_registry_is_asked_and_no_other(tmp_path: Path) -> None:
+    """Host and port count: another service of the same machine is another one."""
+    made = release(tmp_path / "made")
+    with odd_registry(Layout.open(made.layout)) as listed, odd_registry(Layout.open(made.layout)) as other:
+        client = RegistryClient(Access(inner=frozenset({listed.host}), attempts=1))
+        assert client.resolve(parse(f"{listed.host}/a:5.2.0")) == made.digest
+        with pytest.raises(AddressNotAllowed):
+            client.resolve(parse(f"{other.host}/a:5.2.0"))
+    assert other.asked == []
+
+
+@pytest.mark.parametrize("kind", ["a redirect", "a token service"])
+def test_a_listed_registry_leads_to_listed_ones_alone(tmp_path: Path, kind: str) -> None:
+    """Its own redirects and token service are asked; for what is not listed it is no way in."""
+    made = release(tmp_path / "made")
+    with odd_registry(Layout.open(made.layout)) as store, odd_registry(Layout.open(made.layout)) as inner:
+        place = ""
+
+        def rule(asked: Asked) -> Answer:
+            if kind == "a redirect":
+                return Answer(307, b"", {"Location": f"http://{place}{asked.path}"})
+            return Answer(401, b"", {"WWW-Authenticate": f'Bearer realm="http://{place}/token"'})
+
+        with odd_registry(Layout.open(made.layout), rule) as odd:
+            client = RegistryClient(Access(inner=frozenset({odd.host, store.host}), attempts=1))
+            place = store.host
+            with suppress(OciError):
+                client.resolve(parse(f"{odd.host}/a:5.2.0"))
+            assert len(store.asked) == 1
+            place = inner.host
+            with pytest.raises(Unauthorized, match=r"leads elsewhere: .* must not lead to"):
+                client.resolve(parse(f"{odd.host}/a:5.2.0"))
+    assert inner.asked == []
+
+
+def test_a_name_that_changes_between_looks_is_judged_at_each(
+    tmp_path: Path, names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address that was judged is the one that is connected to: there is no second look in between."""
+    looks = []
+    resolve = socket.getaddrinfo
+
+    def changing(host: str, *arguments: Any, **options: Any) -> list[Any]:
+        looks.append(host)
+        names["evil.example"] = ["127.0.0.2"] if len(looks) % 2 else ["127.0.0.1"]
+        return resolve(host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", changing)
+    made = release(tmp_path / "made")
+
+    # A network of its own stands for the inner one, and 127.0.0.2, where nobody listens, for the web.
+    class Outer(AddressPolicy, frozen=True):
+        def refuses(self, address: Any) -> bool:
+            return str(address) == "127.0.0.1"
+
+    with odd_registry(Layout.open(made.layout)) as inner:
+        port = int(inner.host.rpartition(":")[2])
+        for _ in range(4):
+            with pytest.raises(OSError, match=r"refused|must not lead to"):
+                connected("evil.example", port, Outer(own=False), Deadline.after(60, 60))
+    assert looks == ["evil.example"] * 4
+    assert inner.asked == []
