@@ -6,7 +6,7 @@ import ipaddress
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from kubekit.http.addresses import AddressPolicy, Network
@@ -45,6 +45,10 @@ class Access:
     def is_plain(self, host: str) -> bool:
         """Returns whether `host` is reached over plain HTTP: this machine, or a listed host."""
         return host in self.plain_http or is_loopback(host)
+
+    def of_administrators(self) -> Access:
+        """Returns the same access for references that an administrator wrote."""
+        return replace(self, inner=None)
 
     def reach(self, host: str, named: str, *, redirected: bool) -> AddressPolicy:
         """Returns which addresses a request to `host` may reach, for the registry `named` or after its redirect."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from runup.operator.leadership import leadership
 from runup.operator.serving import serving
 
 if TYPE_CHECKING:
+    from kubekit.http.addresses import Network
     from runup.kernelmodules.control.process import Options
 
 
@@ -63,6 +65,18 @@ if TYPE_CHECKING:
     metavar="HOST[:PORT]",
     help="A registry that speaks plain HTTP, for release images; may be given again.",
 )
+@click.option(
+    "--inner-registry",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="A registry on this machine, link-local, or behind a Service that Modules may name; may be given again.",
+)
+@click.option(
+    "--service-network",
+    multiple=True,
+    metavar="CIDR",
+    help="The addresses of the cluster's Services, if the cluster does not tell them; may be given again.",
+)
 @serving("")
 @leadership
 def kernel_module_preflight(**flags: Any) -> None:
@@ -96,4 +110,13 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         # "auto" looks for OpenShift Builds in the cluster; "jobs" never uses them.
         builds=flags["build_with"] == "auto",
         plain_http=frozenset(flags["plain_http"]),
+        inner=frozenset(flags["inner_registry"]),
+        services=tuple(_network(text) for text in flags["service_network"]),
     )
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError as error:
+        raise ValueError(f"--service-network {text}: give a network such as 10.96.0.0/12") from error

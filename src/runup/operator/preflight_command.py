@@ -76,6 +76,13 @@ OPTIONS = (
         show_default=True,
         help="Whether the catalogs of operators that the target brings are read out of their registries.",
     ),
+    click.option(
+        "--inner-registry",
+        envvar="PREFLIGHT_INNER_REGISTRIES",
+        multiple=True,
+        metavar="HOST[:PORT]",
+        help="A registry on this machine, link-local, or behind a Service that the cluster's objects may name.",
+    ),
     click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take."),
 )
 
@@ -166,6 +173,7 @@ def request_of(flags: Mapping[str, Any], version: str) -> Request:
         prometheus_ca=flags["prometheus_ca"] or _authorities(),
         prometheus_hosted=os.environ.get("PREFLIGHT_PROMETHEUS_HOSTED") == "true",
         reads_catalogs=flags["catalogs"] == "read",
+        inner_registries=frozenset(flags["inner_registry"]),
     )
 
 

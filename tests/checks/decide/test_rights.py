@@ -28,8 +28,8 @@ spec:
 """
 
 
-# Where images are asked for, which is every target's business.
-MIRRORS = {"imagedigestmirrorsets", "imagetagmirrorsets", "imagecontentsourcepolicies"}
+# Where images are asked for, and which addresses are the Services', which is every target's business.
+MIRRORS = {"imagedigestmirrorsets", "imagetagmirrorsets", "imagecontentsourcepolicies", "networks", "servicecidrs"}
 
 
 def declared(*reads: dict[str, Any], format_: str = rights.FORMAT) -> bytes:

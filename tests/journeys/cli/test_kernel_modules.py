@@ -81,7 +81,8 @@ def test_one_is_good_one_is_missing_one_is_built(kernel_modules: Sandbox) -> Non
     sandbox.client.send(calls.merge_patch(resource_of(Module), "missing", mended, "drivers"))
     eventually(lambda: said(sandbox)["missing"] == ("True", "Done"), "the mended Module is verified", DEADLINE_S)
     # What was built is in the registry now: without the controller, and without a build, it is found there.
-    checked = sandbox.run("kmod", "check", "--kernel", KERNEL)
+    image = good["spec"]["moduleLoader"]["container"]["kernelMappings"][0]["containerImage"]
+    checked = sandbox.run("kmod", "check", "--kernel", KERNEL, "--inner-registry", image.partition("/")[0])
     assert checked.code == 0, checked.out + checked.err
     sandbox.client.send(calls.delete(OCPS, "preflight"))
     eventually(lambda: nothing_is_left(sandbox), "what the validation made goes with it", DEADLINE_S)

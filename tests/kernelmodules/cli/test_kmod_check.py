@@ -138,6 +138,11 @@ def found_in(ran: Any) -> dict[str, tuple[str, str]]:
     }
 
 
+def listed(world: World) -> tuple[str, ...]:
+    """The kernel, and the registry on this machine that Modules may name."""
+    return ("--kernel", KERNEL, "--inner-registry", world.host)
+
+
 ALL = {"good": ("Done", "True"), "missing": ("Image", "False"), "built": ("Build", "Unknown")}
 
 
@@ -158,7 +163,7 @@ def test_a_release(world: World, run: Run) -> None:
 def test_exit_codes(world: World, run: Run, chosen: tuple[str, ...], code: int) -> None:
     """0 all will load, 2 some will not, 3 something is not known."""
     words = [word for name in chosen for word in ("--module", name)]
-    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, "--kernel", KERNEL, *words, "-o", "json")
+    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *listed(world), *words, "-o", "json")
     assert (ran.code, set(found_in(ran))) == (code, {name.rpartition("/")[2] for name in chosen})
 
 
@@ -182,7 +187,7 @@ def test_what_it_comes_to(name: str) -> None:
 
 def test_the_table(world: World, run: Run) -> None:
     """Module, kernel, stage, whether it is verified, the reason in full, and what it comes to."""
-    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, "--kernel", KERNEL, "-o", "wide")
+    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *listed(world), "-o", "wide")
     head, *rows = ran.out.splitlines()
     assert head.split() == ["MODULE", "KERNEL", "STAGE", "VERIFIED", "IMAGE", "REASON"]
     assert [row.split()[:4] for row in rows[:3]] == [
@@ -195,7 +200,7 @@ def test_the_table(world: World, run: Run) -> None:
 
 def test_the_yaml_form(world: World, run: Run) -> None:
     """The same as JSON."""
-    words = ("kmod", "check", "--kubeconfig", world.kubeconfig, "--kernel", KERNEL, "--module", "good", "-o")
+    words = ("kmod", "check", "--kubeconfig", world.kubeconfig, *listed(world), "--module", "good", "-o")
     assert yaml.safe_load(run(*words, "yaml").out) == json.loads(run(*words, "json").out)
 
 
@@ -211,9 +216,9 @@ def test_a_dump(world: World, run: Run, tmp_path: Path) -> None:
     assert "warning: the dump holds no nodes: whether there were any is not known" in ran.err
     broken = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "odd", "labels": 1}}
     (dump / "odd.json").write_text(json.dumps(broken))
-    ran = run("kmod", "check", "--dump", dump, "--kernel", KERNEL)
+    ran = run("kmod", "check", "--dump", dump, *listed(world))
     assert "warning: Node /odd: " in ran.err
-    only = run("kmod", "check", "--dump", dump, "--kernel", KERNEL, "--module", "good", "-o", "json")
+    only = run("kmod", "check", "--dump", dump, *listed(world), "--module", "good", "-o", "json")
     assert only.code == 3
 
 
@@ -253,7 +258,7 @@ def test_other_ways_to_name_the_kernels(world: World, run: Run, given: str) -> N
     """A release on the disk, or the driver toolkit itself: the same kernel."""
     layout = ("--to-image", f"oci:{world.layout}@{world.release.partition('@')[2]}")
     words = layout if given.startswith("--to") else ("--toolkit-image", world.toolkit)
-    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *words, "--at-once", "1", "-o", "json")
+    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *words, "--inner-registry", world.host, "-o", "json")
     assert (ran.code, ran.err, found_in(ran)) == (2, "", ALL)
 
 
@@ -287,7 +292,7 @@ def test_a_module_that_cannot_be_read_is_a_note(world: World, run: Run) -> None:
     odd["spec"]["selector"] = 7
     world.client.send(calls.create(MODULES, odd))
     try:
-        words = ("--kernel", KERNEL, "--module", "good", "-o", "json")
+        words = (*listed(world), "--module", "good", "-o", "json")
         ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *words)
     finally:
         world.client.send(calls.delete(MODULES, "odd", "drivers"))
@@ -308,7 +313,7 @@ def test_modules_of_one_namespace_are_not_all(world: World, run: Run, tmp_path: 
         file.parent.mkdir(parents=True, exist_ok=True)
         named = {"metadata": {"name": file.stem}, **obj}
         file.write_text(yaml.safe_dump(named, sort_keys=False))
-    ran = run("kmod", "check", "--dump", tmp_path, "--kernel", KERNEL, "-o", "json")
+    ran = run("kmod", "check", "--dump", tmp_path, *listed(world), "-o", "json")
     assert (ran.code, found_in(ran)) == (3, {"good": ALL["good"]})
     assert f"warning: modules.{MODULES.group}: " in ran.err
     assert "only the namespace drivers" in ran.err
@@ -322,7 +327,7 @@ def test_only_modules_of_the_dumps_own_kind_are_looked_at(world: World, run: Run
     objects = ({**version, "spec": {}, "status": {}}, world.modules[0], other, odd, node("n", KERNEL))
     for number, obj in enumerate(objects):
         (tmp_path / f"{number}.json").write_text(json.dumps(obj))
-    ran = run("kmod", "check", "--dump", tmp_path, "--kernel", KERNEL, "-o", "json")
+    ran = run("kmod", "check", "--dump", tmp_path, *listed(world), "-o", "json")
     assert (ran.code, found_in(ran)) == (3, {"good": ALL["good"]})
     assert "warning: Module /odd: " in ran.err
 
@@ -330,7 +335,7 @@ def test_only_modules_of_the_dumps_own_kind_are_looked_at(world: World, run: Run
 def test_whoever_may_not_list_nodes_is_told_that_none_are_known(world: World, run: Run) -> None:
     """Whether a Module has nodes decides whether its kernel module must load: nobody says that all is well."""
     let_looker_read(world.client, "modules.kmm.sigs.x-k8s.io")
-    flags = ("--kernel", KERNEL, "--module", "good", "--as", LOOKER, "-o", "json")
+    flags = (*listed(world), "--module", "good", "--as", LOOKER, "-o", "json")
     ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *flags)
     assert (ran.code, set(found_in(ran))) == (3, {"good"})
     assert "which there are is not known: nodes is forbidden" in ran.err
@@ -341,3 +346,10 @@ def test_a_cluster_without_the_kind(tmp_path: Path, run: Run) -> None:
     with api_server(tmp_path / "server") as kubeconfig:
         ran = run("kmod", "check", "--kubeconfig", kubeconfig, "--kernel", KERNEL)
     assert (ran.code, ran.out) == (0, "No Modules load a kernel module here.\n")
+
+
+def test_a_module_reaches_nothing_on_this_machine(world: World, run: Run) -> None:
+    """Users of namespaces name these images: whoever starts the command lists what of this machine they may reach."""
+    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, "--kernel", KERNEL, "--module", "good", "-o", "json")
+    assert (ran.code, found_in(ran)) == (3, {"good": ("Image", "Unknown")})
+    assert f"registry {world.host} was not asked, because it is at an inner address" in ran.out

@@ -141,7 +141,7 @@ async def test_pull_secrets(tmp_path: Path, client: Client) -> None:
     with docker_registry(tmp_path, {"ann": "word"}) as host:
         pushing = Access(Credentials((AuthFile("test", {host: Login("ann", "word")}),)))
         RegistryClient(pushing).push(layout, made.digest, parse(f"{host}/kmods/a:1"))
-        registries = ClusterRegistries(client, Access(attempts=1))
+        registries = ClusterRegistries(client, Access(attempts=1, inner=frozenset({host})))
 
         async def outcome(secret: str = "") -> tuple[Outcome, str]:
             asked = ImageQuestion(f"{host}/kmods/a:1", "6.1.0", "/opt", ("a",), TLSOptions(), "drivers", secret)
@@ -186,6 +186,8 @@ async def test_secrets_that_may_not_be_read(tmp_path: Path, status: int, outcome
             with odd_registry(layout, lambda _asked: None if status == 200 else refusal) as odd:
                 image = f"{odd.host}/kmods/a@{made.digest}"
                 asked = ImageQuestion(image, "6.1.0", "/opt", ("a",), TLSOptions(), "drivers", "pull")
-                found = await verify_image(asked, ClusterRegistries(client, Access(attempts=1)))
+                found = await verify_image(
+                    asked, ClusterRegistries(client, Access(attempts=1, inner=frozenset({odd.host})))
+                )
     assert found.outcome is outcome
     assert ("the pull secret drivers/pull could not be read: " in found.message) == (outcome is Outcome.UNKNOWN)

@@ -82,7 +82,13 @@ def test_the_program_works_and_obeys_a_stop(tmp_path: Path) -> None:
             await made.create(VALIDATIONS, validation())
             with (tmp_path / "log").open("wb") as log:
                 child = await asyncio.create_subprocess_exec(
-                    sys.executable, "-c", START, f"--kubeconfig={made.kubeconfig}", env=os.environ, stderr=log
+                    sys.executable,
+                    "-c",
+                    START,
+                    f"--kubeconfig={made.kubeconfig}",
+                    f"--inner-registry={host}",
+                    env=os.environ,
+                    stderr=log,
                 )
             try:
                 await made.until(is_verified)

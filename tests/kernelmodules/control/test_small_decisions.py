@@ -496,8 +496,9 @@ class Unclear:
 
     error: Exception
 
-    async def access(self, _namespace: str, _secret: str, notes: list[str]) -> Access:
+    async def access(self, _namespace: str, _secret: str, notes: list[str], *, cluster: bool = True) -> Access:
         """See `Registries.access`."""
+        assert cluster
         notes.append("a note")
         raise self.error
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tests.documents import document
-from tests.kubekit.oci.registries import writing
+from tests.kubekit.oci.registries import LISTED, writing
 
 from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.api.scheme import Resource, resource_of
@@ -188,6 +188,7 @@ async def world(tmp_path: Path) -> AsyncGenerator[World, None]:
 @asynccontextmanager
 async def running(made: World, options: Options = OPTIONS, clock: Clock | None = None) -> AsyncGenerator[Process, None]:
     """The operator on that cluster, until the block ends."""
+    options = replace(options, inner=options.inner | LISTED)
     process = Process(made.config, options, clock=clock)
     task = asyncio.create_task(process.run())
     try:

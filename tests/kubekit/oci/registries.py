@@ -36,6 +36,10 @@ from runup.sandbox.processes.registry_process import Registry
 DIGEST_HEADER = "Docker-Content-Digest"
 
 
+LISTED: set[str] = set()
+"""Every registry that tests have started; on this machine, so that a cluster's objects may not name them unlisted."""
+
+
 def writing(host: str) -> Access:
     """Who may push to the sandbox's registry; one that lets everybody in does not ask."""
     return Access(credentials=Credentials((AuthFile("test", {host: Login("writer", "word")}),)))
@@ -69,6 +73,7 @@ def sandbox_registry(folder: Path, users: Mapping[str, str] | None = None) -> It
     thread.start()
     try:
         assert started.wait(90)
+        LISTED.add(host[0])
         yield host[0]
     finally:
         ended[0]()
@@ -97,6 +102,7 @@ def docker_registry(folder: Path, users: Mapping[str, str] | None = None) -> Ite
         process = subprocess.Popen([program, "serve", str(folder / "registry.yml")], stdout=log, stderr=log)
         try:
             eventually(lambda: _answers(host), "docker-registry answers")
+            LISTED.add(host)
             yield host
         finally:
             process.terminate()

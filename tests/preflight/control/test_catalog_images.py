@@ -349,7 +349,7 @@ async def test_a_preflight_tells_which_operators_are_left_behind(tmp_path: Path,
             async with ReadOnlyClient(load(str(server.kubeconfig)), namespace="ours") as client:
                 run = PreflightTarget(
                     client,
-                    Request("5.2.0", "5.0.0"),
+                    Request("5.2.0", "5.0.0", inner_registries=frozenset(() if by_mirror else (odd.host,))),
                     TargetRelease("5.2.0", "1.38.0"),
                     sink,
                     SystemClock(),

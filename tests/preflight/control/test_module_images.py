@@ -214,7 +214,7 @@ async def test_a_preflight_tells_which_modules_are_not_ready(tmp_path: Path) -> 
             async with ReadOnlyClient(load(str(server.kubeconfig)), namespace="ours") as client:
                 run = PreflightTarget(
                     client,
-                    Request("5.2.0", "5.0.0"),
+                    Request("5.2.0", "5.0.0", inner_registries=frozenset({odd.host})),
                     release,
                     sink,
                     SystemClock(),

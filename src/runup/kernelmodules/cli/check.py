@@ -23,7 +23,7 @@ from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
 from runup.kernelmodules.cli import module_table as rendered
 from runup.kernelmodules.control.module_readiness import Wanted, assess
-from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries
+from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries, listing
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, toolkit_image
 from runup.kernelmodules.decide.verdict import Readiness, Status, live
 from runup.preflight.decide.findings import APPLY, EXIT_CLEAR, UNKNOWN
@@ -107,7 +107,8 @@ async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, acce
         except Forbidden as error:
             nodes = Listing([], "", incomplete=(f"which there are is not known: {error.message}",))
         notes = [*_lacks("Module", modules), *_lacks("Node", nodes)]
-        return await _assessed(modules.items, nodes.items, flags, wanted, ClusterRegistries(client, access), notes)
+        registries = ClusterRegistries(client, _listing(access, wanted))
+        return await _assessed(modules.items, nodes.items, flags, wanted, registries, notes)
 
 
 async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
@@ -122,7 +123,12 @@ async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
     notes = [why for each in resources if (why := _absent(dump, each))]
     notes += dump.problems
     modules, nodes = _decoded(Module, dump.objects, notes), _decoded(Node, dump.objects, notes)
-    return await _assessed(modules, nodes, flags, wanted, GivenRegistries(access), notes)
+    return await _assessed(modules, nodes, flags, wanted, GivenRegistries(_listing(access, wanted)), notes)
+
+
+def _listing(access: Access, wanted: Wanted) -> Access:
+    """Returns `access` for the images that Modules name; the registries of those that were typed are not theirs."""
+    return listing(access, *filter(None, (wanted.release, wanted.toolkit)))
 
 
 def _absent(dump: Dump, resource: Resource) -> str:

@@ -11,7 +11,7 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
-from runup.release.cli.shared import access, guarded, registry_options
+from runup.release.cli.shared import access, guarded, inner_option, registry_options
 
 
 @click.group("kmod", cls=Group)
@@ -33,6 +33,7 @@ def kmod() -> None:
 @click.option("--dump", default="", metavar="DIR", help="A must-gather or another dump instead of a cluster.")
 @click.option("--at-once", default=8, show_default=True, type=click.IntRange(1, 64), help="Images read at a time.")
 @click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="With images, or the machine form.")
+@inner_option
 @registry_options
 @connection_options
 @click.pass_context

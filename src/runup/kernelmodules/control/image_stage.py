@@ -17,7 +17,7 @@ from typing import TypeVar
 from kubekit.api.codec import DecodeError
 from kubekit.lang.truncate import cut
 from kubekit.oci.access import Access
-from kubekit.oci.errors import BeyondLimits, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.errors import AddressNotAllowed, BeyondLimits, ImageNotFound, OciError, Unauthorized, Unreachable
 from kubekit.oci.file_search import FileQuery, SearchResult
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
@@ -61,7 +61,9 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
     )
     try:
         reference = parse(question.image)
-        access = await registries.access(question.namespace, question.secret, notes)
+        # A namespace's user must not have the cluster's logins sent to a server whose certificate nobody verified.
+        verified = not (question.tls.insecure or question.tls.insecure_skip_tls_verify)
+        access = await registries.access(question.namespace, question.secret, notes, cluster=verified)
         searched = await asked(
             reference,
             with_options(access, reference, question),
@@ -149,11 +151,11 @@ def _refused(question: ImageQuestion, error: OciError, notes: Sequence[str]) -> 
 
 
 def judged_by(error: OciError, notes: Sequence[str]) -> Outcome:
-    """Returns UNKNOWN if the registry could not be reached, or rejected us while credentials could not be read.
+    """Returns UNKNOWN if the registry could not or must not be asked, or rejected us while credentials were unreadable.
 
     Such an answer says nothing about the image. Any other error is FAILED.
     """
-    if isinstance(error, (Unreachable, BeyondLimits)):
+    if isinstance(error, (AddressNotAllowed, Unreachable, BeyondLimits)):
         return Outcome.UNKNOWN
     unread = any("could not be read" in note for note in notes)
     return Outcome.UNKNOWN if unread and isinstance(error, (Unauthorized, ImageNotFound)) else Outcome.FAILED

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from kubekit.http.addresses import Network
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
@@ -48,6 +49,10 @@ class Options(ProcessOptions):
     builder: Builder = field(default_factory=Builder)
     builds: bool = True
     plain_http: frozenset[str] = frozenset()
+    # Registries at inner addresses that Modules and validations may name, and the networks of the cluster's Services,
+    # if they are not to be found out.
+    inner: frozenset[str] = frozenset()
+    services: tuple[Network, ...] = ()
 
 
 class Process:
@@ -86,7 +91,7 @@ class Process:
             caches=self.caches, queue=queue, clock=clock, metrics=self.metrics, builder=options.builder
         )
         runners = Runners(client, self.caches, clock, controller.on_any_change, builds=options.builds)
-        answer = self.metrics.timed(_answering(client, plain_http=options.plain_http), clock)
+        answer = self.metrics.timed(_answering(client, options), clock)
         asking = AnswerCache(answer, clock, controller.on_any_change)
         watches = [each.run for each in reflectors(client, self.caches, clock)]
         tasks = [asyncio.create_task(restart_on_error(each, clock)) for each in (*watches, runners.run)]
@@ -115,11 +120,10 @@ class Process:
         return f"{waiting} is not listed yet" if waiting else ""
 
 
-def _answering(
-    client: Client, *, plain_http: frozenset[str] = frozenset()
-) -> Callable[[Question], Awaitable[AnswerValue]]:
-    """Returns a function that answers questions about `client`'s cluster; `plain_http` are registries without TLS."""
-    registries = ClusterRegistries(client, Access(plain_http=plain_http))
+def _answering(client: Client, options: Options) -> Callable[[Question], Awaitable[AnswerValue]]:
+    """Returns a function that answers questions about `client`'s cluster, with the registries of `options`."""
+    also = Access(plain_http=options.plain_http, inner=options.inner, services=options.services)
+    registries = ClusterRegistries(client, also)
 
     async def answer(question: Question) -> AnswerValue:
         if isinstance(question, ImageQuestion):

@@ -2,11 +2,14 @@
 
 In: the namespace and name of a Module's pull secret. Out: an `Access`, and notes of what could not be read. With such a
 note, a rejection by the registry says nothing about the image, because the right credentials may exist.
+
+Users of namespaces name these images. So an image of theirs leads to no address of this machine, of the link, or of the
+cluster's Services unless an administrator listed its registry (`Access.inner`).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -18,6 +21,7 @@ from kubekit.kube.errors import KubeError, NotFound
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials
 from kubekit.oci.errors import BadCredentials
+from runup.kernelmodules.control.service_networks import service_networks
 from runup.release.control.registry_access import (
     MIRROR_KINDS,
     TAG_MIRRORS,
@@ -36,8 +40,11 @@ ANSWER_S = 10.0
 class Registries(Protocol):
     """A source of registry credentials and mirrors."""
 
-    async def access(self, namespace: str, secret: str, notes: list[str]) -> Access:
-        """Returns the access for images of Modules in `namespace` (empty: the cluster's own); adds to `notes`."""
+    async def access(self, namespace: str, secret: str, notes: list[str], *, cluster: bool = True) -> Access:
+        """Returns the access for images of Modules in `namespace` (empty: the cluster's own); adds to `notes`.
+
+        Without `cluster`, the cluster's own logins are left out.
+        """
         ...
 
 
@@ -47,7 +54,7 @@ class GivenRegistries:
 
     given: Access
 
-    async def access(self, namespace: str, secret: str, notes: list[str]) -> Access:  # noqa: ARG002
+    async def access(self, namespace: str, secret: str, notes: list[str], *, cluster: bool = True) -> Access:  # noqa: ARG002
         """Returns the given access, whatever the Module (`Registries.access`)."""
         return self.given
 
@@ -57,21 +64,26 @@ class ClusterRegistries:
     """Registries with the credentials and mirrors of the cluster's nodes.
 
     The Module's pull secret (else the builder's) comes first, then the cluster's; `also` comes last, such as a command
-    line's credential file.
+    line's credential file. Inner registries are those of `also`, those that it reaches by plain HTTP, and the mirrors:
+    an administrator named each of them.
     """
 
     client: Client
     also: Access = field(default_factory=Access)
 
-    async def access(self, namespace: str, secret: str, notes: list[str]) -> Access:
+    async def access(self, namespace: str, secret: str, notes: list[str], *, cluster: bool = True) -> Access:
         """Returns the access with the cluster's credentials (`Registries.access`); raises BadCredentials."""
         files = [file async for file in self._files(namespace, secret, notes)]
-        files += (await cluster_credentials(self.client, notes)).files
-        mirrors = await cluster_mirrors(self.client, notes, (*MIRROR_KINDS, TAG_MIRRORS))
+        if cluster:
+            files += (*(await cluster_credentials(self.client, notes)).files, *self.also.credentials.files)
+        mirrors = (*await cluster_mirrors(self.client, notes, (*MIRROR_KINDS, TAG_MIRRORS)), *self.also.mirrors)
+        listed = (self.also.inner or frozenset()) | self.also.plain_http
         return replace(
             self.also,
-            credentials=Credentials((*files, *self.also.credentials.files)),
-            mirrors=(*mirrors, *self.also.mirrors),
+            credentials=Credentials(tuple(files)),
+            mirrors=mirrors,
+            inner=listed | hosts_of(place for mirror in mirrors for place in mirror.mirrors),
+            services=self.also.services or await service_networks(self.client, notes),
             timeout_s=min(self.also.timeout_s, ANSWER_S),
         )
 
@@ -105,6 +117,16 @@ class ClusterRegistries:
             notes.append(f"the ServiceAccount {namespace}/{BUILDER} could not be read: {error.message}")
             return []
         return list(dict.fromkeys(names_of(account.get("imagePullSecrets"))))
+
+
+def hosts_of(images: Iterable[str]) -> frozenset[str]:
+    """Returns the registries in the names of images, repositories and registries."""
+    return frozenset(image.partition("/")[0] for image in images) - {""}
+
+
+def listing(access: Access, *images: str) -> Access:
+    """Returns `access` for references of other people; the registries of `images` were named by an administrator."""
+    return replace(access, inner=(access.inner or frozenset()) | access.plain_http | hosts_of(images))
 
 
 def names_of(references: Any) -> Iterator[str]:

@@ -151,7 +151,8 @@ def _container(name: str, arguments: list[str], wanted: WantedRun, builder: Buil
         "name": name,
         "image": builder.image,
         "command": ["/usr/bin/buildah"],
-        "args": arguments,
+        # The kubelet expands `$(NAME)`, and takes a doubled dollar for one.
+        "args": [each.replace("$", "$$") for each in arguments],
         "env": [
             {"name": "BUILDAH_ISOLATION", "value": builder.isolation},
             {"name": "STORAGE_DRIVER", "value": builder.storage_driver},

@@ -31,10 +31,11 @@ async def _read(
     named: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool
 ) -> Catalogs:
     from kubekit.kube.clock import SystemClock
-    from runup.kernelmodules.control.registries import GivenRegistries
+    from runup.kernelmodules.control.registries import GivenRegistries, listing
     from runup.preflight.control.catalog_images import CatalogImages
 
-    images = CatalogImages(GivenRegistries(access), SystemClock(), lambda: None, named=named, reads=reads)
+    registries = GivenRegistries(listing(access, *named.values()))
+    images = CatalogImages(registries, SystemClock(), lambda: None, named=named, reads=reads)
     return await images.settled(snapshot, context)
 
 

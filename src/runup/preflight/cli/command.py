@@ -16,7 +16,7 @@ import click
 from runup.cli import cluster_completion as names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
-from runup.release.cli.shared import access, guarded, registry_options
+from runup.release.cli.shared import access, guarded, inner_option, registry_options
 
 if TYPE_CHECKING:
     from runup.api.config_v1 import ClusterVersion
@@ -255,6 +255,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
 @click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos for checks that are queries.")
 @click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it.")
 @click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take on a cluster.")
+@inner_option
 @registry_options
 @connection_options
 @click.pass_context

@@ -134,7 +134,7 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
     from kubekit.kube import calls
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.errors import Forbidden, NotFound
-    from runup.kernelmodules.control.registries import ClusterRegistries
+    from runup.kernelmodules.control.registries import ClusterRegistries, listing
     from runup.preflight.control.read_only_client import ReadOnlyClient
     from runup.preflight.control.target_process import Timing
 
@@ -164,7 +164,9 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
             _Quiet(),
             extra=python_checks(),
             timing=timing,
-            registries=ClusterRegistries(client, wanted.access) if wanted.access else None,
+            registries=ClusterRegistries(client, listing(wanted.access, wanted.image, *wanted.catalogs.values()))
+            if wanted.access
+            else None,
         )
         await run.run(once=True)
         record: dict[str, str] = {}

@@ -67,7 +67,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         )
     rules = _suppressions(flags.suppressions)
     registry_access = access()
-    release = evaluate.release_of(flags.release_dir, flags.to_image, registry_access)
+    release = evaluate.release_of(flags.release_dir, flags.to_image, registry_access.of_administrators())
     wanted = evaluate.RequestedUpdate(
         release,
         flags.to,

@@ -26,6 +26,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import Forbidden, NotFound, Transient
 from kubekit.lang.version import Version, VersionError
+from kubekit.oci.access import Access
 from runup.advice.control.prometheus import Prometheus
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.checks.catalogue import CHECKS
@@ -34,7 +35,7 @@ from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Check, Context
 from runup.checks.decide.results import Header, completed, failed, running
-from runup.kernelmodules.control.registries import ClusterRegistries, Registries
+from runup.kernelmodules.control.registries import ClusterRegistries, Registries, listing
 from runup.kernelmodules.decide.toolkit import TOOLKIT
 from runup.preflight.control.catalog_images import CatalogImages
 from runup.preflight.control.check_runner import LIMIT_S, Runner
@@ -92,6 +93,8 @@ class Request:
     # Whether operator catalogs are read from their registries, and the given images by CatalogSource.
     reads_catalogs: bool = True
     catalogs: Mapping[str, str] = field(default_factory=dict)
+    # Registries at inner addresses that objects of the cluster may name.
+    inner_registries: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -125,7 +128,7 @@ class PreflightTarget:
         self.manifests: tuple[Mapping[str, Any], ...] | None = None
         self._writing = asyncio.Lock()
         self._written_at = float("-inf")
-        registries = self.registries or ClusterRegistries(self.client)
+        registries = self.registries or ClusterRegistries(self.client, _listed(self.request))
         toolkit = self.release.images.get(TOOLKIT, "")
         self._images = ModuleImages(registries, toolkit, self.clock, self.changed.set)
         self._catalogs = CatalogImages(
@@ -422,6 +425,11 @@ def _timeless(report: Report) -> Report:
     checks = tuple(replace(check, duration_seconds=0.0) for check in report.checks)
     epoch: datetime | None = None
     return replace(report, observed_time=epoch, completion_time=epoch, heartbeat_time=epoch, checks=checks)
+
+
+def _listed(request: Request) -> Access:
+    """Returns the access for images that objects of the cluster name, with the registry of the target itself."""
+    return listing(Access(inner=request.inner_registries), request.target_image, *request.catalogs.values())
 
 
 def _version(text: str, which: str) -> Version:

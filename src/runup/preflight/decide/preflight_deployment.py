@@ -35,6 +35,9 @@ SELECTOR = f"{APP_LABEL}={NAME}"
 SETTINGS_MAP = "cluster-version-operator-preflight-config"
 REPORT_MAP_PREFIX = "preflight-report-"
 
+OPENSHIFT_REGISTRY = "image-registry.openshift-image-registry.svc:5000"
+"""OpenShift's own registry, where builds push to by default."""
+
 JSON = dict[str, Any]
 
 
@@ -80,6 +83,8 @@ class Workplace(msgspec.Struct, frozen=True):
     prometheus_hosted: bool = False
     # Whether the target reads its operator catalogs from their registries.
     catalogs: Literal["read", "skip"] = "read"
+    # Registries at addresses of Services, of the node or link-local that objects of the cluster may name.
+    inner_registries: tuple[str, ...] = (OPENSHIFT_REGISTRY,)
 
     @property
     def account(self) -> str:
@@ -245,6 +250,7 @@ def _env(attempt: Attempt, place: Workplace) -> dict[str, str]:
     env |= {"PREFLIGHT_PROMETHEUS_CA": place.prometheus_ca} if place.prometheus_ca else {}
     env |= {"PREFLIGHT_PROMETHEUS_HOSTED": "true"} if place.prometheus_url and place.prometheus_hosted else {}
     env |= {"PREFLIGHT_CATALOGS": place.catalogs} if place.catalogs != "read" else {}
+    env |= {"PREFLIGHT_INNER_REGISTRIES": " ".join(place.inner_registries)} if place.inner_registries else {}
     return env if place.report_sink == "volume" else env | {"PREFLIGHT_REPORT_SINK": "configmap"}
 
 

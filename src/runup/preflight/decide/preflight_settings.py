@@ -34,6 +34,7 @@ _MIN_MEMORY = Decimal(1024 * 1024)
 _SHOWN = 60
 _MAX_INT64 = 2**63 - 1
 _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s?)?")
+_REGISTRY = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _LABEL_KEY = re.compile(rf"((?=[^/]{{1,253}}/){_SUBDOMAIN.pattern}/)?{_LABEL_NAME}")
@@ -224,6 +225,13 @@ def _catalogs(place: Workplace, text: str) -> Workplace:
     return replace(place, catalogs=cast("Any", _one_of(text, ("read", "skip"))))
 
 
+def _inner_registries(place: Workplace, text: str) -> Workplace:
+    hosts = tuple(text.replace(",", " ").split())
+    if not all(_REGISTRY.fullmatch(host) for host in hosts):
+        raise Unusable("is no list of registries such as registry.example:5000, separated by commas")
+    return replace(place, inner_registries=hosts)
+
+
 def _one_of(text: str, allowed: tuple[str, ...]) -> str:
     if text not in allowed:
         raise Unusable(f"is neither {' nor '.join(allowed)}")
@@ -250,6 +258,7 @@ KEYS: Mapping[str, Callable[[Workplace, str], Workplace]] = {
     "reportSink": _report_sink,
     "documentationBase": _documentation_base,
     "catalogs": _catalogs,
+    "innerRegistries": _inner_registries,
 }
 
 

@@ -28,8 +28,22 @@ def registry_options(command: Command) -> Command:
     return command
 
 
+def inner_option(command: Command) -> Command:
+    """Adds the flag for registries at inner addresses to a command that reads images named by objects of a cluster."""
+    return click.option(
+        "--inner-registry",
+        multiple=True,
+        metavar="HOST[:PORT]",
+        help="A registry on this machine, link-local, or behind a Service that the cluster's objects may name.",
+    )(command)
+
+
 def access(
-    registry_config: str = "", idms_file: str = "", certificate_authority: str = "", plain_http: Iterable[str] = ()
+    registry_config: str = "",
+    idms_file: str = "",
+    certificate_authority: str = "",
+    plain_http: Iterable[str] = (),
+    inner_registry: Iterable[str] | None = None,
 ) -> Access:
     """Returns the access to registries that the flags describe.
 
@@ -44,6 +58,7 @@ def access(
         mirrors=mirrors.read(read_file("--idms-file", idms_file), idms_file) if idms_file else (),
         ca_file=certificate_authority,
         plain_http=frozenset(plain_http),
+        inner=None if inner_registry is None else frozenset(inner_registry),
     )
 
 

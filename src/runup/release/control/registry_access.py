@@ -11,6 +11,7 @@ import base64
 import binascii
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from kubekit.api.scheme import Resource
@@ -51,15 +52,22 @@ async def cluster_credentials(client: Client, notes: list[str]) -> Credentials:
 
 
 async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile | None:
-    """Returns the logins in a pull secret, None if it has none; raises KubeError and BadCredentials."""
+    """Returns the logins in a pull secret, None if it has none; raises KubeError and BadCredentials.
+
+    Credential helpers are left out, as by the kubelet: they are programs of this machine, and others write Secrets.
+    """
     secret = await client.send(calls.get_raw(SECRETS, name, namespace))
     secret_data = secret.get("data") or {}
     where = f"Secret {namespace}/{name}"
     if data := _decoded(secret_data, PULL_SECRET_KEY, where):
-        return credentials.parse(data, where)
+        return _without_helpers(credentials.parse(data, where))
     if data := _decoded(secret_data, OLD_KEY, where):
-        return credentials.parse(_wrapped(data, where), where)
+        return _without_helpers(credentials.parse(_wrapped(data, where), where))
     return None
+
+
+def _without_helpers(file: AuthFile) -> AuthFile:
+    return replace(file, helpers={}, store="")
 
 
 async def cluster_mirrors(

@@ -88,7 +88,8 @@ def _fit(spec: JSON, port: int) -> None:
     [container] = spec["template"]["spec"]["containers"]
     del container["command"]
     kept = (arg for arg in container["args"] if not arg.startswith("--listen="))
-    container |= {"image": "${release}", "args": [FOLDER, f"--listen=127.0.0.1:{port}", _LEASE, *kept]}
+    own = [FOLDER, f"--listen=127.0.0.1:{port}", _LEASE, "--inner-registry=${registry}"]
+    container |= {"image": "${release}", "args": [*own, *kept]}
     container["ports"] = [{**each, "containerPort": port} for each in container["ports"]]
     for variable in container["env"]:
         if variable["name"].startswith("RELATED_IMAGE_"):
