@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.factories import context
 from runup.checks.catalogue.nodes.kernel_modules import same_image
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.snapshots import snapshot_of
+from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status
 
 
 @pytest.mark.parametrize(
@@ -32,8 +34,8 @@ def test_two_pull_specs_of_one_image(one: str, other: str, same: bool) -> None:
 
 
 def validation(kind: str = "PreflightValidationOCP", name: str = "v", /, **status: Any) -> dict[str, Any]:
-    """A validation of another kernel."""
-    spec = {"releaseImage": "other@sha256:9"} if kind.endswith("OCP") else {"kernelVersion": "6.1.0"}
+    """A validation of which nobody can tell whether it is about the target."""
+    spec = {"releaseImage": "other:9"} if kind.endswith("OCP") else {"kernelVersion": "6.1.0"}
     metadata = {"name": name}
     return {
         "apiVersion": "kmm.sigs.x-k8s.io/v1beta2",
@@ -97,6 +99,65 @@ def test_what_a_validation_says_of_modules(objects: list[dict[str, Any]], told: 
     check = BY_NAME["KernelModuleNotVerified"]
     outcome = run_check(check, snapshot_of(check.reads, objects), context())
     assert [finding.message for finding in outcome.findings] == told
+
+
+BAD = entry("False", verificationStage="Image", statusReason="gone")
+OWNER = {"apiVersion": "kmm.sigs.x-k8s.io/v1beta2", "kind": "PreflightValidationOCP", "name": "v", "uid": "u"}
+
+
+def about(kind: str, name: str = "v", owned: bool = False, **spec: str) -> dict[str, Any]:
+    """A validation of this kernel or release, whose one module failed."""
+    made = validation(kind, name, modules=[BAD])
+    made["metadata"] |= {"ownerReferences": [{**OWNER, "controller": True}]} if owned else {}
+    return {**made, "spec": spec}
+
+
+PLAIN, OCP = "PreflightValidation", "PreflightValidationOCP"
+ONCE = [f"{FAILED}Image: gone (PreflightValidationOCP v)."]
+# The target is quay.io/example/release@sha256:5, with kernel 6.1.0-5.
+WHOSE = [
+    pytest.param([about(PLAIN, kernelVersion="5.14.0-1")], [], [], id="another kernel"),
+    pytest.param([about(OCP, releaseImage="o/r@sha256:9")], [], [], id="another release"),
+    pytest.param([about(OCP, kernelVersion="5.14.0-1")], [], [], id="another kernel, by the other kind"),
+    pytest.param([about(PLAIN, kernelVersion="6.1.0-5")], [], ["Image"], id="the target's kernel"),
+    pytest.param([about(OCP, releaseImage="mirror/r@sha256:5")], [], ["Image"], id="the target's release"),
+    pytest.param(
+        [about(OCP, releaseImage="o/r@sha256:9"), about(PLAIN, owned=True, kernelVersion="5.14.0-1")],
+        [], [], id="another release and what it made",
+    ),
+    pytest.param(
+        [about(OCP, releaseImage="o/r:9"), about(PLAIN), about(PLAIN, "v-arm64", owned=True)],
+        ONCE, [], id="a release that may be the target, and what it made, which say the same",
+    ),
+    pytest.param(
+        [about(OCP, releaseImage="o/r@sha256:5"), about(PLAIN), about(PLAIN, "v-arm64", owned=True, kernelVersion="x")],
+        [], ["Image"], id="the target's release and what it made",
+    ),
+    pytest.param([about(PLAIN)], [f"{FAILED}Image: gone (PreflightValidation v)."], [], id="a kernel that is not said"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("validations", "verified", "ready"), WHOSE)
+def test_whose_risk_a_failure_is(validations: list[dict[str, Any]], verified: list[str], ready: list[str]) -> None:
+    """The target's by one check, what may be the target's by the other, each once; of another kernel by neither."""
+    spec = {"moduleLoader": {"container": {"modprobe": {"moduleName": "kmod"}}}}
+    modules = [
+        {
+            "apiVersion": "kmm.sigs.x-k8s.io/v1beta1",
+            "kind": "Module",
+            "metadata": {"name": "kmod", "namespace": "drivers"},
+            "spec": spec,
+        }
+    ]
+    fine = Readiness("drivers", "kmod", "6.1.0-5", "amd64", "i:1", "Done", Status.TRUE, "verified")
+    judged = replace(context(), kernel_modules=PreflightResults((fine,)))
+    told = {}
+    for name in ("KernelModuleNotVerified", "KernelModulesNotReady"):
+        check = BY_NAME[name]
+        objects = snapshot_of(check.reads, [*validations, *modules])
+        told[name] = [finding.message for finding in run_check(check, objects, judged).findings]
+    assert told["KernelModuleNotVerified"] == verified
+    assert [each.partition("at stage ")[2].partition(":")[0] for each in told["KernelModulesNotReady"]] == ready
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 Applies when a PreflightValidation or PreflightValidationOCP of the Kernel Module Management operator has a module whose
 verification failed; the stage and the reason are told. One that is not finished is Unknown. A cluster with Modules and
 without any validation is told so as information: nobody has looked. Both shapes of the status are read. What concerns
-the target itself is told by KernelModulesNotReady, which also looks at the images.
+the target itself is told by KernelModulesNotReady, which also looks at the images; a validation of another release, or
+of a kernel that the target is known not to have, is no risk of the target. What a PreflightValidationOCP and its
+PreflightValidations say alike is told once.
 
 Why it matters nodes that boot the target's kernel without the module lose the hardware that it drives.
 
@@ -47,7 +49,7 @@ EXAMPLE = """
 apiVersion: kmm.sigs.x-k8s.io/v1beta2
 kind: PreflightValidationOCP
 metadata: {name: preflight}
-spec: {releaseImage: quay.io/example/release@sha256:0}
+spec: {releaseImage: 'quay.io/example/release:next'}
 status:
   modules:
   - name: simple-kmod
@@ -62,9 +64,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     modules = all_or_none(snapshot, Module)
     every = all_validations(snapshot)
     of_target = set(of_release(every, context))
-    validations = [each for index, each in enumerate(every) if index not in of_target]
+    others = [each for index, each in enumerate(every) if index not in of_target]
+    validations = [each for each in others if not _is_child(each, others) and not _is_elsewhere(each, context)]
     looked_at = context.kernel_modules is not None and not context.kernel_modules.why
-    if modules and not every and not looked_at:
+    if modules and not of_target and not validations and not looked_at:
         yield risk(
             NAME,
             f"{count(len(modules), 'kernel module')} ({names([named(each) for each in modules])}) of the cluster "
@@ -106,16 +109,42 @@ def all_validations(snapshot: Snapshot) -> list[PreflightValidation | PreflightV
     )
 
 
+def _is_child(
+    validation: PreflightValidation | PreflightValidationOCP,
+    validations: Sequence[PreflightValidation | PreflightValidationOCP],
+) -> bool:
+    """Returns whether one of `validations` has made this one, so that its status says the same."""
+    return isinstance(validation, PreflightValidation) and any(
+        _made(each, validation) for each in validations if isinstance(each, PreflightValidationOCP)
+    )
+
+
+def _made(parent: PreflightValidationOCP, child: PreflightValidation | PreflightValidationOCP) -> bool:
+    """Returns whether `child` has the name of `parent`, as in the operator's own code, or `parent` as its owner."""
+    owners = [each.name for each in child.metadata.owner_references if each.kind == "PreflightValidationOCP"]
+    return parent.metadata.name in (child.metadata.name, *owners)
+
+
+def _is_elsewhere(validation: PreflightValidation | PreflightValidationOCP, context: Context) -> bool:
+    """Returns whether a validation is known to be about another release, or a kernel that the target does not have."""
+    image, kernel = validation.spec.release_image, validation.spec.kernel_version
+    # A tag may stand for any image, so only two digests tell that there are two.
+    if image and "@" in image and "@" in context.target_image:
+        return not same_image(image, context.target_image)
+    kernels = {each.kernel for each in context.kernel_modules.found} - {""} if context.kernel_modules else set()
+    return bool(kernel and kernels) and kernel not in kernels
+
+
 def of_release(validations: Sequence[PreflightValidation | PreflightValidationOCP], context: Context) -> Iterator[int]:
     """Yields the indexes of the validations about the target: of its image, or of a kernel that it is known to have."""
     kernels = {each.kernel for each in context.kernel_modules.found} if context.kernel_modules else set()
-    children = {
-        each.metadata.name
+    parents = [
+        each
         for each in validations
         if isinstance(each, PreflightValidationOCP) and same_image(each.spec.release_image, context.target_image)
-    }
+    ]
     for index, each in enumerate(validations):
-        if each.metadata.name in children or each.spec.kernel_version in kernels - {""}:
+        if any(_made(parent, each) for parent in parents) or each.spec.kernel_version in kernels - {""}:
             yield index
 
 
