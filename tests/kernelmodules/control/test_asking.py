@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from structlog.testing import capture_logs
 
+from kubekit.api.meta_v1 import NamespacedName
 from kubekit.kube.clock import ManualClock
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.kernelmodules.control.answer_cache import ANSWER_TTL, MAX_CONCURRENT_QUESTIONS, AnswerCache
@@ -19,6 +21,7 @@ from runup.kernelmodules.decide.external_queries import (
     Question,
     ReleaseQuestion,
 )
+from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
 
 
 def image(name: str) -> ImageQuestion:
@@ -127,5 +130,46 @@ def test_a_stop_waits_for_no_registry() -> None:
         async with asyncio.timeout(90):
             await asking.close()
         assert asking.under_way == 0
+
+    asyncio.run(story())
+
+
+def test_what_changed_is_asked_again_and_nothing_else() -> None:
+    """An old answer counts until there is a new one; one under way was made before the change, and is as old."""
+
+    async def story() -> None:
+        source, clock = Source(), ManualClock()
+        asking = AnswerCache(source.answer, clock, lambda: None)
+        plain = image("i")
+        pulled, elsewhere = replace(plain, secret="pull"), replace(plain, secret="pull", namespace="shop")
+        built = BuildInputsQuestion("drivers", "recipe", (("key", "key"), ("pull", "")))
+        every = (plain, pulled, elsewhere, built)
+        source.open.set()
+        asking.ask(every)
+        await settled(asking)
+
+        def due() -> set[Question]:
+            now = clock.now()
+            known = asking.known.known
+            return {each for each, answer in known.items() if (now - answer.at).total_seconds() >= RECHECK_INTERVAL_S}
+
+        assert not asking.expire("Secret", NamespacedName("drivers", "other"))
+        assert not asking.expire("ConfigMap", NamespacedName("drivers", "pull"))
+        assert not asking.expire("ConfigMap", NamespacedName("shop", "recipe"))
+        assert due() == set()
+        assert asking.expire("ConfigMap", NamespacedName("drivers", "recipe"))
+        assert due() == {built}
+        assert asking.expire("Secret", NamespacedName("drivers", "pull"))
+        assert due() == {built, pulled}
+        assert set(asking.known.known) == set(every)
+        source.open.clear()
+        asking.ask(every)
+        await asyncio.sleep(0)
+        asking.expire("Secret", NamespacedName("shop", "pull"))
+        source.open.set()
+        await settled(asking)
+        assert due() == {elsewhere}
+        asking.forget({"drivers"})
+        assert set(asking.known.known) == {elsewhere}
 
     asyncio.run(story())

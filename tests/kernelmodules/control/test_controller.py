@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tests.kubekit.oci.registries import sandbox_registry
 
 from kubekit.kube import calls
 from runup.api.kmm_v1beta2 import PreflightValidationOCP, PreflightValidationStatus
+from runup.kernelmodules.control.build_inputs import SECRETS
 
 BUILD = {"build": {"dockerfileConfigMap": {"name": "dockerfile"}}}
 
@@ -188,6 +190,53 @@ def test_two_validations_beside_each_other(tmp_path: Path) -> None:
             await made.create(VALIDATIONS, validation("two", kernelVersion="6.1.0-1.x86_64"))
             await made.until(lambda status: said(status) == {"good": ("True", "Done")}, "one")
             await made.until(lambda status: said(status) == {"good": ("False", "Requeued")}, "two")
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+def test_an_edited_module_is_looked_at_again_at_once(tmp_path: Path) -> None:
+    """One that was verified, too: an entry says which generation of it was looked at."""
+
+    async def story(host: str) -> None:
+        good = push(tmp_path, host, "drivers/good:good", ko("good"))
+        async with world(tmp_path) as made, running(made):
+            await made.create(MODULES, module("good", good))
+            await made.create(VALIDATIONS, validation())
+            found = await made.until(lambda status: said(status) == {"good": ("True", "Done")})
+            assert found.modules[0].observed_generation == 1
+            for image, word, generation in ((f"{host}/drivers/none:1", "False", 2), (good, "True", 3)):
+                spec = module("good", image)["spec"]
+                await made.send(calls.merge_patch(MODULES, "good", {"spec": spec}, "drivers"))
+                found = await made.until(
+                    lambda status, word=word: (
+                        [each.verification_status for each in status.modules] == [word]
+                        and status.modules[0].verification_stage in {"Done", "Requeued"}
+                    )
+                )
+                assert found.modules[0].observed_generation == generation
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+def test_a_secret_and_a_configmap_that_appear_are_read_at_once(tmp_path: Path) -> None:
+    """The Module waits for neither three minutes nor an edit; what is of another namespace is nobody's."""
+    spec = {"build": {"dockerfileConfigMap": {"name": "dockerfile"}, "secrets": [{"name": "token"}]}}
+
+    async def story(host: str) -> None:
+        async with world(tmp_path) as made, running(made):
+            await made.create(MODULES, module("built", f"{host}/drivers/built:built", **spec))
+            await made.create(VALIDATIONS, validation())
+
+            def lacks(what: str) -> Callable[[PreflightValidationStatus], bool]:
+                return lambda status: bool(status.modules) and what in status.modules[0].status_reason
+
+            await made.until(lacks("failed to get dockerfile ConfigMap drivers/dockerfile"))
+            await dockerfile(made)
+            await made.until(lacks("failed to get Secret drivers/token"))
+            await made.create(SECRETS, {"metadata": {"name": "token", "namespace": "drivers"}})
+            await made.jobs(1)
 
     with sandbox_registry(tmp_path) as host:
         run(story(host))

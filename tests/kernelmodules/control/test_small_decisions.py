@@ -63,6 +63,7 @@ class Heard:
     names: list[str] = field(default_factory=list)
     everyone: int = 0
     requested: int = 0
+    edited: list[str] = field(default_factory=list)
 
     def one(self, name: str) -> None:
         """One validation."""
@@ -87,7 +88,7 @@ class Heard:
 def heard(caches: Caches) -> Heard:
     """Somebody who listens to these."""
     made = Heard()
-    caches.on_change(made.one, made.all, made.request)
+    caches.on_change(made.one, made.all, made.request, made.edited.append)
     return made
 
 

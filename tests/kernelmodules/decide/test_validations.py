@@ -53,11 +53,22 @@ def test_the_result_of_a_plan_plans_nothing() -> None:
 
 
 def test_a_verified_module_is_not_looked_at_again() -> None:
-    """True is final for this object, even when the Module is edited later (docs/upstream-behaviour.md 11.4)."""
+    """True is final for the Module as it is (docs/upstream-behaviour.md 11.4), also where nobody knows as which."""
+    for generation in (1, 0):
+        told = Story(world(module(), validation=validation(entry(**DONE, observedGeneration=generation)))).step()
+        assert (told.plan.work, [each[0] for each in told.said]) == ((), ["True"])
+
+
+def test_an_edited_module_is_looked_at_again() -> None:
+    """Until there is an answer, the entry says which generation was looked at before; a second pass writes nothing."""
     edited = module(metadata={"generation": 5})
     told = Story(world(edited, validation=validation(entry(**DONE)))).step()
-    assert (told.plan.actions[0:0], told.plan.work) == ((), ())
-    assert [each[0] for each in told.said] == ["True"]
+    assert told.said == [("False", "Image", "")]
+    assert (len(told.plan.work), [each.observed_generation for each in told.entries]) == (1, [1])
+    assert told.step().plan.actions == ()
+    told = told.answer(Image(verified=True, reason="there"))
+    assert told.said == [("True", "Done", "there")]
+    assert [each.observed_generation for each in told.entries] == [5]
 
 
 def test_a_module_made_anew_is_another_one() -> None:

@@ -6,23 +6,27 @@ In: questions of a plan's work. Out: `known`, which the next pass observes, and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Container, Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import structlog
 
+from kubekit.api.meta_v1 import NamespacedName
 from kubekit.kube.clock import Clock
 from runup.kernelmodules.decide.external_queries import (
     Answer,
     Answers,
     AnswerValue,
     BuildInputs,
+    BuildInputsQuestion,
     Image,
     ImageQuestion,
     Kernels,
     Question,
     ReleaseQuestion,
 )
+from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
 from runup.process.leader_election import cancel
 
 log = structlog.get_logger("kernelmodules")
@@ -47,6 +51,8 @@ class AnswerCache:
         self._places = asyncio.Semaphore(MAX_CONCURRENT_QUESTIONS)
         self._known: dict[Question, Answer] = {}
         self._tasks: dict[Question, asyncio.Task[None]] = {}
+        # Questions under way whose answers will be old when they come.
+        self._outdated: set[Question] = set()
 
     @property
     def known(self) -> Answers:
@@ -64,9 +70,33 @@ class AnswerCache:
             if question not in self._tasks:
                 self._tasks[question] = asyncio.create_task(self._find(question))
 
-    def forget(self) -> None:
-        """Drops all answers, because a new request needs current ones: images may have been added or deleted."""
-        self._known.clear()
+    def forget(self, namespaces: Container[str] | None = None) -> None:
+        """Drops all answers, because a new request needs current ones: images may have been added or deleted.
+
+        With `namespaces`, drops those about Modules there.
+        """
+        for question in (*self._known, *self._tasks):
+            if namespaces is None or getattr(question, "namespace", "") in namespaces:
+                self._known.pop(question, None)
+                self._outdate(question)
+
+    def expire(self, kind: str, where: NamespacedName) -> bool:
+        """Makes the answers old that depend on this object; returns whether there are any. They count until then."""
+        affected = [each for each in (*self._known, *self._tasks) if _depends(each, kind, where)]
+        for question in affected:
+            if question in self._known:
+                self._known[question] = replace(self._known[question], at=self._old)
+            self._outdate(question)
+        return bool(affected)
+
+    @property
+    def _old(self) -> datetime:
+        """The time of an answer that counts until there is a new one, which is to be found at once."""
+        return self._clock.now() - timedelta(seconds=RECHECK_INTERVAL_S)
+
+    def _outdate(self, question: Question) -> None:
+        if question in self._tasks:
+            self._outdated.add(question)
 
     async def close(self) -> None:
         """Cancels all questions under way."""
@@ -76,9 +106,11 @@ class AnswerCache:
         try:
             async with self._places:
                 answer = await self._found(question)
-            self._known[question] = Answer(answer, self._clock.now())
+            outdated = question in self._outdated
+            self._known[question] = Answer(answer, self._old if outdated else self._clock.now())
         finally:
             del self._tasks[question]
+            self._outdated.discard(question)
         self._drop_old()
         self._told()
 
@@ -94,6 +126,16 @@ class AnswerCache:
         oldest = self._clock.now() - ANSWER_TTL
         for question in [each for each, answer in self._known.items() if answer.at < oldest]:
             del self._known[question]
+
+
+def _depends(question: Question, kind: str, where: NamespacedName) -> bool:
+    """Returns whether the answer to `question` was made of the ConfigMap or Secret (`kind`) of that name."""
+    if isinstance(question, ImageQuestion):
+        return kind == "Secret" and (question.namespace, question.secret) == (where.namespace, where.name)
+    if not isinstance(question, BuildInputsQuestion) or question.namespace != where.namespace:
+        return False
+    names = [name for name, _ in question.secrets] if kind == "Secret" else [question.config_map]
+    return where.name in names
 
 
 def _failed(question: Question, problem: str) -> AnswerValue:

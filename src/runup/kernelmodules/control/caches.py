@@ -77,11 +77,16 @@ class Caches:
         return sorted({each.metadata.name for cache in (self.ocps, self.validations) for each in cache.all()})
 
     def on_change(
-        self, one: Callable[[str], None], everyone: Callable[[], None], requested: Callable[[], None]
+        self,
+        one: Callable[[str], None],
+        everyone: Callable[[], None],
+        requested: Callable[[], None],
+        edited: Callable[[str], None],
     ) -> None:
         """Calls `one(name)` for each change that affects one validation, and `everyone()` for any other change.
 
-        Calls `requested()` before that if somebody created a validation or edited its spec.
+        Calls `requested()` before that if somebody created a validation or edited its spec, and `edited(namespace)` if
+        somebody edited the spec of a Module there.
         """
 
         def request(_change: Change, old: Object | None, new: Object | None) -> None:
@@ -105,6 +110,11 @@ class Caches:
             if old is None or new is None or _unversioned(old) != _unversioned(new):
                 everyone()
 
+        def module(_change: Change, old: Object | None, new: Object | None) -> None:
+            if new is not None and (old is None or _asks_for(old) != _asks_for(new)):
+                edited(new.metadata.namespace)
+
+        self.modules.add_listener(module)
         for asking in (self.ocps, self.validations):
             asking.add_listener(request)
         # A release may have several PreflightValidations, and each reads the driver toolkit from its parent's status.

@@ -49,7 +49,8 @@ class KernelModulesController:
         self._refused: dict[NamespacedName, tuple[str, float]] = {}
         self._told_waiting = ""
         self._requested = False
-        caches.on_change(self.on_change, self.on_any_change, self.on_request)
+        self._edited: set[str] = set()
+        caches.on_change(self.on_change, self.on_any_change, self.on_request, self._edited.add)
 
     def on_change(self, name: str) -> None:
         """Queues the validation of that name, which a change affects; ignores an empty name."""
@@ -100,6 +101,9 @@ class KernelModulesController:
         if self._requested:
             self._requested = False
             asking.forget()
+        elif self._edited:
+            asking.forget(self._edited)
+        self._edited.clear()
         observed = self.observe(name, asking, runners)
         plan = reconcile(observed, now=self._clock.now())
         asking.ask(plan.work)

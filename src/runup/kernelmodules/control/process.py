@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from kubekit.api.meta_v1 import NamespacedName
 from kubekit.http.addresses import Network
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, SystemClock
@@ -25,6 +26,7 @@ from runup.kernelmodules.control.build_backends import Runners
 from runup.kernelmodules.control.caches import Caches, reflectors
 from runup.kernelmodules.control.controller import NAME, KernelModulesController
 from runup.kernelmodules.control.image_stage import verify_image
+from runup.kernelmodules.control.input_watches import InputWatches
 from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.control.registries import ClusterRegistries
 from runup.kernelmodules.decide.build_jobs import Builder
@@ -96,8 +98,17 @@ class Process:
         watches = [each.run for each in reflectors(client, self.caches, clock)]
         tasks = [asyncio.create_task(restart_on_error(each, clock)) for each in (*watches, runners.run)]
 
+        def input_changed(kind: str, where: NamespacedName) -> None:
+            if asking.expire(kind, where):
+                controller.on_any_change()
+
         async def work() -> None:
-            await controller.run(Executor(client, clock, component=NAME), asking, runners)
+            inputs = InputWatches(client, self.caches, clock, input_changed)
+            watching = asyncio.create_task(restart_on_error(inputs.run, clock))
+            try:
+                await controller.run(Executor(client, clock, component=NAME), asking, runners)
+            finally:
+                await cancel([watching])
 
         try:
             await lead(

@@ -37,26 +37,32 @@ def about(old: ModuleStatus | None, module: Module) -> ModuleStatus | None:
     return old if created is None or reported is None or created <= reported else None
 
 
-def is_final(old: ModuleStatus | None) -> bool:
-    """Returns whether a Module is verified; it is not examined again then."""
-    return old is not None and old.verification_status == VERIFIED
+def is_final(old: ModuleStatus | None, module: Module) -> bool:
+    """Returns whether a Module is verified as it is now; it is not examined again until it is edited."""
+    return old is not None and old.verification_status == VERIFIED and _is_of(old, module)
 
 
 def entry(module: Module, looked: ModuleState, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
     """Returns the entry of `module`; while nothing is known yet, the previous entry for the same generation."""
-    generation = module.metadata.generation
-    # Generation 0: the CustomResourceDefinition of another operator does not store `observedGeneration`.
-    if looked.pending and old is not None and old.observed_generation in (0, generation):
+    if looked.pending and old is not None and _is_of(old, module):
         return old
+    # While an edited Module waits for its first answer, what was looked at is still its previous generation.
+    seen = old.observed_generation if old is not None else 0
     new = ModuleStatus(
         namespace=module.metadata.namespace,
         name=module.metadata.name,
         verification_status=VERIFIED if looked.verified else NOT_VERIFIED,
         verification_stage=looked.stage,
         status_reason=cut(looked.reason, LONGEST_REASONS[0]),
-        observed_generation=generation,
+        observed_generation=seen if looked.pending else module.metadata.generation,
     )
     return since(new, old, now=now)
+
+
+def _is_of(old: ModuleStatus, module: Module) -> bool:
+    """Returns whether an entry is about the Module as it is now."""
+    # Generation 0: the CustomResourceDefinition of another operator does not store `observedGeneration`.
+    return old.observed_generation in (0, module.metadata.generation)
 
 
 def failed(key: NamespacedName, reason: str, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:

@@ -65,8 +65,9 @@ def _look(
     now: datetime,
 ) -> _Seen:
     old = entries.about(before.get(key_of(module)), module)
-    # A verified Module is not examined again (docs/decisions/0061-kernel-modules-are-tried-by-one-reconcile.md).
-    if entries.is_final(old):
+    # A verified Module is not examined again until it is edited
+    # (docs/decisions/0061-kernel-modules-are-tried-by-one-reconcile.md).
+    if entries.is_final(old, module):
         return _Seen(module, old, None)
     task = Task(
         module=module,

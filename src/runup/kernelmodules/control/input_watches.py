@@ -1,0 +1,92 @@
+"""Watches the Secrets and ConfigMaps of the namespaces that have Modules, so that one that appears is read at once.
+
+Only their metadata is requested: what an answer needs of them is read by name. Nothing is watched while there is no
+validation. What may not be watched is looked at every three minutes, like registries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import NamespacedName, Object, ObjectMeta, key_of
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
+from runup.kernelmodules.control.build_inputs import SECRETS
+from runup.kernelmodules.control.caches import Caches
+from runup.kernelmodules.decide import entries
+from runup.process.leader_election import cancel, restart_on_error
+
+KINDS = (SECRETS, resource_of(ConfigMap))
+# Half an hour to an hour, as each watch that ends costs a request.
+WATCH_S = 1800
+
+
+class InputWatches:
+    """The watches of one process. `changed` is called with kind and name of each object that changes."""
+
+    def __init__(
+        self, client: Client, caches: Caches, clock: Clock, changed: Callable[[str, NamespacedName], None]
+    ) -> None:
+        self._client = client
+        self._caches = caches
+        self._clock = clock
+        self._changed = changed
+        self._watched: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._woken = asyncio.Event()
+        for cache in (caches.modules, caches.validations, caches.ocps):
+            cache.add_listener(lambda *_: self._woken.set())
+
+    async def run(self) -> None:
+        """Follows the namespaces of the Modules until cancelled."""
+        try:
+            while True:
+                self._woken.clear()
+                await self._follow(self._namespaces())
+                await self._woken.wait()
+        finally:
+            await cancel(tuple(self._watched.values()))
+
+    def _namespaces(self) -> Iterable[str]:
+        if not self._caches.names():
+            return ()
+        return {each.metadata.namespace for each in entries.live(self._caches.modules.all())}
+
+    async def _follow(self, namespaces: Iterable[str]) -> None:
+        wanted = {(resource.kind, namespace): resource for resource in KINDS for namespace in namespaces}
+        gone = [self._watched.pop(key) for key in [*self._watched] if key not in wanted]
+        await cancel(gone)
+        for (kind, namespace), resource in wanted.items():
+            if (kind, namespace) not in self._watched:
+                reflector = self._reflector(resource, namespace)
+                task = asyncio.create_task(restart_on_error(reflector.run, self._clock))
+                self._watched[(kind, namespace)] = task
+
+    def _reflector(self, resource: Resource, namespace: str) -> Reflector[Object]:
+        cache: Cache[Object] = Cache(Object, keep=_trimmed)
+
+        def heard(_change: object, old: Object | None, new: Object | None) -> None:
+            if (obj := new or old) is not None:
+                self._changed(resource.kind, key_of(obj))
+
+        cache.add_listener(heard)
+        return Reflector(
+            self._client, Object, cache, namespace=namespace, clock=self._clock, resource=resource, watch_s=WATCH_S
+        )
+
+
+def _trimmed(obj: Object) -> Object:
+    metadata = obj.metadata
+    kept = ObjectMeta(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+    return replace(obj, metadata=kept)
