@@ -34,6 +34,26 @@ class Hurried(SystemClock):
         super().pause(seconds / self._times)
 
 
+class Moved(SystemClock):
+    """The machine's clock, set forward by whoever calls `move`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ahead_s = 0.0
+
+    def move(self, seconds: float) -> None:
+        """Lets so much time pass at once; whoever sleeps goes on sleeping."""
+        self._ahead_s += seconds
+
+    def now(self) -> datetime:
+        """See `Clock.now`."""
+        return super().now() + timedelta(seconds=self._ahead_s)
+
+    def monotonic(self) -> float:
+        """See `Clock.monotonic`."""
+        return super().monotonic() + self._ahead_s
+
+
 class Leaping(ManualClock):
     """A clock that is moved by whoever sleeps, for one task alone; `slept` says how long each time."""
 

@@ -36,6 +36,8 @@ var cases = map[string]func(context.Context, run) error{
 	"definitions":        definitions,
 	"dynamic":            dynamics,
 	"metadata":           metadatas,
+	"metadata-watch":     untilTheEnd,
+	"metadata-streamed":  streamedMetadata,
 	"informers":          informing,
 	"leader-election":    leading,
 	"controller-runtime": reconciling,

@@ -21,7 +21,7 @@ from kubesandbox.apiserver.access.authz import Attributes, Authorizer
 from kubesandbox.apiserver.access.collected import Collected
 from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http import endpoints
-from kubesandbox.apiserver.http.content_negotiation import negotiate
+from kubesandbox.apiserver.http.content_negotiation import DOCUMENTS, negotiate
 from kubesandbox.apiserver.http.messages import Request, Response, User, json_response, text_response
 from kubesandbox.apiserver.http.query_parameters import check_timeout
 from kubesandbox.apiserver.http.routing import Target, parse
@@ -140,7 +140,7 @@ class App:
     def _discovered(self, request: Request, path: str) -> Response | None:
         if path.split("/")[1] not in {"api", "apis"}:
             return None
-        return self._parts.discovery.serve(path, negotiate(request.header("accept")).form)
+        return self._parts.discovery.serve(path, negotiate(request.header("accept"), DOCUMENTS).form)
 
     def _paths(self) -> list[str]:
         groups = self._parts.kinds.groups()

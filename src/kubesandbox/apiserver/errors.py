@@ -171,6 +171,16 @@ def only_media_types() -> ApiError:
     return ApiError(406, "NotAcceptable", message)
 
 
+def only_stream_types() -> ApiError:
+    """Returns 406: a watch has no representation in a supported media type, such as YAML."""
+    return ApiError(406, "NotAcceptable", f"only the following media types are accepted: {_STREAMS}")
+
+
+def another_number_accepted(form: str, what: str) -> ApiError:
+    """Returns 406: the representation is of one object where there is a list, or of a list where there is one object."""
+    return ApiError(406, "NotAcceptable", f"you requested {form}, but the requested object is {what}")
+
+
 def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
     """Returns 415 for a body."""
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"

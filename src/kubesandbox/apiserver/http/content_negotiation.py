@@ -6,7 +6,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from kubesandbox.apiserver.errors import not_acceptable, only_media_types
+from kubesandbox.apiserver.errors import not_acceptable, only_media_types, only_stream_types
 
 
 class Form(Enum):
@@ -38,8 +38,14 @@ _FORMS = {
 }
 
 
+# The representations of objects; those of what is answered and never stored, such as a review.
+OBJECTS = frozenset({Form.OBJECT, Form.TABLE, Form.PARTIAL, Form.PARTIAL_LIST})
+PLAIN = frozenset({Form.OBJECT})
+DOCUMENTS = frozenset({Form.OBJECT, Form.DISCOVERY})
+
+
 @lru_cache(maxsize=256)
-def negotiate(accept: str) -> Accepted:
+def negotiate(accept: str, forms: frozenset[Form] = OBJECTS, *, stream: bool = False) -> Accepted:
     """Returns the first representation of an Accept header that the server supports. Raises ApiError 406."""
     if not accept:
         return Accepted()
@@ -48,13 +54,16 @@ def negotiate(accept: str) -> Accepted:
         media, *parameters = (part.strip() for part in clause.split(";"))
         if media not in _JSON_LIKE:
             continue
+        as_yaml = media == "application/yaml"
+        if stream and as_yaml:
+            refusal = only_stream_types
+            continue
         refusal = only_media_types
         options = dict(part.split("=", 1) for part in parameters if "=" in part)
-        as_yaml = media == "application/yaml"
         # Without as= the client accepts the object itself.
         if not options.get("as"):
             return Accepted(as_yaml=as_yaml)
         form, group, versions = _FORMS.get(options["as"], (Form.OBJECT, "", ()))
-        if (version := options.get("v", "")) in versions and options.get("g") == group:
+        if form in forms and (version := options.get("v", "")) in versions and options.get("g") == group:
             return Accepted(form, as_yaml, version)
     raise refusal()

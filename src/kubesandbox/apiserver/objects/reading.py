@@ -14,7 +14,7 @@ import yaml
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.http.content_negotiation import negotiate
+from kubesandbox.apiserver.http.content_negotiation import Form, negotiate
 from kubesandbox.apiserver.http.messages import Request, Response
 from kubesandbox.apiserver.http.query_parameters import ListOptions, list_options
 from kubesandbox.apiserver.http.routing import Target
@@ -116,7 +116,7 @@ class Reading:
 
     def watch(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a watch with a streaming response."""
-        accepted = negotiate(request.header("accept"))
+        accepted = negotiate(request.header("accept"), stream=True)
         options = list_options(request.query, watch=True)
         fields = options.field_selector
         if target.name:
@@ -134,6 +134,9 @@ class Reading:
             seen=lambda entry: self._schemas.seen(kind, entry),
             convert=self._schemas.conversions.convert,
             render=self._renderer.for_watch(kind, accepted, include),
+            nothing=self._schemas.nothing(kind),
+            fresh=(options.resource_version or 0) if options.initial_events else 0,
+            columns=accepted.form is Form.TABLE,
         )
         return Response(stream=self._stream(Watcher(self._store, watch, self._clock.monotonic)))
 

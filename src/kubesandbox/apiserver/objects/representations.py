@@ -9,6 +9,7 @@ import orjson
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http.content_negotiation import Accepted, Form
 from kubesandbox.apiserver.metadata import encoder, list_bytes
 from kubesandbox.apiserver.objects.views import from_stored
@@ -32,6 +33,8 @@ class Renderer:
             return self._table(kind, [entry], _list_meta(entry), accepted.version, include)
         if accepted.form is Form.PARTIAL:
             return orjson.dumps(_partial(entry.load(), accepted.version))
+        if accepted.form is Form.PARTIAL_LIST:
+            raise _no_list(kind)
         return self.raw(kind, entry)
 
     def many(self, kind: Kind, entries: list[Entry], metadata: JSON, accepted: Accepted, include: str) -> bytes:
@@ -39,7 +42,9 @@ class Renderer:
         version = accepted.version
         if accepted.form is Form.TABLE:
             return self._table(kind, entries, metadata, version, include)
-        if accepted.form in {Form.PARTIAL_LIST, Form.PARTIAL}:
+        if accepted.form is Form.PARTIAL:
+            raise errors.another_number_accepted(accepted.form.value, f"a list ({_go_type(kind)}List)")
+        if accepted.form is Form.PARTIAL_LIST:
             items = [_partial(entry.load(), version) for entry in entries]
             head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
             return orjson.dumps({**head, "items": items})
@@ -47,9 +52,14 @@ class Renderer:
             return list_bytes(kind, metadata, [entry.raw for entry in entries])
         return list_bytes(kind, metadata, [self.raw(kind, entry) for entry in entries])
 
-    def for_watch(self, kind: Kind, accepted: Accepted, include: str) -> Callable[[Entry], bytes]:
-        """Returns the function that renders one object for a watch."""
-        return lambda entry: self.one(kind, entry, accepted, include)
+    def for_watch(self, kind: Kind, accepted: Accepted, include: str) -> Callable[[Entry, bool], bytes]:
+        """Returns the function that renders one object for a watch, of tables the first with columns. Raises ApiError."""
+        if accepted.form is not Form.TABLE:
+            return lambda entry, _: self.one(kind, entry, accepted, include)
+        _check_included(include)
+        return lambda entry, first: self._table(
+            kind, [entry], _list_meta(entry), accepted.version, include, columns=first
+        )
 
     def raw(self, kind: Kind, entry: Entry) -> bytes:
         """Returns the object as `kind` serves it: the stored bytes, unless it is read through another version."""
@@ -64,10 +74,10 @@ class Renderer:
         cached: bytes = entry.cache[key]
         return cached
 
-    def _table(self, kind: Kind, entries: list[Entry], metadata: JSON, version: str, include: str) -> bytes:
-        if include not in _INCLUDED:
-            why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
-            raise errors.bad_request(f"Unable to convert to Table as requested: {why}")
+    def _table(
+        self, kind: Kind, entries: list[Entry], metadata: JSON, version: str, include: str, *, columns: bool = True
+    ) -> bytes:
+        _check_included(include)
         now = self._clock.now()
         rows = []
         for entry in entries:
@@ -76,10 +86,31 @@ class Renderer:
             # By default a row carries metadata only (includeObject=Metadata).
             rows.append({"cells": self._tables.cells(kind, obj, now), "object": shown})
         head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
-        return orjson.dumps({**head, "columnDefinitions": self._tables.columns(kind), "rows": rows})
+        definitions = self._tables.columns(kind) if columns else None
+        return orjson.dumps({**head, "columnDefinitions": definitions, "rows": rows})
 
 
 _INCLUDED = frozenset({"", "Metadata", "Object", "None"})
+
+
+def _check_included(include: str) -> None:
+    if include not in _INCLUDED:
+        why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise errors.bad_request(f"Unable to convert to Table as requested: {why}")
+
+
+def _no_list(kind: Kind) -> ApiError:
+    if kind.custom:  # as k8s.io/apimachinery's Unstructured says
+        return ApiError(500, "", "content is not a list")
+    return errors.another_number_accepted(Form.PARTIAL_LIST.value, f"not a list ({_go_type(kind)})")
+
+
+def _go_type(kind: Kind) -> str:
+    """Returns the Go type by which a real server names what it serves."""
+    if kind.custom:
+        return "*unstructured.Unstructured"
+    package = "core" if kind.group in {"", "events.k8s.io"} else kind.group.partition(".")[0]
+    return f"*{package}.{kind.kind}"
 
 
 def _partial(obj: JSON, version: str) -> JSON:

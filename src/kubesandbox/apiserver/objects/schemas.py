@@ -19,6 +19,8 @@ from kubesandbox.apiserver.validation import custom_scale
 JSON = dict[str, Any]
 # Key in an entry's cache: defaults were added on reading, so that even an update without changes must be stored.
 COMPLETED = "completed"
+# Their internal types have a plain number of replicas, where v1 has a pointer.
+_REPLICAS_IN_PLACE = frozenset({"deployments.apps", "replicasets.apps", "statefulsets.apps"})
 
 
 class Schemas:
@@ -107,6 +109,13 @@ class Schemas:
         """Returns the object in which nothing is set, the base for computing the owners of a new object's fields."""
         schema = None if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
         return schema.empty() if schema else {"metadata": {}}
+
+    def nothing(self, kind: Kind) -> JSON:
+        """Returns the object of a kind in which nothing is set, as a real server's internal type encodes it."""
+        obj = self.empty(kind)
+        if kind.resource in _REPLICAS_IN_PLACE:
+            return {**obj, "spec": {"replicas": 0, **obj["spec"]}}
+        return obj
 
     def validate(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
         """Returns the faults of a custom resource by its schema, with transition rules if there is an old object."""

@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
-from kubesandbox.apiserver.errors import ApiError, expired
+from kubesandbox.apiserver.errors import ApiError, expired, too_large_resource_version
 from kubesandbox.apiserver.metadata import encoder
 from kubesandbox.apiserver.objects.conversions import Unconverted
 from kubesandbox.apiserver.objects.selectors import Selector
@@ -26,12 +26,14 @@ from kubesandbox.apiserver.store import Entry, Event, Expired, Store
 # Limit of pending changes for one slow reader.
 BACKLOG = 10_000
 BOOKMARK_PERIOD_S = 30.0
+LAST_BOOKMARK_S = 2.0
 # Without timeoutSeconds a real server ends a watch after 30 to 60 minutes.
 DEFAULT_TIMEOUT_S = 1800.0
 
 T = TypeVar("T")
-# Renders the `object` of a watch event in the requested representation.
-Render = Callable[[Entry], bytes]
+# Renders the `object` of a watch event in the requested representation; of tables the first has the columns.
+Render = Callable[[Entry, bool], bytes]
+JSON = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,9 @@ class Watch:
     timeout_s: float
     form: str
     render: Render
+    nothing: JSON  # an object of the kind in which nothing is set, which bookmarks carry
+    fresh: int = 0  # the revision that the existing objects must have reached
+    columns: bool = False  # the first event differs from the others: it has a table's columns
     seen: Callable[[Entry], Entry] = lambda entry: entry  # how a stored object is read
     convert: Callable[[Unconverted], Awaitable[None]] | None = None
 
@@ -56,25 +61,26 @@ def error_line(error: ApiError) -> bytes:
     return b'{"type":"ERROR","object":%b}\n' % orjson.dumps(error.status())
 
 
-def _bookmark(kind: Kind, rv: int, *, initial: bool = False) -> bytes:
-    metadata: dict[str, object] = {"resourceVersion": str(rv)}
-    if kind.custom is False:
-        metadata["creationTimestamp"] = None
+def _bookmark(watch: Watch, rv: int, *, first: bool, initial: bool = False) -> bytes:
+    """Returns a BOOKMARK in the watch's own representation: a client decodes it as it does the other events."""
+    kind = watch.kind
+    metadata: JSON = {"resourceVersion": str(rv)}
     if initial:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    body = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-    return b'{"type":"BOOKMARK","object":%b}\n' % orjson.dumps(body)
+    body = {**watch.nothing, "kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+    entry = Entry(kind.resource, "", rv, encoder(kind)(body))
+    return b'{"type":"BOOKMARK","object":%b}\n' % watch.render(entry, first)
 
 
-def _line(type_: str, event: Event, entry: Entry, watch: Watch) -> bytes:
-    key = (type_, watch.form, watch.kind.version, watch.kind.group)
+def _line(type_: str, event: Event, entry: Entry, watch: Watch, first: bool) -> bytes:
+    key = (type_, watch.form, watch.kind.version, watch.kind.group, first and watch.columns)
     line = event.lines.get(key)
     if line is None:
-        line = event.lines[key] = b'{"type":"%b","object":%b}\n' % (type_.encode(), watch.render(entry))
+        line = event.lines[key] = b'{"type":"%b","object":%b}\n' % (type_.encode(), watch.render(entry, first))
     return line
 
 
-def line_for(event: Event, watch: Watch) -> bytes | None:
+def line_for(event: Event, watch: Watch, *, first: bool) -> bytes | None:
     """Returns the line that this watcher gets for a change, or None if the change is not in its scope.
 
     An object that begins or ceases to be selected is ADDED or DELETED for this watcher, whatever its change was.
@@ -83,25 +89,25 @@ def line_for(event: Event, watch: Watch) -> bytes | None:
     if watch.namespace and entry.namespace != watch.namespace:
         return None
     if not watch.selector:
-        return _gone(event, watch) if event.type == "DELETED" else _line(event.type, event, entry, watch)
+        return _gone(event, watch, first) if event.type == "DELETED" else _line(event.type, event, entry, watch, first)
     before = event.prev is not None and watch.selector.matches(watch.seen(event.prev))
     after = event.type != "DELETED" and watch.selector.matches(entry)
     if not before and not after:
         return None
     if not after:
-        return _gone(event, watch)
-    return _line("MODIFIED" if before else "ADDED", event, entry, watch)
+        return _gone(event, watch, first)
+    return _line("MODIFIED" if before else "ADDED", event, entry, watch, first)
 
 
-def _gone(event: Event, watch: Watch) -> bytes:
+def _gone(event: Event, watch: Watch, first: bool) -> bytes:
     """Returns the DELETED event: the last state at the revision of the deletion, as a real server has it from etcd."""
     if event.prev is None:
-        return _line("DELETED", event, watch.seen(event.entry), watch)
+        return _line("DELETED", event, watch.seen(event.entry), watch, first)
     before = watch.seen(event.prev)
     obj = before.load()
     last = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(event.rv)}}
     entry = Entry(before.resource, before.key, event.rv, encoder(watch.kind)(last))
-    return _line("DELETED", event, entry, watch)
+    return _line("DELETED", event, entry, watch, first)
 
 
 class Watcher:
@@ -115,6 +121,7 @@ class Watcher:
         self._wake = asyncio.Event()
         self._overrun = False
         self._closed = False
+        self._at_first = True
 
     def _on_event(self, event: Event) -> None:
         if len(self._pending) >= BACKLOG:
@@ -167,29 +174,45 @@ class Watcher:
 
     def _first(self) -> Iterable[bytes]:
         watch, store = self._watch, self._store
+        self._at_first = True
+        if watch.fresh > store.rv:  # a real server waits three seconds for it
+            raise too_large_resource_version(watch.fresh, store.rv)
         if watch.since is not None:
             for event in store.events_since(watch.kind.storage, watch.since):
-                if (line := line_for(event, watch)) is not None:
+                if (line := line_for(event, watch, first=self._at_first)) is not None:
+                    self._at_first = False
                     yield line
         else:
             for entry in map(watch.seen, store.items(watch.kind.storage, watch.namespace)):
                 if not watch.selector or watch.selector.matches(entry):
-                    yield b'{"type":"ADDED","object":%b}\n' % watch.render(entry)
+                    yield b'{"type":"ADDED","object":%b}\n' % watch.render(entry, self._at_first)
+                    self._at_first = False
         if watch.initial_bookmark:
-            yield _bookmark(watch.kind, store.rv, initial=True)
+            yield self._bookmark(store.rv, initial=True)
+
+    def _bookmark(self, rv: int, *, initial: bool = False) -> bytes:
+        line = _bookmark(self._watch, rv, first=self._at_first, initial=initial)
+        self._at_first = False
+        return line
+
+    def _next_bookmark(self, deadline: float) -> float:
+        """Returns when a bookmark is due: periodically, and once before the end (apiserver's cacher does both)."""
+        now = self._monotonic()
+        due = min(now + BOOKMARK_PERIOD_S, deadline - LAST_BOOKMARK_S)
+        return due if self._watch.bookmarks and due > now else deadline
 
     async def _follow(self, rv: int, deadline: float) -> AsyncIterator[bytes]:
-        next_bookmark = self._monotonic() + BOOKMARK_PERIOD_S
+        next_bookmark = self._next_bookmark(deadline)
         while (self._pending or not self._closed) and not self._overrun:
             now = self._monotonic()
             if now >= deadline:
                 return
-            if self._watch.bookmarks and now >= next_bookmark and not self._pending:
-                next_bookmark = now + BOOKMARK_PERIOD_S
-                yield _bookmark(self._watch.kind, max(rv, self._store.rv))
+            if now >= next_bookmark and not self._pending:
+                next_bookmark = self._next_bookmark(deadline)
+                yield self._bookmark(max(rv, self._store.rv))
             if not self._pending:
                 self._wake.clear()
-                await self._sleep(min(deadline, next_bookmark if self._watch.bookmarks else deadline) - now)
+                await self._sleep(min(deadline, next_bookmark) - now)
                 continue
             lines: list[bytes] = []
             while self._pending:
@@ -198,11 +221,12 @@ class Watcher:
                 if self._watch.since is not None and rv <= self._watch.since:
                     continue
                 try:
-                    line = await self._known(partial(line_for, event, self._watch))
+                    line = await self._known(partial(line_for, event, self._watch, first=self._at_first))
                 except ApiError as error:
                     yield b"".join((*lines, error_line(error)))
                     return
                 if line:
+                    self._at_first = False
                     lines.append(line)
             if lines:
                 yield b"".join(lines)

@@ -156,7 +156,7 @@ def role_ref(obj: JSON, _now: datetime) -> str:
 
 def name(obj: JSON, _now: datetime) -> str:
     """Returns the object's name."""
-    return str(obj["metadata"]["name"])
+    return str(obj["metadata"].get("name", ""))
 
 
 def or_none(path: str) -> Cell:

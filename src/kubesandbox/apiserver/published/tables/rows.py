@@ -38,7 +38,7 @@ class Tables:
 
     def cells(self, kind: Kind, obj: JSON, now: datetime) -> list[Any]:
         """Returns the cells of one object."""
-        name = obj["metadata"]["name"]
+        name = obj["metadata"].get("name", "")
         if kind.custom:
             declared = _declared(kind)
             return [name, *(_custom(column, obj, now) for column in declared)] if declared else [name, age(obj, now)]
