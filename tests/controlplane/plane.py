@@ -130,7 +130,8 @@ class ControlPlane:
         return [
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
             "--bind-address=127.0.0.1",
-            "--advertise-address=127.0.0.1",
+            # The endpoints of the Service `kubernetes` may not be on loopback: without another address there are none.
+            "--advertise-address=192.0.2.1",
             f"--secure-port={port}",
             f"--cert-dir={pki}",
             f"--tls-cert-file={pki / 'server.crt'}",

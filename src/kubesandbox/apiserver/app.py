@@ -20,19 +20,19 @@ from kubesandbox.apiserver.access.authn import Authenticator
 from kubesandbox.apiserver.access.authz import Attributes, Authorizer
 from kubesandbox.apiserver.access.collected import Collected
 from kubesandbox.apiserver.errors import ApiError
-from kubesandbox.apiserver.http import endpoints
-from kubesandbox.apiserver.http.content_negotiation import DOCUMENTS, negotiate
+from kubesandbox.apiserver.http import endpoints, health
+from kubesandbox.apiserver.http.content_negotiation import DOCUMENTS, UNSTORED, negotiate
 from kubesandbox.apiserver.http.messages import Request, Response, User, json_response, text_response
 from kubesandbox.apiserver.http.query_parameters import check_timeout
 from kubesandbox.apiserver.http.routing import Target, parse
 from kubesandbox.apiserver.objects import strategies
+from kubesandbox.apiserver.objects.representations import unstored
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.published.discovery_documents import VERSION, Discovery
 from kubesandbox.apiserver.served_kinds import KindTable
 from kubesandbox.apiserver.subresources.places import Subresources
 
 _LOG = logging.getLogger(__name__)
-_HEALTH = frozenset(f"/{probe}{part}" for probe in ("healthz", "livez", "readyz") for part in ("", "/ping", "/log"))
 
 
 @dataclass(slots=True)
@@ -114,14 +114,15 @@ class App:
         if target.subresource:
             return await parts.rest.reading.known(lambda: parts.subresources.handle(request, target, kind))
         if review := parts.subresources.review(kind):
-            return await review(request, target)
+            accepted = negotiate(request.header("accept"), UNSTORED)
+            return unstored(await review(request, target), accepted)
         parts.collected.require(request, target, kind)
         return await parts.rest.reading.known(lambda: self._verbs[target.verb](request, target, kind))
 
     def _document(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
-        if path in _HEALTH:
-            return text_response("ok")
+        if (answer := health.answer(path, request.query)) is not None:
+            return answer
         if path == "/":
             return json_response({"paths": self._paths()})
         if document := self._parts.documents(request):

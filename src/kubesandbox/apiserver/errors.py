@@ -177,7 +177,7 @@ def only_stream_types() -> ApiError:
 
 
 def another_number_accepted(form: str, what: str) -> ApiError:
-    """Returns 406: the representation is of one object where there is a list, or of a list where there is one object."""
+    """Returns 406: a representation of one object where there is a list, or of a list where there is one object."""
     return ApiError(406, "NotAcceptable", f"you requested {form}, but the requested object is {what}")
 
 

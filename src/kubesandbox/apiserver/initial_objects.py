@@ -10,6 +10,9 @@ from typing import Any
 JSON = dict[str, Any]
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+# The first address of the range in which Services of the sandbox have theirs.
+_SERVICE_ADDRESS = "10.96.0.1"
 _RBAC = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
@@ -45,12 +48,47 @@ def objects() -> list[JSON]:
     return [*namespaces, *_roles(), *_bindings(), *_priorities()]
 
 
+def of_server(host: str, port: int) -> list[JSON]:
+    """Returns the Service `kubernetes` and its endpoints, by which a server lets pods find it.
+
+    As pkg/controlplane/controller/kubernetesservice and pkg/controlplane/reconcilers write them.
+    """
+    metadata = {"name": "kubernetes", "namespace": "default"}
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    named = {"name": "https", "protocol": "TCP", "port": port}
+    family = "IPv6" if ":" in host else "IPv4"
+    service = {
+        "ports": [{**named, "port": 443, "targetPort": port}],
+        "clusterIP": _SERVICE_ADDRESS,
+        "clusterIPs": [_SERVICE_ADDRESS],
+        "type": "ClusterIP",
+        "sessionAffinity": "None",
+        "ipFamilyPolicy": "SingleStack",
+    }
+    return [
+        {"apiVersion": "v1", "kind": "Service", "metadata": {**metadata, "labels": labels}, "spec": service},
+        {
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {**metadata, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+            "subsets": [{"addresses": [{"ip": host}], "ports": [named]}],
+        },
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {**metadata, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "addressType": family,
+            "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
+            "ports": [named],
+        },
+    ]
+
+
 def _priorities() -> list[JSON]:
     """Returns the two priority classes of the system's own pods (k8s.io/kubernetes/pkg/apis/scheduling)."""
-    values = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
     return [
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
-        for name, value in values.items()
+        for name, value in PRIORITIES.items()
     ]
 
 

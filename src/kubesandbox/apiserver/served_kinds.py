@@ -129,7 +129,12 @@ _EVENT_FIELDS = (
     "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
     "reason", "reportingComponent", "source", "type",
 )  # fmt: skip
-_EVENTS_V1_FIELDS = tuple(name.replace("involvedObject", "regarding") for name in _EVENT_FIELDS)
+# events.k8s.io has no selector of the source (pkg/apis/events/v1/conversion.go).
+_EVENTS_V1_FIELDS = tuple(
+    name.replace("involvedObject", "regarding").replace("reportingComponent", "reportingController")
+    for name in _EVENT_FIELDS
+    if name != "source"
+)
 _POD_FIELDS = (
     "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
     "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
@@ -188,6 +193,8 @@ BUILTIN: tuple[Kind, ...] = (
     Kind("batch", "v1", "Job", "jobs", subresources=(STATUS,), fields=("status.successful",), **_APPS),
     Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", short_names=("hpa",),
          categories=("all",), subresources=(STATUS,)),
+    Kind("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", short_names=("hpa",),
+         categories=("all",), subresources=(STATUS,), stored_as="horizontalpodautoscalers.autoscaling"),
     Kind(
         "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", short_names=("pdb",), generation=True,
         subresources=(STATUS,),

@@ -33,6 +33,7 @@ from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http.body import MAX_BYTES
 from kubesandbox.apiserver.http.messages import Request, Response, User
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
+from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.objects.builtin_admission import Admission
 from kubesandbox.apiserver.objects.representations import Renderer
 from kubesandbox.apiserver.objects.rest import Rest
@@ -46,6 +47,8 @@ from kubesandbox.apiserver.subresources.special import special_subresources
 
 # Bodies above Kubernetes' own limit get Kubernetes' error; the transport only cuts off those far above it.
 _TRANSPORT_LIMIT = MAX_BYTES * 4
+
+_OWN = WriteOptions(manager="kube-apiserver", validation="Ignore")
 
 
 class ApiServer:
@@ -139,13 +142,20 @@ class ApiServer:
         )
 
     async def _first_objects(self) -> None:
-        options = WriteOptions(manager="kube-apiserver", validation="Ignore")
         for obj in initial_objects.objects():
-            group, _, version = obj["apiVersion"].rpartition("/")
-            kind = next(k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
-            metadata = obj["metadata"]
-            if self.store.get(kind.storage, metadata.get("namespace", ""), metadata["name"]) is None:
-                await self.rest.writing.create_object(kind, metadata.get("namespace", ""), obj, options)
+            await self._own(obj)
+
+    async def _own(self, obj: dict[str, Any], *, kept: bool = True) -> None:
+        """Creates one of the server's own objects; one that is there is kept, or gets what `obj` has."""
+        group, _, version = obj["apiVersion"].rpartition("/")
+        kind = next(k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
+        namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+        if self.store.get(kind.storage, namespace, name) is None:
+            await self.rest.writing.create_object(kind, namespace, obj, _OWN)
+        elif not kept:
+            target = Target("update", "", kind.group, kind.version, namespace, kind.plural, name=name)
+            changed = {key: value for key, value in obj.items() if key != "metadata"}
+            await self.rest.change(kind, target, lambda old: {**old, **changed}, _OWN)
 
     async def _listen(self, ca: certs.KeyPair) -> None:
         server = web.Server(self._serve, access_log=None)
@@ -156,6 +166,8 @@ class ApiServer:
         port = self._runner.addresses[0][1]
         self.url = f"https://{self._host}:{port}"
         self.discovery.address = f"{self._host}:{port}"
+        for obj in initial_objects.of_server(self._host, port):
+            await self._own(obj, kept=False)
 
     def _tls(self, ca: certs.KeyPair) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

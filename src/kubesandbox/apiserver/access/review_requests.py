@@ -100,7 +100,7 @@ class Reviews:
             ],
             "incomplete": False,
         }
-        return _reviewed(body, status)
+        return _reviewed({**body, "spec": {}}, status)
 
     async def _self_subject(self, request: Request, _: Target) -> Response:
         return _reviewed(read_object(request), {"userInfo": _user(request).to_dict()})

@@ -40,7 +40,7 @@ _FORMS = {
 
 # The representations of objects; those of what is answered and never stored, such as a review.
 OBJECTS = frozenset({Form.OBJECT, Form.TABLE, Form.PARTIAL, Form.PARTIAL_LIST})
-PLAIN = frozenset({Form.OBJECT})
+UNSTORED = frozenset({Form.OBJECT, Form.PARTIAL})
 DOCUMENTS = frozenset({Form.OBJECT, Form.DISCOVERY})
 
 

@@ -67,9 +67,9 @@ def json_response(obj: Any, status: int = 200, headers: tuple[tuple[str, str], .
     return Response(status, orjson.dumps(obj), headers=headers)
 
 
-def text_response(text: str, status: int = 200) -> Response:
+def text_response(text: str, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """Returns a response with plain text, for health endpoints and unknown paths."""
-    return Response(status, text.encode(), "text/plain; charset=utf-8")
+    return Response(status, text.encode(), "text/plain; charset=utf-8", headers)
 
 
 def is_true(value: str) -> bool:

@@ -155,7 +155,7 @@ def _time(raw: bytes) -> str | None:
     parts = dict(_fields(raw))
     if not parts.get(1):
         return None  # the zero time is null in JSON
-    return datetime.fromtimestamp(_int(parts[1]), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(_int(parts[1]), UTC).isoformat().replace("+00:00", "Z")
 
 
 def _microtime(raw: bytes) -> str | None:

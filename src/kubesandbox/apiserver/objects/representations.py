@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http.content_negotiation import Accepted, Form
+from kubesandbox.apiserver.http.messages import Response
 from kubesandbox.apiserver.metadata import encoder, list_bytes
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.published.tables.rows import Tables
@@ -53,7 +55,7 @@ class Renderer:
         return list_bytes(kind, metadata, [self.raw(kind, entry) for entry in entries])
 
     def for_watch(self, kind: Kind, accepted: Accepted, include: str) -> Callable[[Entry, bool], bytes]:
-        """Returns the function that renders one object for a watch, of tables the first with columns. Raises ApiError."""
+        """Returns the function that renders one object for a watch: a table's columns once. Raises ApiError."""
         if accepted.form is not Form.TABLE:
             return lambda entry, _: self.one(kind, entry, accepted, include)
         _check_included(include)
@@ -63,7 +65,7 @@ class Renderer:
 
     def raw(self, kind: Kind, entry: Entry) -> bytes:
         """Returns the object as `kind` serves it: the stored bytes, unless it is read through another version."""
-        if entry.resource == kind.resource and not kind.custom:
+        if entry.resource == kind.resource and not kind.custom and not kind.stored_as:
             return entry.raw
         marker = b'"apiVersion":"%b"' % kind.api_version.encode()
         if entry.raw.startswith(b"{" + marker):
@@ -111,6 +113,13 @@ def _go_type(kind: Kind) -> str:
         return "*unstructured.Unstructured"
     package = "core" if kind.group in {"", "events.k8s.io"} else kind.group.partition(".")[0]
     return f"*{package}.{kind.kind}"
+
+
+def unstored(response: Response, accepted: Accepted) -> Response:
+    """Returns the answer to what is never stored in the accepted form: as it is, or its metadata alone."""
+    if accepted.form is not Form.PARTIAL or response.body is None:
+        return response
+    return replace(response, body=orjson.dumps(_partial(orjson.loads(response.body), accepted.version)))
 
 
 def _partial(obj: JSON, version: str) -> JSON:

@@ -107,6 +107,7 @@ _SPECIAL: dict[str, Callable[[JSON], Any]] = {
         (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or obj.get("reportingController")
     ),
     "reportingComponent": lambda obj: obj.get("reportingComponent") or obj.get("reportingController"),
+    "reportingController": lambda obj: obj.get("reportingController") or obj.get("reportingComponent"),
     "status.successful": lambda obj: (obj.get("status") or {}).get("succeeded"),
 }
 

@@ -1,12 +1,14 @@
-"""Views of one stored object through different kinds: other versions of a custom resource, and events.k8s.io's Events.
+"""Views of one stored object through different kinds: other versions, and events.k8s.io's Events.
 
-Custom resources convert by changing apiVersion only (`conversion.strategy: None`). Events are stored as core/v1.
+Custom resources convert by changing apiVersion only (`conversion.strategy: None`). Events are stored as core/v1,
+HorizontalPodAutoscalers as autoscaling/v2.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from kubesandbox.apiserver.objects import autoscaling_views
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -35,6 +37,8 @@ def from_stored(kind: Kind, obj: JSON) -> JSON:
         return obj
     if kind.group == "events.k8s.io":
         obj = {_EVENT_FIELDS.get(key, key): value for key, value in obj.items()}
+    if kind.api_version == "autoscaling/v1":
+        obj = autoscaling_views.as_v1(obj)
     return {**obj, "apiVersion": kind.api_version}
 
 
@@ -43,4 +47,6 @@ def to_stored(kind: Kind, obj: JSON) -> JSON:
     if kind.group == "events.k8s.io":
         obj = {_EVENT_FIELDS_BACK.get(key, key): value for key, value in obj.items()}
         return {**obj, "apiVersion": "v1"}
+    if kind.api_version == "autoscaling/v1":
+        return {**autoscaling_views.from_v1(obj), "apiVersion": "autoscaling/v2"}
     return obj

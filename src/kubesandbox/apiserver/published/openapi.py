@@ -167,9 +167,10 @@ def _paths(kind: Kind) -> Iterator[tuple[str, JSON]]:
 
 
 def _operation(kind: Kind, method: str, action: str) -> JSON:
+    parameters = {"parameters": _PARAMETERS} if method in ("post", "put", "patch") else {}
     return {
         "operationId": f"{action}{kind.group.replace('.', '').title()}{kind.version.title()}{kind.kind}",
-        "parameters": _PARAMETERS if method in ("post", "put", "patch") else [],
+        **parameters,
         "responses": {
             "200": {
                 "description": "OK",

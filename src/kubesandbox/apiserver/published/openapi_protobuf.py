@@ -102,7 +102,7 @@ def _operation(operation: JSON) -> bytes:
     answers = (
         _named(1, code, _bytes(1, _text(1, answer["description"]))) for code, answer in operation["responses"].items()
     )
-    parameters = (_bytes(8, _bytes(1, _bytes(2, _bytes(3, _query(each))))) for each in operation["parameters"])
+    parameters = (_bytes(8, _bytes(1, _bytes(2, _bytes(3, _query(each))))) for each in operation.get("parameters", ()))
     return b"".join(
         (
             _text(5, operation["operationId"]),

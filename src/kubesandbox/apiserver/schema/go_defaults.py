@@ -106,6 +106,7 @@ _DEFAULTS: dict[str, Default] = {
     "batch.v1.Job": core.job,
     "batch.v1.CronJob": core.cron_job,
     "batch.v1.PodFailurePolicyOnPodConditionsPattern": _setting(zero, status="True"),
+    "autoscaling.v1.HorizontalPodAutoscaler": core.autoscaler_v1,
     "autoscaling.v2.HorizontalPodAutoscaler": core.autoscaler,
     "rbac.v1.RoleBinding": _role_binding,
     "rbac.v1.ClusterRoleBinding": _role_binding,

@@ -193,6 +193,11 @@ def cron_job(obj: JSON) -> None:
     nil(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
 
 
+def autoscaler_v1(obj: JSON) -> None:
+    """Sets the defaults of autoscaling/v1's HorizontalPodAutoscaler."""
+    nil(part(obj, "spec"), minReplicas=1)
+
+
 def autoscaler(obj: JSON) -> None:
     """Sets the defaults of a HorizontalPodAutoscaler: metrics, and scaling rules if it has a behavior."""
     spec = part(obj, "spec")

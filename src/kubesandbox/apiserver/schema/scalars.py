@@ -152,16 +152,27 @@ def _moment(written: str, layout: tuple[str, tuple[_Element, ...]]) -> datetime:
         raise GoError(f'parsing time "{written}": day out of range') from None
 
 
+# Go's time.Time in which nothing is set: it is written as null.
+_ZERO = datetime(1, 1, 1, tzinfo=UTC)
+
+
 @lru_cache(4096)
-def _second(written: str) -> str:
-    return _moment(written, _RFC3339).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _second(written: str) -> str | None:
+    when = _moment(written, _RFC3339)
+    return None if when == _ZERO else _rfc3339(when)
 
 
-def time(value: Any, go_type: str) -> str:
-    """Reads a time and returns it in UTC, to the second."""
+def time(value: Any, go_type: str) -> str | None:
+    """Reads a time and returns it in UTC, to the second; None for Go's zero time, which is no time."""
     return _second(text(value, go_type))
 
 
-def micro_time(value: Any, go_type: str) -> str:
-    """Reads a time and returns it in UTC, to the microsecond."""
-    return _moment(text(value, go_type), _RFC3339_MICRO).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def micro_time(value: Any, go_type: str) -> str | None:
+    """Reads a time and returns it in UTC, to the microsecond; None for Go's zero time."""
+    when = _moment(text(value, go_type), _RFC3339_MICRO)
+    return None if when == _ZERO else _rfc3339(when, "microseconds")
+
+
+def _rfc3339(when: datetime, unit: str = "seconds") -> str:
+    """Returns a time in UTC as RFC 3339 has it; the year keeps its four digits, which strftime drops before 1000."""
+    return f"{when.replace(tzinfo=None).isoformat(timespec=unit)}Z"

@@ -11,7 +11,7 @@ from typing import Any
 
 from kubesandbox.apiserver.schema import FieldError, validate_crd, validate_crd_update
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.validation import data, object_metadata, pod_templates, rbac, services, workloads
+from kubesandbox.apiserver.validation import data, object_metadata, pod_templates, policies, rbac, services, workloads
 
 JSON = dict[str, Any]
 Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
@@ -45,6 +45,8 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("batch", "CronJob"): workloads.cron_job,
     ("policy", "PodDisruptionBudget"): workloads.budget,
     ("coordination.k8s.io", "Lease"): data.lease,
+    ("networking.k8s.io", "NetworkPolicy"): policies.network_policy,
+    ("scheduling.k8s.io", "PriorityClass"): policies.priority_class,
     (_RBAC, "Role"): rbac.role,
     (_RBAC, "ClusterRole"): rbac.cluster_role,
     (_RBAC, "RoleBinding"): rbac.role_binding,

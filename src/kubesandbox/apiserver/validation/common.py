@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,3 +42,19 @@ def port_number(value: Any, path: str) -> Faults:
     """Yields a fault unless the value is a port from 1 to 65535."""
     if not isinstance(value, int) or not 1 <= value <= 65535:
         yield FieldError(Fault.INVALID, path, value, "must be between 1 and 65535, inclusive")
+
+
+def port_name(name: str) -> list[str]:
+    """Returns the faults of a port's name (apimachinery's IsValidPortName)."""
+    faults = []
+    if len(name) > 15:
+        faults.append("must be no more than 15 characters")
+    if not re.fullmatch(r"[a-z0-9-]+", name):
+        faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search(r"[a-z]", name):
+        faults.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        faults.append("must not contain consecutive hyphens")
+    if name[0] == "-" or name[-1] == "-":
+        faults.append("must not begin or end with a hyphen")
+    return faults

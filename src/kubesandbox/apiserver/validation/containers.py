@@ -8,7 +8,7 @@ from typing import Any
 from kubekit.lang.quantity import parse_quantity
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
 from kubesandbox.apiserver.schema.name_rules import dns1123_label
-from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, not_negative, port_number
+from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, not_negative, port_name, port_number
 
 JSON = dict[str, Any]
 
@@ -70,7 +70,7 @@ def _ports(ports: list[JSON] | tuple[()], path: str) -> Faults:
     names: set[str] = set()
     for index, port in enumerate(ports):
         where, name, protocol = f"{path}[{index}]", port.get("name") or "", port.get("protocol") or ""
-        if name and (whys := _port_name(name)):
+        if name and (whys := port_name(name)):
             for why in whys:
                 yield FieldError(Fault.INVALID, f"{where}.name", name, why)
         elif name in names:
@@ -87,21 +87,6 @@ def _ports(ports: list[JSON] | tuple[()], path: str) -> Faults:
             yield FieldError(Fault.REQUIRED, f"{where}.protocol")
         elif protocol not in PROTOCOLS:
             yield not_supported(f"{where}.protocol", protocol, PROTOCOLS)
-
-
-def _port_name(name: str) -> list[str]:
-    faults = []
-    if len(name) > 15:
-        faults.append("must be no more than 15 characters")
-    if not re.fullmatch(r"[a-z0-9-]+", name):
-        faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
-    if not re.search(r"[a-z]", name):
-        faults.append("must contain at least one letter (a-z)")
-    if "--" in name:
-        faults.append("must not contain consecutive hyphens")
-    if name[0] == "-" or name[-1] == "-":
-        faults.append("must not begin or end with a hyphen")
-    return faults
 
 
 def _variable(variable: JSON, path: str) -> Faults:

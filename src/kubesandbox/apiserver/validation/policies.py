@@ -1,0 +1,97 @@
+"""Validation of NetworkPolicies and PriorityClasses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesandbox.apiserver import initial_objects
+from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
+from kubesandbox.apiserver.validation.common import Faults, immutable, port_name, port_number
+
+JSON = dict[str, Any]
+
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_DIRECTIONS = ("Ingress", "Egress")
+# The greatest value of a class that is not the system's own (pkg/apis/scheduling: HighestUserDefinablePriority).
+_GREATEST = 1_000_000_000
+_SYSTEM = "system-"
+_PREEMPTION = ("PreemptLowerPriority", "Never")
+
+
+def network_policy(obj: JSON, _old: JSON | None) -> Faults:
+    """Yields the faults of a NetworkPolicy: ports, peers, types."""
+    spec = obj.get("spec") or {}
+    for direction, peers in (("ingress", "from"), ("egress", "to")):
+        for index, rule in enumerate(spec.get(direction) or ()):
+            path = f"spec.{direction}[{index}]"
+            for number, port in enumerate(rule.get("ports") or ()):
+                yield from _port(port, f"{path}.ports[{number}]")
+            for number, peer in enumerate(rule.get(peers) or ()):
+                yield from _peer(peer, f"{path}.{peers}[{number}]")
+    types = spec.get("policyTypes") or ()
+    if len(types) > len(_DIRECTIONS):
+        yield FieldError(Fault.INVALID, "spec.policyTypes", types, "may not specify more than two policyTypes")
+        return
+    for index, each in enumerate(types):
+        if each not in _DIRECTIONS:
+            yield not_supported(f"spec.policyTypes[{index}]", each, _DIRECTIONS)
+
+
+def _port(port: JSON, path: str) -> Faults:
+    protocol, number, end = port.get("protocol") or "TCP", port.get("port"), port.get("endPort")
+    if protocol not in _PROTOCOLS:
+        yield not_supported(f"{path}.protocol", protocol, _PROTOCOLS)
+    if number is None:
+        if end is not None:
+            why = "may not be specified when `port` is not specified"
+            yield FieldError(Fault.INVALID, f"{path}.endPort", end, why)
+    elif isinstance(number, str):
+        if end is not None:
+            why = "may not be specified when `port` is non-numeric"
+            yield FieldError(Fault.INVALID, f"{path}.endPort", end, why)
+        for why in port_name(number):
+            yield FieldError(Fault.INVALID, f"{path}.port", number, why)
+    else:
+        yield from port_number(number, f"{path}.port")
+        if end is not None:
+            if end < number:
+                yield FieldError(Fault.INVALID, f"{path}.endPort", number, "must be greater than or equal to `port`")
+            yield from port_number(end, f"{path}.endPort")
+
+
+def _peer(peer: JSON, path: str) -> Faults:
+    if not any(peer.get(key) is not None for key in ("podSelector", "namespaceSelector", "ipBlock")):
+        yield FieldError(Fault.REQUIRED, path, detail="must specify a peer")
+    elif peer.get("ipBlock") is not None and len([key for key, value in peer.items() if value is not None]) > 1:
+        why = "may not specify both ipBlock and another peer"
+        yield FieldError(Fault.FORBIDDEN, path, detail=why)
+    if (block := peer.get("ipBlock")) is not None and not block.get("cidr"):
+        yield FieldError(Fault.REQUIRED, f"{path}.ipBlock.cidr")
+
+
+def priority_class(obj: JSON, old: JSON | None) -> Faults:
+    """Yields the faults of a PriorityClass: reserved names, the greatest value, what may not change."""
+    name, value = obj["metadata"].get("name", ""), obj.get("value") or 0
+    if old is not None:
+        if value != (old.get("value") or 0):
+            yield FieldError(Fault.FORBIDDEN, "value", detail="may not be changed in an update.")
+        yield from immutable(obj, old, "preemptionPolicy")
+        return
+    if name.startswith(_SYSTEM):
+        if why := _not_of_the_system(name, value, obj):
+            reserved = "priority class names with 'system-' prefix are reserved for system use only."
+            yield FieldError(Fault.FORBIDDEN, "metadata.name", detail=f"{reserved} error: {why}")
+    elif value > _GREATEST:
+        why = f"maximum allowed value of a user defined priority is {_GREATEST}"
+        yield FieldError(Fault.FORBIDDEN, "value", detail=why)
+    if (policy := obj.get("preemptionPolicy")) is not None and policy not in _PREEMPTION:
+        yield not_supported("preemptionPolicy", policy, _PREEMPTION)
+
+
+def _not_of_the_system(name: str, value: int, obj: JSON) -> str:
+    known = initial_objects.PRIORITIES.get(name)
+    if known is None:
+        return f"{name} is not a known system priority class"
+    if value != known:
+        return f"value of {name} PriorityClass must be {known}"
+    return f"globalDefault of {name} PriorityClass must be false" if obj.get("globalDefault") else ""

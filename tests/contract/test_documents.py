@@ -1,0 +1,45 @@
+"""What a server says of itself beside its objects: its probes in words, and its OpenAPI documents."""
+
+from __future__ import annotations
+
+import pytest
+from tests.contract.api import Api
+
+
+@pytest.mark.parametrize("probe", ["healthz", "livez", "readyz"])
+def test_a_probe_in_words(api: Api, probe: str) -> None:
+    """A line for each check, then the verdict; which hooks there are is a server's own matter."""
+    answer = api.get(f"/{probe}", verbose="")
+    assert (answer.code, answer.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    lines = answer.body.split("\n")
+    assert lines[:3] == ["[+]ping ok", "[+]log ok", "[+]etcd ok"]
+    assert all(line.startswith("[+]") and line.endswith(" ok") for line in lines[:-2])
+    assert lines[-2:] == [f"{probe} check passed", ""]
+
+
+def test_a_probe_without_a_check(api: Api) -> None:
+    """An excluded check is told as such; one that there is not is warned of."""
+    lines = api.get("/readyz", verbose="", exclude="etcd").body.split("\n")
+    assert "[+]etcd excluded: ok" in lines
+    lines = api.get("/readyz", verbose="", exclude="nothing").body.split("\n")
+    assert lines[-3:-1] == [
+        'warn: some health checks cannot be excluded: no matches for "nothing"',
+        "readyz check passed",
+    ]
+
+
+def test_probes_say_what_their_text_is(api: Api) -> None:
+    """A browser must not guess."""
+    assert [api.get(f"/{probe}").headers.get("x-content-type-options") for probe in ("healthz", "livez")] == [
+        "nosniff",
+        "nosniff",
+    ]
+
+
+@pytest.mark.parametrize("group", ["api/v1", "apis/apps/v1", "apis/autoscaling/v1"])
+def test_no_empty_parameters(api: Api, group: str) -> None:
+    """OpenAPI v3 has a member only where there is something in it: kube-openapi leaves empty lists out."""
+    paths = api.get(f"/openapi/v3/{group}").ok()["paths"]
+    assert paths
+    operations = [one for item in paths.values() for one in item.values() if isinstance(one, dict)]
+    assert [one for one in operations if one.get("parameters") == []] == []
