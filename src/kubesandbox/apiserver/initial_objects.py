@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesandbox.apiserver.validation.policies import SYSTEM_CLASSES
+
 JSON = dict[str, Any]
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 # The first address of the range in which Services of the sandbox have theirs.
 _SERVICE_ADDRESS = "10.96.0.1"
 _RBAC = "rbac.authorization.k8s.io"
@@ -88,7 +89,7 @@ def _priorities() -> list[JSON]:
     """Returns the two priority classes of the system's own pods (k8s.io/kubernetes/pkg/apis/scheduling)."""
     return [
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
-        for name, value in PRIORITIES.items()
+        for name, value in SYSTEM_CLASSES.items()
     ]
 
 

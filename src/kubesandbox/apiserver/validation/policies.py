@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesandbox.apiserver import initial_objects
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
 from kubesandbox.apiserver.validation.common import Faults, immutable, port_name, port_number
 
@@ -15,6 +14,8 @@ _DIRECTIONS = ("Ingress", "Egress")
 # The greatest value of a class that is not the system's own (pkg/apis/scheduling: HighestUserDefinablePriority).
 _GREATEST = 1_000_000_000
 _SYSTEM = "system-"
+# The classes of the system's own pods and their values (SystemPriorityClasses).
+SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _PREEMPTION = ("PreemptLowerPriority", "Never")
 
 
@@ -89,7 +90,7 @@ def priority_class(obj: JSON, old: JSON | None) -> Faults:
 
 
 def _not_of_the_system(name: str, value: int, obj: JSON) -> str:
-    known = initial_objects.PRIORITIES.get(name)
+    known = SYSTEM_CLASSES.get(name)
     if known is None:
         return f"{name} is not a known system priority class"
     if value != known:
