@@ -1,7 +1,7 @@
 """Validation of the CEL rules in a CustomResourceDefinition's schema: whether they compile, and the fields beside them.
 
 In: a node of a schema and its path. Out: FieldErrors in the words of apiextensions-apiserver. The cost of a rule is not
-estimated, and references to unknown fields are not found: docs/sandbox-differences.md.
+estimated: docs/sandbox-differences.md.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubekit.lang.cel import CelError
+from kubekit.lang.cel_types import BOOL, DYN, STRING, CelType, result_type, type_faults
+from kubesandbox.apiserver.schema.cel_declarations import declared
 from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim, not_supported
 from kubesandbox.apiserver.schema.go_json import text
 from kubesandbox.apiserver.schema.rules import CompiledRule
-from kubesandbox.apiserver.schema.structural import SchemaError, compile_node
+from kubesandbox.apiserver.schema.structural import Rule, SchemaError, Structural, compile_node
 
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]
@@ -96,22 +98,47 @@ def _compiled(schema: JSON, path: str, uncorrelated: str) -> Errors:
         return
     for index, (raw, rule) in enumerate(zip(raws, node.rules, strict=True)):
         where = f"{path}.{_KEY}[{index}]"
+        variables = _variables(node, path, rule)
         try:
-            compiled = CompiledRule(node, rule)
+            why = type_faults(rule.rule, variables)
+            compiled = None if why else CompiledRule(node, rule)
         except CelError as error:
-            yield FieldError(Fault.INVALID, f"{where}.rule", _shown(raw), f"compilation failed: {error}")
+            compiled, why = None, str(error)
+        if compiled is None:
+            yield FieldError(Fault.INVALID, f"{where}.rule", _shown(raw), f"compilation failed: {why}")
             continue
-        yield from _result_types(compiled, raw, where)
+        yield from _result_types(compiled, raw, variables, where)
         # Items of sets and atomic lists have no identity, so oldSelf has no value for them.
         if compiled.transition and uncorrelated:
             detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
             yield FieldError(Fault.INVALID, f"{where}.rule", rule.rule, detail)
 
 
-def _result_types(compiled: CompiledRule, raw: Mapping[str, Any], where: str) -> Errors:
-    if compiled.program.result_type not in ("bool", "dyn"):
+def _variables(node: Structural, path: str, rule: Rule) -> dict[str, CelType]:
+    # A rule of the whole object, or of one within it, sees its kind and metadata.
+    root = path.endswith(".openAPIV3Schema") or bool(node.raw.get("x-kubernetes-embedded-resource"))
+    known = declared(node, root=root) or DYN
+    return {"self": known, "oldSelf": CelType("optional", known) if rule.optional_old_self else known}
+
+
+def _result_types(
+    compiled: CompiledRule, raw: Mapping[str, Any], variables: Mapping[str, CelType], where: str
+) -> Errors:
+    if result_type(compiled.rule.rule, variables) not in (BOOL, DYN) or compiled.program.result_type not in (
+        "bool",
+        "dyn",
+    ):
         yield FieldError(Fault.INVALID, f"{where}.rule", _shown(raw), "cel expression must evaluate to a bool")
-    if compiled.message is not None and compiled.message.result_type not in ("string", "dyn"):
+    if compiled.message is None:
+        return
+    expression = compiled.rule.message_expression
+    if why := type_faults(expression, variables):
+        detail = f"messageExpression compilation failed: {why}"
+        yield FieldError(Fault.INVALID, f"{where}.messageExpression", _shown(raw), detail)
+    elif result_type(expression, variables) not in (STRING, DYN) or compiled.message.result_type not in (
+        "string",
+        "dyn",
+    ):
         detail = "messageExpression must evaluate to a string"
         yield FieldError(Fault.INVALID, f"{where}.messageExpression", _shown(raw), detail)
 

@@ -1,0 +1,206 @@
+"""Reads and writes the syntax tree of a compiled CEL expression, a serialized `cel.expr.CheckedExpr`.
+
+Only what a rewriting of the tree needs is decoded: nodes, their children, and the kinds of their types. The other
+fields are kept as they came (cel-spec, proto/cel/expr/syntax.proto and checked.proto). An expression's depth is 32
+at most, by the engine's parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+# A field of a message: its number, and an int or the bytes of what has a length.
+Field = tuple[int, Any]
+TypeKind = Literal["scalar", "text", "list", "map", "dyn", "optional"]
+
+CONST, IDENT, SELECT, CALL, LIST, STRUCT, COMPREHENSION = range(3, 10)
+# Fields of each node whose value is a node; a struct has them one level below, in its entries.
+_CHILDREN = {SELECT: (1,), CALL: (1, 3), LIST: (1,), COMPREHENSION: (2, 4, 5, 6, 7)}
+_ENTRY_CHILDREN = (3, 4)
+_TEXT = frozenset({5, 6})  # the primitive types STRING and BYTES
+
+
+class TreeError(ValueError):
+    """Error raised if the engine's serialization is not as it is documented."""
+
+
+@dataclass(slots=True)
+class Node:
+    """An expression. `fields` are those of its own message, with nodes and entries in place of their bytes."""
+
+    kind: int
+    id: int
+    fields: list[Field] = field(default_factory=list)
+
+    def children(self, number: int) -> list[Node]:
+        """Returns the nodes in the field `number`."""
+        return [value for at, value in self.fields if at == number]
+
+    def child(self, number: int) -> Node | None:
+        """Returns the node in the field `number`, or None."""
+        return next(iter(self.children(number)), None)
+
+    def text(self, number: int) -> str:
+        """Returns the text in the field `number`."""
+        return next((bytes(value).decode() for at, value in self.fields if at == number), "")
+
+    def count(self) -> int:
+        """Returns the number of nodes, with this one."""
+        total = 1
+        for _, value in self.fields:
+            if isinstance(value, Node):
+                total += value.count()
+            elif isinstance(value, Entry):
+                total += sum(each.count() for _, each in value.fields if isinstance(each, Node))
+        return total
+
+
+@dataclass(slots=True)
+class Entry:
+    """An entry of a map or a message in an expression."""
+
+    fields: list[Field]
+
+
+@dataclass(slots=True)
+class Tree:
+    """A checked expression: the root, and the kind of each node's type by the node's id."""
+
+    root: Node
+    kinds: dict[int, TypeKind]
+    rest: list[Field]
+    type_url: bytes
+
+    def kind(self, node: Node) -> TypeKind:
+        """Returns the kind of the type of `node`; dyn where the checker noted none."""
+        return self.kinds.get(node.id, "dyn")
+
+
+def parse(serialized: bytes) -> Tree:
+    """Returns the tree in `serialized`, an `Any` with a CheckedExpr. Raises TreeError."""
+    outer = dict(_fields(serialized))
+    rest = list(_fields(outer.get(2, b"")))
+    expression = next((value for number, value in rest if number == 4), None)
+    if expression is None:
+        raise TreeError("the compiled expression has no syntax tree")
+    kinds: dict[int, TypeKind] = {}
+    for number, value in rest:
+        if number == 3:
+            entry = dict(_fields(value))
+            kinds[entry.get(1, 0)] = _type_kind(entry.get(2, b""))
+    return Tree(_node(expression), kinds, [each for each in rest if each[0] != 4], outer[1])
+
+
+def serialize(tree: Tree) -> bytes:
+    """Returns the tree as the engine reads it."""
+    return _written([(1, tree.type_url), (2, _written([*tree.rest, (4, _encoded(tree.root))]))])
+
+
+def _type_kind(data: bytes) -> TypeKind:
+    number, value = next(_fields(data), (1, b""))
+    if number == 3 or number == 4:  # primitive, and one that may be null
+        return "text" if value in _TEXT else "scalar"
+    if number == 5:  # well-known: Any, Timestamp, Duration
+        return "dyn" if value == 1 else "scalar"
+    if number == 14:
+        return "optional" if dict(_fields(value)).get(1) == b"optional_type" else "dyn"
+    kinds: dict[int, TypeKind] = {2: "scalar", 6: "list", 7: "map", 11: "scalar"}
+    return kinds.get(number, "dyn")
+
+
+def _node(data: bytes) -> Node:
+    node = Node(0, 0)
+    for number, value in _fields(data):
+        if number == 2:
+            node.id = value
+        elif CONST <= number <= COMPREHENSION:
+            node.kind = number
+            inner = _CHILDREN.get(number, ())
+            node.fields = [(at, _inner(number, at, each, inner)) for at, each in _fields(value)]
+        else:
+            raise TreeError(f"the compiled expression has an unknown kind of node: {number}")
+    return node
+
+
+def _inner(kind: int, number: int, value: Any, nodes: tuple[int, ...]) -> Any:
+    if number in nodes:
+        return _node(value)
+    if kind == STRUCT and number == 2:
+        return Entry([(at, _node(each) if at in _ENTRY_CHILDREN else each) for at, each in _fields(value)])
+    return value
+
+
+def _encoded(node: Node) -> bytes:
+    return _written([(2, node.id), (node.kind, _body(node.fields))])
+
+
+def _body(fields: list[Field]) -> bytes:
+    return _written([(number, _plain(value)) for number, value in fields])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Node):
+        return _encoded(value)
+    return _body(value.fields) if isinstance(value, Entry) else value
+
+
+# --- the wire format of protocol buffers ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """Eight bytes without a length, as doubles are written."""
+
+    data: bytes
+
+
+def _fields(data: bytes) -> Iterator[Field]:
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        if wire == 0:
+            value, at = _varint(data, at)
+            yield number, value
+        elif wire == 1:
+            yield number, _Fixed(data[at : at + 8])
+            at += 8
+        elif wire == 2:
+            length, at = _varint(data, at)
+            yield number, data[at : at + length]
+            at += length
+        else:
+            raise TreeError(f"the compiled expression has a field of wire type {wire}")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+
+
+def _written(fields: list[Field]) -> bytes:
+    parts: list[bytes] = []
+    for number, value in fields:
+        if isinstance(value, int):
+            parts += (_number(number << 3), _number(value))
+        elif isinstance(value, _Fixed):
+            parts += (_number(number << 3 | 1), value.data)
+        else:
+            parts += (_number(number << 3 | 2), _number(len(value)), value)
+    return b"".join(parts)
+
+
+def _number(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,65 @@
+"""The CEL types of a schema's values, as rules see them (k8s.io/apiserver/pkg/cel/common/schemas.go).
+
+In: a node of a schema. Out: its `CelType`, or None for what rules cannot see: a value without a type.
+"""
+
+from __future__ import annotations
+
+from kubekit.lang.cel_types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    CelType,
+    list_of,
+    map_of,
+    object_of,
+)
+from kubesandbox.apiserver.schema.rules import escape
+from kubesandbox.apiserver.schema.structural import Structural
+
+_SCALARS = {"boolean": BOOL, "integer": INT, "number": DOUBLE}
+_FORMATS = {"byte": BYTES, "duration": DURATION, "date": TIMESTAMP, "date-time": TIMESTAMP}
+# What rules see of the metadata of an object (WithTypeAndObjectMeta).
+_METADATA = object_of("objectMeta", {"name": STRING, "generateName": STRING}.get)
+_OBJECT: dict[str, CelType] = {"kind": STRING, "apiVersion": STRING, "metadata": _METADATA}
+
+
+def declared(node: Structural, name: str = "selfType", *, root: bool = False) -> CelType | None:
+    """Returns the type of a node's values; `root` is an object with a kind and metadata of its own."""
+    if node.raw.get("x-kubernetes-int-or-string"):
+        return DYN
+    if node.type == "string":
+        return _FORMATS.get(node.raw.get("format", ""), STRING)
+    if node.type == "array":
+        items = _child(node.items, f"{name}.@idx")
+        return None if items is None else list_of(items)
+    if node.type == "object":
+        return _object(node, name, root=root)
+    return _SCALARS.get(node.type)
+
+
+def _child(node: Structural | None, name: str) -> CelType | None:
+    return None if node is None else declared(node, name, root=bool(node.raw.get("x-kubernetes-embedded-resource")))
+
+
+def _object(node: Structural, name: str, *, root: bool) -> CelType | None:
+    # The type that `additional` allows counts, not that there are others.
+    if isinstance(node.raw.get("additionalProperties"), dict):
+        values = _child(node.additional, f"{name}.@prop")
+        return None if values is None else map_of(values)
+    members = {escape(key): child for key, child in node.properties.items()}
+    known: dict[str, CelType | None] = {}
+
+    def field(key: str) -> CelType | None:
+        if root and key in _OBJECT:
+            return _OBJECT[key]
+        if key not in known:
+            known[key] = _child(members.get(key), f"{name}.{key}")
+        return known[key]
+
+    return object_of(name, field)
