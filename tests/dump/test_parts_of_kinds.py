@@ -36,12 +36,15 @@ kind: ClusterVersion
 metadata: {name: version}
 status: {desired: {version: 4.16.3}}
 """
-BUDGET = """apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: till, namespace: shop, generation: 1}
-spec: {minAvailable: MIN, selector: {matchLabels: {app: till}}}
-status: {observedGeneration: 1, currentHealthy: 1, desiredHealthy: MIN, disruptionsAllowed: 0, expectedPods: 1}
+BUDGETS_IN_SHOP = """apiVersion: policy/v1
+kind: PodDisruptionBudgetList
+metadata: {continue: "", resourceVersion: "7"}
+items:
+- metadata: {name: till, namespace: shop, generation: 1}
+  spec: {minAvailable: MIN, selector: {matchLabels: {app: till}}}
+  status: {observedGeneration: 1, currentHealthy: 1, desiredHealthy: MIN, disruptionsAllowed: 0, expectedPods: 1}
 """
+NAMESPACE_LIST = "apiVersion: v1\nkind: NamespaceList\nmetadata: {resourceVersion: '7'}\nitems:\n"
 LACKING = (
     "Whether PodDisruptionBudgetBlocksDrain applies to what was not listed could not be told: PodDisruptionBudget: "
     "of poddisruptionbudgets the dump has only the namespace shop: whether there were others is not known."
@@ -52,11 +55,11 @@ def must_gather(folder: Path, *, least: int, namespaces: tuple[str, ...]) -> Pat
     """One budget in the namespace shop; the cluster's namespaces were these."""
     files = {
         f"{SCOPED}/config.openshift.io/clusterversions/version.yaml": CV,
-        "namespaces/shop/policy/poddisruptionbudgets.yaml": BUDGET.replace("MIN", str(least)),
+        "namespaces/shop/policy/poddisruptionbudgets.yaml": BUDGETS_IN_SHOP.replace("MIN", str(least)),
     }
-    for name in namespaces:
-        namespace = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n"
-        files[f"{SCOPED}/core/namespaces/{name}.yaml"] = namespace
+    if namespaces:
+        items = "".join(f"- metadata: {{name: {name}}}\n" for name in namespaces)
+        files[f"{SCOPED}/core/namespaces.yaml"] = NAMESPACE_LIST + items
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)

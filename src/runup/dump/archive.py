@@ -18,8 +18,8 @@ from runup.dump.dump_files import BadDump
 
 # A must-gather's objects are some ten megabytes; its logs, which are not unpacked, gigabytes.
 MAX_BYTES = 2 * 1024**3
-# must-gather records its start and end in this file, which gives the dump's time.
-_KEPT = frozenset({"timestamp"})
+# must-gather records its start and end in the one, which gives the dump's time, and in the other whose image it was.
+_KEPT = frozenset({"timestamp", "version"})
 
 
 @contextmanager

@@ -1,68 +1,60 @@
-"""Determines which kinds a dump holds in full, by what its own format proves (docs/decisions/0030).
+"""Determines which kinds a dump holds in full, for the cluster or for a namespace, by what its format proves.
 
-A kind without objects in the dump was empty, or was not collected. A list without items proves that it was empty, and
-in trees of `oc adm inspect` the resource's own folder or file does. Of a namespaced kind such a tree holds what was
-collected for a namespace: it is complete only if every namespace of the dump was collected.
+What each format proves, and its source, is in docs/decisions/0079. An answer of the API server proves its kind: a list
+that has the metadata of a list and was not cut off. It is about the cluster if it reaches across namespaces or has
+objects that are in none, else about the one namespace of its objects or of its folder. Objects on their own prove
+nothing, unless the tool that wrote them is known to have listed their kind (`collectors`).
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runup.api.kinds import RESOURCES
+from runup.dump.collectors import ALL, place_of, proven_by_tool
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import Layout
 from runup.dump.dump_objects import Listed
+from runup.dump.file_names import Resource, resource_named
 from runup.dump.plurals import guess_plural
 
-Resource = tuple[str, str]  # group, plural
-_CORE_KINDS = """configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods
-podtemplates replicationcontrollers resourcequotas secrets serviceaccounts services"""
-# File names of a case or a folder, used if a list without items does not say its kind.
-_STEMS: dict[str, Resource] = {
-    plural: (group, plural)
-    for group, plurals in {
-        "config.openshift.io": ("clusterversions", "clusteroperators", "featuregates", "infrastructures", "networks"),
-        "machineconfiguration.openshift.io": ("machineconfigpools", "machineconfigs"),
-        "policy": ("poddisruptionbudgets",),
-        "apps": ("deployments",),
-        "": _CORE_KINDS.split(),
-    }.items()
-    for plural in plurals
-}
-_PLURAL = re.compile("[a-z][a-z0-9]*")
-# Short names of kubectl by which files are named, too.
-_SHORT = {
-    "node": "nodes",
-    "co": "clusteroperators",
-    "mcp": "machineconfigpools",
-    "mc": "machineconfigs",
-    "pdb": "poddisruptionbudgets",
-    "pdbs": "poddisruptionbudgets",
-}
-# How `oc adm inspect` names its folders; `all` has what was listed in all namespaces at once.
-_CLUSTER, _NAMESPACES, _CORE, _ALL = "cluster-scoped-resources", "namespaces", "core", "all"
-
-
 MAX_NAMED = 5
+_NAMESPACES: Resource = ("", "namespaces")
+# Kinds of which the API has one object, of a fixed name (the APIs' own documentation: "the canonical name is").
+_CONFIGS = """apiservers authentications builds consoles dnses featuregates images infrastructures ingresses networks
+nodes oauths proxies schedulers"""
+_OPERATORS = """authentications cloudcredentials configs consoles csisnapshotcontrollers etcds kubeapiservers
+kubecontrollermanagers kubeschedulers kubestorageversionmigrators networks openshiftapiservers
+openshiftcontrollermanagers storages"""
+_SINGLETONS: dict[Resource, str] = {
+    ("config.openshift.io", "clusterversions"): "version",
+    ("imageregistry.operator.openshift.io", "configs"): "cluster",
+    **{("config.openshift.io", plural): "cluster" for plural in _CONFIGS.split()},
+    **{("operator.openshift.io", plural): "cluster" for plural in _OPERATORS.split()},
+}
+_IS_NAMESPACED = {(resource.group, resource.plural): resource.namespaced for resource in RESOURCES.values()}
 
 
 @dataclass(frozen=True, slots=True)
 class CompleteKinds:
-    """Kinds as (group, plural). `whole`: every object is known; `partly`: only those of some namespaces.
+    """Kinds as (group, plural). `whole`: every object is known; `partly`: only some are, or those of some namespaces.
 
-    `namespaces` names the collected namespaces of the kinds in `partly`, where they are known.
+    `namespaces` names the namespaces for which a kind in `partly` is known in full.
     """
 
-    whole: frozenset[tuple[str, str]] = frozenset()
-    partly: frozenset[tuple[str, str]] = frozenset()
-    namespaces: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    whole: frozenset[Resource] = frozenset()
+    partly: frozenset[Resource] = frozenset()
+    namespaces: Mapping[Resource, frozenset[str]] = field(default_factory=dict)
 
-    def why_partly(self, resource: tuple[str, str]) -> str:
+    def covers(self, resource: Resource, namespace: str = "") -> bool:
+        """Returns whether every object of a kind is known, in `namespace` or (if that is empty) in the cluster."""
+        return resource in self.whole or (namespace != "" and namespace in self.namespaces.get(resource, ()))
+
+    def why_partly(self, resource: Resource) -> str:
         """Returns what the dump has of a kind that is known in part, and what is not known because of that."""
         plural, namespaces = resource[1], sorted(self.namespaces.get(resource, ()))
         if not namespaces:
@@ -83,94 +75,87 @@ def collected(
 
     `plural_of` names the resource of a (group, kind); files that are `broken` prove nothing.
     """
-    clusterwide: set[Resource] = set()
-    namespaced: set[Resource] = set()
+    objects = tuple(objects)
+    held: dict[Resource, set[str]] = defaultdict(set)
     for obj in objects:
         group, kind, namespace, _ = identity(obj)
-        (namespaced if namespace else clusterwide).add((group, plural_of[group, kind]))
-    tree = list(_places(layout.root)) if layout.style == "inspect" else []
-    namespaces_of = _where(place for place in tree if place.file not in broken)
-    flat_files = {file for file in {*lists, *broken} if not tree or file.parent == layout.root}
-    listed = {
-        *_of_lists({file: file_lists for file, file_lists in lists.items() if file in flat_files - broken}, plural_of)
-    }
-    proven = {*_of_tree(tree, namespaces_of, broken)} if tree else listed
-    unproven = {place.resource for place in tree if place.file in broken}
-    unproven |= {resource for file in flat_files & broken if (resource := _named(file))}
-    # Lists beside a tree were collected again later, so they prove the kind complete.
-    whole = frozenset((clusterwide | proven) - unproven | (listed if tree else set()))
-    partly = frozenset(namespaced | clusterwide) - whole
-    return CompleteKinds(
-        whole,
-        partly,
-        {resource: frozenset(namespaces_of[resource] - {""}) for resource in partly & namespaces_of.keys()},
+        held[group, plural_of[group, kind]].add(namespace)
+
+    def plural(group: str, kind: str) -> Resource:
+        return group, plural_of.get((group, kind)) or guess_plural(kind)
+
+    proofs = _by_answers(layout, {file: each for file, each in lists.items() if file not in broken}, plural)
+    for resource, where in proven_by_tool(layout, objects, broken):
+        proofs[resource].add(where)
+    _by_listed_namespaces(proofs, objects)
+    whole = frozenset(
+        {resource for resource, where in proofs.items() if ALL in where} | set(_singletons(objects, plural))
     )
+    namespaces = {resource: frozenset(where) for resource, where in proofs.items() if resource not in whole and where}
+    return CompleteKinds(whole, (frozenset(held) | frozenset(namespaces)) - whole, namespaces)
 
 
-def _of_lists(lists: Mapping[Path, tuple[Listed, ...]], plural_of: Mapping[tuple[str, str], str]) -> Iterator[Resource]:
-    for file, file_lists in lists.items():
-        for each in file_lists:
-            group, kind = each.api_version.rpartition("/")[0], each.kind.removesuffix("List")
-            if kind:
-                yield group, plural_of.get((group, kind)) or guess_plural(kind)
-            elif resource := _named(file):
-                yield resource
+Plural = Callable[[str, str], Resource]
+Proofs = dict[Resource, set[str]]
 
 
-def _named(file: Path) -> Resource | None:
-    """Returns the resource that a file is named after: `poddisruptionbudgets.yaml`, `NAME-node.yaml`,
-    `PLURAL.GROUP.yaml`.
-    """
-    for word in (file.stem, file.stem.rpartition("-")[2]):
-        plural, _, group = word.lower().partition(".")
-        plural = _SHORT.get(plural, plural)
-        if plural in _STEMS and group in ("", _STEMS[plural][0]):
-            return _STEMS[plural]
-    plural, _, group = file.stem.partition(".")
-    return (group, plural) if group and _PLURAL.fullmatch(plural) else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A resource's file or folder in a tree, or a file in that folder; `namespace` is empty for cluster-wide."""
-
-    resource: Resource
-    namespace: str
-    file: Path
-
-
-def _places(root: Path) -> Iterator[_Place]:
-    for path in root.rglob("*"):
-        parts = path.relative_to(root).parts
-        top = next((index for index, part in enumerate(parts) if part in {_CLUSTER, _NAMESPACES}), None)
-        if top is None:
+def _by_answers(layout: Layout, lists: Mapping[Path, tuple[Listed, ...]], plural: Plural) -> Proofs:
+    """Returns for each kind the namespaces that answers of the API server cover, with ALL for the cluster."""
+    placed = [(file, each, place_of(file, layout)) for file, file_lists in lists.items() for each in file_lists]
+    # In the place where `oc adm inspect` puts a list, nothing else is written.
+    answers = [each for each in placed if each[1].is_answer or (each[2] is not None and not each[1].is_cut)]
+    limited = _is_limited(listed for _file, listed, place in answers if place is None)
+    proofs: Proofs = defaultdict(set)
+    empty: dict[Resource, list[str | None]] = defaultdict(list)
+    for file, listed, place in answers:
+        if not listed.held:
+            if resource := _of_empty(file, listed, plural):
+                empty[resource].append(place)
             continue
-        below = parts[top + 1 :]
-        namespace, below = ("", below) if parts[top] == _CLUSTER else ("".join(below[:1]), below[1:])
-        if 2 <= len(below) <= 3:
-            plural = below[1] if len(below) == 3 or path.is_dir() else path.stem
-            yield _Place(("" if below[0] == _CORE else below[0], plural), namespace, path)
+        for group, kind in listed.held:
+            proofs[plural(group, kind)] |= _reach(listed, (group, kind), place)
+    for resource, places in empty.items():
+        known = {place or ALL for place in places if place is not None}
+        proofs[resource] |= known
+        # An empty list does not say where it looked. Beside other lists of its kind it is one of several parts.
+        alone = not known and len(places) == 1 and not proofs[resource]
+        if alone and not (limited and _IS_NAMESPACED.get(resource, True)):
+            proofs[resource].add(ALL)
+    return proofs
 
 
-def _where(tree: Iterable[_Place]) -> dict[Resource, set[str]]:
-    """Returns the namespaces of which each resource was collected."""
-    where: dict[Resource, set[str]] = defaultdict(set)
-    for place in tree:
-        where[place.resource].add(place.namespace)
-    return where
+def _reach(listed: Listed, kind: tuple[str, str], place: str | None) -> AbstractSet[str]:
+    """Returns the namespaces in which a list has every object of one of its kinds."""
+    if place:
+        return {place}
+    # What has objects in several namespaces was asked for in all of them: a request is about one or about all.
+    return {ALL} if len(listed.namespaces) > 1 else listed.held[kind] - {""} or {ALL}
 
 
-def _of_tree(
-    tree: Iterable[_Place], where: Mapping[Resource, set[str]], broken: AbstractSet[Path]
-) -> Iterator[Resource]:
-    """Yields the resources that a tree of must-gather or `oc adm inspect` proves complete."""
-    namespaces = {
-        place.file.stem
-        for place in tree
-        if place.resource == ("", "namespaces") and not place.namespace and place.file.suffix
-        if place.file not in broken
-    }
-    for resource, collected_namespaces in where.items():
-        # Without a list of the namespaces it is not known whether all were collected.
-        if collected_namespaces & {"", _ALL} or (namespaces and namespaces <= collected_namespaces):
+def _is_limited(answers: Iterable[Listed]) -> bool:
+    """Returns whether lists that were collected together are of one namespace only, as by a context's namespace."""
+    reached = [each.namespaces for each in answers if each.namespaces]
+    return bool(reached) and all(len(each) == 1 for each in reached)
+
+
+def _of_empty(file: Path, listed: Listed, plural: Plural) -> Resource | None:
+    """Returns the kind of a list without items: the list says it, or the file is named after it."""
+    group, kind = listed.api_version.rpartition("/")[0], listed.kind.removesuffix("List")
+    return plural(group, kind) if kind else resource_named(file)
+
+
+def _by_listed_namespaces(proofs: Proofs, objects: Iterable[JSON]) -> None:
+    """Adds the cluster to every kind that is known in each of its namespaces, if these are known to be all."""
+    if ALL not in proofs.get(_NAMESPACES, ()):
+        return
+    every = {identity(obj)[3] for obj in objects if identity(obj)[:2] == ("", "Namespace")}
+    for where in proofs.values():
+        if every and every <= where:
+            where.add(ALL)
+
+
+def _singletons(objects: Iterable[JSON], plural: Plural) -> Iterator[Resource]:
+    for obj in objects:
+        group, kind, namespace, name = identity(obj)
+        if not namespace and _SINGLETONS.get(resource := plural(group, kind)) == name:
             yield resource

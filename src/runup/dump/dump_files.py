@@ -16,6 +16,8 @@ from runup.dump.documents import SUFFIXES
 
 CASE_PARTS = ("cv", "co", "mcp", "mc", "node", "mco-deployment")
 _CASE_MARK = "-cv.yaml"
+# The record that `runup dump collect` keeps of what it listed.
+COLLECTED = "runup-dump.json"
 # The folders in which must-gather and `oc adm inspect` keep objects; the rest of such a tree is logs.
 _INSPECT = frozenset({"cluster-scoped-resources", "namespaces"})
 _NOT_OBJECTS = frozenset({"pods", "host_service_logs", "audit_logs", "static-pods", "monitoring", "network_logs"})

@@ -7,14 +7,14 @@ it everywhere, so there the path determines the kind (docs of the Insights opera
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kubekit.lang import yaml as kyaml
+from runup.dump.documents import JSON, identity
 
-JSON = dict[str, Any]
 # Bytes above which the spec of a MachineConfig is not parsed.
 _LARGE = 64 * 1024
 _LISTS = frozenset({"", "List"})
@@ -38,11 +38,23 @@ INSIGHTS = {
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A list in a file: its apiVersion and kind as far as they are given, and the number of its items."""
+    """A list in a file: its apiVersion and kind as far as they are given, and what it holds.
+
+    `held` has the namespaces of its items by (group, kind). `is_answer`: the API server or kubectl wrote it, and it was
+    not cut off. An empty list needs no metadata for that: nobody picks nothing. `is_cut`: a request for more of it was
+    to follow.
+    """
 
     api_version: str
     kind: str
-    items: int
+    held: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    is_answer: bool = False
+    is_cut: bool = False
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces of its items."""
+        return frozenset().union(*self.held.values()) - {""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,7 @@ def read(file: Path, style: str) -> Contents:
         elif isinstance(document, dict) and style == "insights" and not document.get("kind"):
             continue  # a summary by the gatherer, not an object
         if _is_list(document):
-            lists.append(Listed(_text(document, "apiVersion"), _text(document, "kind"), len(document["items"])))
+            lists.append(_listed(document))
         for number, item in enumerate(_items(document), 1):
             why = why_no_object(item)
             if not why:
@@ -80,6 +92,20 @@ def read(file: Path, style: str) -> Contents:
             elif item is not None:
                 problems.append(f"{file}: {f'item {number} left out: ' if _is_list(document) else ''}{why}")
     return Contents(tuple(objects), tuple(lists), tuple(problems))
+
+
+def _listed(document: JSON) -> Listed:
+    held: dict[tuple[str, str], frozenset[str]] = {}
+    for item in _items(document):
+        if not why_no_object(item):
+            group, kind, namespace, _ = identity(item)
+            held[group, kind] = held.get((group, kind), frozenset()) | {namespace}
+    metadata = document.get("metadata")
+    # A list that was asked for in parts has a token for the next one (Kubernetes API concepts, "Retrieving large
+    # results sets in chunks"); one that somebody put together has no metadata of a list.
+    is_cut = isinstance(metadata, dict) and bool(metadata.get("continue") or metadata.get("remainingItemCount"))
+    is_answer = not is_cut and (not held or (isinstance(metadata, dict) and "resourceVersion" in metadata))
+    return Listed(_text(document, "apiVersion"), _text(document, "kind"), held, is_answer, is_cut)
 
 
 def insights_kind(file: Path) -> tuple[str, str] | None:
@@ -133,11 +159,11 @@ def _configuration(file: Path) -> JSON | None:
 
 
 def _is_list(document: Any) -> bool:
-    return (
-        isinstance(document, dict)
-        and isinstance(document.get("items"), list)
-        and (_text(document, "kind") or "List").endswith("List")
-    )
+    if not isinstance(document, dict) or "items" not in document:
+        return False
+    kind, items = _text(document, "kind"), document["items"]
+    # Go writes a list without items as null.
+    return kind.endswith("List") if items is None else isinstance(items, list) and (kind or "List").endswith("List")
 
 
 def _items(document: Any) -> Iterator[Any]:
@@ -145,7 +171,7 @@ def _items(document: Any) -> Iterator[Any]:
         yield document
         return
     kind = _text(document, "kind")
-    for item in document["items"]:
+    for item in document["items"] or ():
         if isinstance(item, dict) and kind not in _LISTS:
             item = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List"), **item}
         if _is_list(item):

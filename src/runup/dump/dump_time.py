@@ -31,6 +31,14 @@ def gathered_at(folder: Path) -> datetime | None:
         return None
 
 
+def timestamps(folder: Path) -> list[str] | None:
+    """Returns the times in the file `timestamp` of `folder`, or None without such a file."""
+    file = folder / "timestamp"
+    if not file.is_file():
+        return None
+    return ["".join(match) for match in _GATHERED.findall(file.read_text(errors="replace"))]
+
+
 def newest_transition(objects: Iterable[JSON]) -> datetime | None:
     """Returns a time just after the newest transition in ClusterVersion and ClusterOperators, or None."""
     times = [

@@ -35,6 +35,8 @@ SKIPPED_KINDS = frozenset(
         "NodeMetrics",
     }
 )
+# What `oc adm inspect` collected in full is read from the ClusterOperators, and which namespaces there are.
+PROVING = frozenset({"clusteroperators", "namespaces"})
 _PLURAL = re.compile(r"[a-z][a-z0-9]*")
 
 
@@ -82,7 +84,7 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
     problems: list[str] = []
     skipped = 0
     for file in layout.files:
-        if only and layout.style == "inspect" and not {file.stem.partition(".")[0], *file.parts} & set(only):
+        if only and layout.style == "inspect" and not _resources(file, layout) & {*only, *PROVING}:
             continue
         contents = objects.read(file, layout.style)
         lists[file] = contents.lists
@@ -127,6 +129,13 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
 def moment_of(dump: Dump) -> datetime | None:
     """Returns the dump's own time: when it was gathered, else just after its newest transition; None without either."""
     return dump.now or dump_time.newest_transition(dump.objects)
+
+
+def _resources(file: Path, layout: Layout) -> set[str]:
+    """Returns the words of a file's path in a tree that may be the resource that it has."""
+    parts = file.relative_to(layout.root).parts
+    tops = [index for index, part in enumerate(parts) if part in {"cluster-scoped-resources", "namespaces"}]
+    return {file.stem.partition(".")[0], *parts[tops[0] + 1 if tops else 0 :]}
 
 
 def _version(obj: JSON) -> int:

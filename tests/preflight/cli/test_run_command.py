@@ -63,6 +63,11 @@ def dump(folder: Path, *objects: JSON) -> Path:
     return folder
 
 
+def listed(*objects: JSON) -> JSON:
+    """What `oc get --all-namespaces -o json` prints."""
+    return {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": list(objects)}
+
+
 @pytest.fixture
 def one(tmp_path: Path) -> Path:
     """A dump with a degraded operator."""
@@ -198,11 +203,39 @@ def test_a_kind_that_no_definition_makes_is_not_there(tmp_path: Path, run: Run) 
     }
     results = {
         check["name"]: check["result"]
-        for check in found_in(dump(tmp_path / "two", CLUSTER, definitions), run)["checks"]
+        for check in found_in(dump(tmp_path / "two", CLUSTER, listed(definitions)), run)["checks"]
     }
     assert results["OperatorMaxOpenShiftVersion"] == "Clear"
     assert results["SystemPodsFailing"] == "Unknown"
     assert results["APIServiceUnavailable"] == "Unknown"
+
+
+def results_of(folder: Path, run: Run) -> dict[str, str]:
+    """What became of each check."""
+    return {check["name"]: check["result"] for check in found_in(folder, run)["checks"]}
+
+
+def test_a_part_of_a_kind_makes_nothing_clear(tmp_path: Path, run: Run) -> None:
+    """One definition, one node, the pods of one namespace: what is Clear without them is Clear with them."""
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "names": {"kind": "Thing", "plural": "things"}, "versions": []},
+    }
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-0"}, "status": {}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "till", "namespace": "shop"}, "status": {}}
+    pods = {"apiVersion": "v1", "kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": [pod]}
+    alone = results_of(dump(tmp_path / "alone", CLUSTER), run)
+    with_parts = results_of(dump(tmp_path / "parts", CLUSTER, definition, node, pods), run)
+    assert [name for name, result in with_parts.items() if result == "Clear" != alone[name]] == []
+
+
+def test_what_is_there_in_part_still_shows_a_risk(tmp_path: Path, run: Run) -> None:
+    """A cordoned node is one, whichever other nodes there are; whether those are well is Unknown beside it."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-0"}, "spec": {"unschedulable": True}}
+    risks = {each["name"]: each["applies"] for each in found_in(dump(tmp_path / "d", CLUSTER, node), run)["risks"]}
+    assert (risks["NodeCordoned"], risks["NodeHealthUnknown"]) == ("True", "Unknown")
 
 
 FAIL_ON = [
@@ -404,7 +437,7 @@ def test_which_kubernetes_a_release_ships(
     tmp_path: Path, run: Run, source: str, target: str, soon: str, now: str
 ) -> None:
     """4.y has Kubernetes 1.(y+13): what 1.29 removes goes with 4.16; of other majors nobody knows."""
-    subject = dump(tmp_path / "counted", CLUSTER, REQUESTED)
+    subject = dump(tmp_path / "counted", CLUSTER, listed(REQUESTED))
     found = found_in(subject, run, "--from", source, "--to", target)
     results = {check["name"]: check["result"] for check in found["checks"]}
     assert (found["source"], found["target"]) == (source, target)

@@ -487,6 +487,12 @@ def test_moments_that_are_none(text: str, said: str) -> None:
 NAMESPACED = (("apps", "deployments", "Deployment"), ("core", "pods", "Pod"))
 
 
+def namespaces(*names: str) -> str:
+    """A list of all namespaces, as the API server answers."""
+    items = "".join(f"- metadata: {{name: {name}}}\n" for name in names)
+    return f"apiVersion: v1\nkind: NamespaceList\nmetadata: {{resourceVersion: '7'}}\nitems:\n{items}"
+
+
 def must_gather(folder: Path) -> Path:
     """The case in the layout of must-gather, with large configurations and logs that are not to be read."""
     scoped = folder / "must-gather.local.1" / "image" / "cluster-scoped-resources"
@@ -508,9 +514,7 @@ def must_gather(folder: Path) -> Path:
             (where / f"{obj['metadata']['name']}.yaml").write_text(text)
     (scoped / "core" / "secrets.yaml").write_text("not: [read")
     operator = folder / "must-gather.local.1" / "image" / "namespaces" / "openshift-machine-config-operator"
-    (scoped / "core" / "namespaces").mkdir()
-    namespace = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {operator.name}}}\n"
-    (scoped / "core" / "namespaces" / f"{operator.name}.yaml").write_text(namespace)
+    (scoped / "core" / "namespaces.yaml").write_text(namespaces(operator.name))
     for group, plural, kind in NAMESPACED:
         (operator / group).mkdir(parents=True, exist_ok=True)
         listed = (
@@ -564,13 +568,10 @@ def test_a_must_gather_with_pods_of_one_namespace_says_so(tmp_path: Path, run: R
     """Whether others wait for something is not known; all else is as ever."""
     folder = must_gather(tmp_path)
     image = folder / "image"
-    for name in ("openshift-dns", "shop"):
-        where = image / "cluster-scoped-resources" / "core" / "namespaces"
-        where.mkdir(parents=True, exist_ok=True)
-        (where / f"{name}.yaml").write_text(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
+    listed = image / "cluster-scoped-resources" / "core" / "namespaces.yaml"
     own = "openshift-machine-config-operator"
+    listed.write_text(namespaces("openshift-dns", own, "shop"))
     (image / "namespaces" / own / "core" / "pods.yaml").unlink()
-    (image / "cluster-scoped-resources" / "core" / "namespaces" / f"{own}.yaml").unlink()
     pods = image / "namespaces" / "openshift-dns" / "core" / "pods.yaml"
     pods.parent.mkdir(parents=True)
     pods.write_text(
@@ -580,7 +581,7 @@ def test_a_must_gather_with_pods_of_one_namespace_says_so(tmp_path: Path, run: R
     ran = run("upgrade", "status", "--dump", folder, "--details=health")
     assert "Pending Pods are known in part, so what the others would tell is not known" in ran.out
     assert "of pods the dump has only the namespace openshift-dns: whether there were others is not known" in ran.out
-    (image / "cluster-scoped-resources" / "core" / "namespaces" / "shop.yaml").unlink()
+    listed.write_text(namespaces("openshift-dns"))
     assert "known in part" not in run("upgrade", "status", "--dump", folder, "--details=health").out
 
 

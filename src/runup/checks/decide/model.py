@@ -69,7 +69,8 @@ class Snapshot:
     """The objects that checks may look at: all those of the requested kinds, or why a kind could not be read.
 
     `undecoded` holds the objects that exist but could not be decoded; `objects` does not contain them. `incomplete`
-    maps a kind to the reasons why its list may lack objects. `absent` holds the unreadable kinds that were not found at
+    maps a kind to the reasons why its list may lack objects, `complete_in` to the namespaces of which it lacks none
+    all the same. `absent` holds the unreadable kinds that were not found at
     all: the definitions tell whether the cluster has no such kind or nobody looked (`catalogue.shared.presence`).
     `asked` collects the kinds that a check requested.
     """
@@ -79,6 +80,7 @@ class Snapshot:
     undecoded: Mapping[Resource, tuple[Undecodable, ...]] = field(default_factory=dict)
     incomplete: Mapping[Resource, tuple[str, ...]] = field(default_factory=dict)
     absent: frozenset[Resource] = frozenset()
+    complete_in: Mapping[Resource, frozenset[str]] = field(default_factory=dict)
     asked: set[Resource] = field(default_factory=set, compare=False, repr=False)
 
     def all(self, kind: type[K]) -> tuple[K, ...]:
@@ -96,12 +98,25 @@ class Snapshot:
             if (bad.name, bad.namespace) == (name, namespace):
                 raise UnreadableObject(resource, bad)
         # In an incomplete list the absence of an object proves nothing.
-        if reasons := self.incomplete.get(resource):
-            explanation = "; ".join(reasons)
+        if explanation := self.gap(resource, namespace):
             raise Unreadable(
                 resource, explanation, f"{resource.kind} {name} is not in the list, which is incomplete: {explanation}"
             )
         return None
+
+    def gap(self, resource: Resource, namespace: str = "") -> str:
+        """Returns why the list of `resource` may lack objects, in `namespace` if one is given; empty if it has all.
+
+        What a check concludes from the absence of an object holds only if this is empty.
+        """
+        if namespace and namespace in self.complete_in.get(resource, ()):
+            return ""
+        return "; ".join(self.incomplete.get(resource, ()))
+
+    def require_all(self, resource: Resource, namespace: str = "") -> None:
+        """Raises Unreadable if the list of `resource` may lack objects, in `namespace` if one is given."""
+        if explanation := self.gap(resource, namespace):
+            raise Unreadable(resource, explanation, f"not every {resource.kind} is known: {explanation}")
 
     def listed(self, resource: Resource) -> tuple[Any, ...]:
         """Returns every object of `resource`, as its wire type or as the type of a `Read` or `Slim`.

@@ -6,7 +6,7 @@ object that does not match the type of its kind is named in the snapshot, as in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,11 +35,12 @@ def snapshot_of(
     *,
     lacking: Why = lambda _: "",
     partly: Why = lambda _: "",
+    complete_in: Callable[[Resource], Collection[str]] = lambda _: (),
 ) -> Snapshot:
     """Returns the snapshot of `objects` for checks that read `reads`.
 
     `lacking` returns why a kind is not known although it has no object here (empty: there is none); `partly` returns
-    why there may be more objects of it.
+    why there may be more objects of it, and `complete_in` in which namespaces there are none.
     """
     wanted = tuple(dict.fromkeys(read for read in reads if known(read)))
     by_kind: dict[tuple[str, str], list[Resource]] = {}
@@ -64,6 +65,7 @@ def snapshot_of(
         {read: (why,) for read in found_by_read if read not in unreadable and (why := partly(read))},
         # The API server always serves the built-in kinds, so one that is not here was not looked at.
         frozenset(read for read, why in unreadable.items() if why == OTHER_VERSION or not _built_in(read)),
+        {read: frozenset(namespaces) for read in found_by_read if (namespaces := complete_in(read))},
     )
 
 

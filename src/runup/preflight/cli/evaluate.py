@@ -27,6 +27,7 @@ from runup.checks.decide import target_manifests
 from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import evaluate
 from runup.checks.decide.model import Check, Context
+from runup.checks.decide.reads import namespace_of
 from runup.checks.decide.results import Header, completed
 from runup.checks.decide.snapshots import snapshot_of
 from runup.cli.clusterversion_client import ACCEPTED
@@ -265,6 +266,7 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
         dump.objects,
         lacking=lambda resource: _lacking(dump, resource),
         partly=lambda resource: _partly(dump, resource),
+        complete_in=lambda resource: dump.collected.namespaces.get((resource.group, resource.plural), ()),
     )
     if wanted.access is not None:
         target_catalogs = catalogs.read(wanted.catalogs, snapshot, context, wanted.access, reads=wanted.reads_catalogs)
@@ -295,14 +297,19 @@ def _texts(dump: Dump) -> dict[str, str]:
 
 
 def _lacking(dump: Dump, resource: Resource) -> str:
-    if (resource.group, resource.plural) in dump.collected.whole:
+    key = (resource.group, resource.plural)
+    if dump.collected.covers(key, namespace_of(resource)):
         return ""
+    if dump.collected.namespaces.get(key):
+        return dump.collected.why_partly(key)
     return f"the dump holds no {resource.name}: whether there were any is not known"
 
 
 def _partly(dump: Dump, resource: Resource) -> str:
     key = (resource.group, resource.plural)
-    return dump.collected.why_partly(key) if key in dump.collected.partly else ""
+    if key not in dump.collected.partly or dump.collected.covers(key, namespace_of(resource)):
+        return ""
+    return dump.collected.why_partly(key)
 
 
 def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:

@@ -54,6 +54,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         if name not in bound or policy.spec.failure_policy != "Fail" or kind is None or _built_in(kind):
             continue
         if not _is_defined(snapshot, kind):
+            snapshot.require_all(DEFINITIONS)
             yield risk(
                 NAME,
                 f"ValidatingAdmissionPolicy {name} refuses what it matches, because its parameters are of kind "

@@ -25,7 +25,9 @@ from operator import attrgetter
 
 from kubekit.api.conditions import status_of
 from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.scheme import resource_of
 from kubekit.lang.quantity import parse_quantity
+from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.nodes.max_unavailable import allowed
 from runup.checks.catalogue.nodes.node_pools import by_pool
@@ -92,6 +94,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         yield unsure(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
         return
     pools = all_pools(snapshot)
+    # A node that is not in the list may have room, and a pool that is not in it may have the node.
+    for kind in (Node, MachineConfigPool):
+        snapshot.require_all(resource_of(kind))
     loads = _loads(by_node(snapshot.listed(PODS)))
     free = _left(nodes, _capacities(nodes, ()), loads)
     members = by_pool(nodes, pools)

@@ -68,6 +68,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     validations = [each for each in others if not _is_child(each, others) and not _is_elsewhere(each, context)]
     looked_at = context.kernel_modules is not None and not context.kernel_modules.why
     if modules and not of_target and not validations and not looked_at:
+        for kind in (*OCP, *PLAIN):
+            snapshot.require_all(kind)
         yield risk(
             NAME,
             f"{count(len(modules), 'kernel module')} ({names([named(each) for each in modules])}) of the cluster "

@@ -20,6 +20,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import resource_of
+from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.nodes.node_pools import by_pool
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
@@ -51,6 +53,8 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if not nodes:
         return
     pools = all_pools(snapshot)
+    # The nodes of a pool that is not in the list would be counted for another.
+    snapshot.require_all(resource_of(MachineConfigPool))
     silent = [node for node in nodes if not node.status.node_info.kubelet_version]
     for pool, members in sorted(by_pool(nodes, pools).items()):
         if pool:

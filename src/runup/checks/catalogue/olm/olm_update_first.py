@@ -116,6 +116,7 @@ def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: 
         return
     try:
         packages = snapshot.listed(PACKAGES)
+        snapshot.require_all(PACKAGES)
     except Unreadable as lacking:
         which = names([named(sub) for sub in subs])
         why = f"what the catalogs have for {which} is not known: {str(lacking).rstrip('.')}"

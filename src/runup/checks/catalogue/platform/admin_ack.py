@@ -45,6 +45,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if not gates:
         return
     acks = _acknowledged(snapshot.listed(CONFIG))
+    if acks is None:
+        # The ConfigMap itself may be one that is not in the list.
+        snapshot.require_all(CONFIG)
+        acks = {}
     for gate, text in sorted(gates.items()):
         match = _GATE.fullmatch(gate)
         if match is None:
@@ -72,8 +76,8 @@ def _name(manifest: Mapping[str, Any]) -> str:
     return str((manifest.get("metadata") or {}).get("name"))
 
 
-def _acknowledged(config_maps: tuple[ConfigMap, ...]) -> Mapping[str, str]:
-    return next((config_map.data for config_map in config_maps if config_map.metadata.name == ACKS), {})
+def _acknowledged(config_maps: tuple[ConfigMap, ...]) -> Mapping[str, str] | None:
+    return next((config_map.data for config_map in config_maps if config_map.metadata.name == ACKS), None)
 
 
 def _is_passed(major: int, minor: int, context: Context) -> bool:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.scheme import resource_of
 from kubekit.lang.version import parse
 from runup.api.operator_v1 import CloudCredential, CredentialsRequest
 from runup.checks.catalogue.declaring import MINOR, declared, named, risk
@@ -65,8 +66,10 @@ def _reaches(told: str, context: Context) -> bool:
 
 
 def _new(snapshot: Snapshot, context: Context) -> list[str]:
-    """Returns the target's CredentialsRequests that the cluster does not have."""
+    """Returns the target's CredentialsRequests that the cluster does not have; none if not all of its own are known."""
     present = {named(request) for request in all_or_none(snapshot, CredentialsRequest)}
+    if snapshot.gap(resource_of(CredentialsRequest)):
+        return []
     wanted = [
         f"{manifest['metadata'].get('namespace', '')}/{manifest['metadata'].get('name', '')}"
         for manifest in context.manifests or ()

@@ -30,6 +30,8 @@ def why_down(snapshot: Snapshot, reference: ServiceReference) -> str:
     pods = _behind(snapshot.listed(PODS), service)
     if any(pod.ready for pod in pods):
         return ""
+    # One that is not in the list may be ready.
+    snapshot.require_all(PODS, reference.namespace)
     return f"no pod behind Service {where} is ready" if pods else f"Service {where} has no pod behind it"
 
 

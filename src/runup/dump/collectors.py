@@ -1,0 +1,182 @@
+"""Knows the tools that write dumps: whose namespace a file is about, and which kinds a tool listed in full.
+
+Which tools, and the source of each rule: docs/decisions/0079.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any
+
+from runup.dump.documents import JSON, identity
+from runup.dump.dump_files import COLLECTED, Layout
+from runup.dump.dump_time import timestamps
+from runup.dump.file_names import Resource
+
+# Stands for every namespace, and for the cluster.
+ALL = "*"
+# How `oc adm inspect` names its folders; `all` has what was listed in all namespaces at once.
+CLUSTER, NAMESPACES, _CORE, _EVERYWHERE = "cluster-scoped-resources", "namespaces", "core", "all"
+# What must-gather's own image writes first into its folder (collection-scripts/gather).
+_IMAGE = "openshift/must-gather"
+_OPERATORS: Resource = ("config.openshift.io", "clusteroperators")
+# What its script has `oc adm inspect` list by kind, in every release whose image writes that file.
+_LISTED: frozenset[Resource] = frozenset(
+    {
+        ("", "nodes"),
+        ("", "persistentvolumes"),
+        ("certificates.k8s.io", "certificatesigningrequests"),
+        _OPERATORS,
+        ("config.openshift.io", "clusterversions"),
+        ("operator.openshift.io", "networks"),
+        *(("storage.k8s.io", plural) for plural in ("csidrivers", "csinodes", "storageclasses", "volumeattachments")),
+        *(
+            ("operators.coreos.com", plural)
+            for plural in ("catalogsources", "clusterserviceversions", "installplans", "subscriptions")
+        ),
+    }
+)
+# What later releases list, and earlier ones collect by name: an object that every cluster has and nobody asks for.
+_LISTED_WITH: dict[Resource, str] = {
+    ("apiregistration.k8s.io", "apiservices"): "v1.apps",
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): "exempt",
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): "exempt",
+}
+# Gatherers of the Insights operator that record every object of a kind. Of budgets, pods, volumes, requests and
+# definitions it records some only.
+_GATHERERS: dict[str, Resource] = {
+    "clusterconfig/nodes": ("", "nodes"),
+    "clusterconfig/operators": ("config.openshift.io", "clusteroperators"),
+    "clusterconfig/machine_config_pools": ("machineconfiguration.openshift.io", "machineconfigpools"),
+}
+
+
+def place_of(file: Path, layout: Layout) -> str | None:
+    """Returns the namespace that the path of a file is about: empty for what is in none, ALL, or None if it is open."""
+    parts = file.relative_to(layout.root).parts if file.is_relative_to(layout.root) else file.parts
+    if layout.style == "inspect":
+        for index, part in enumerate(parts[:-1]):
+            if part == CLUSTER:
+                return ""
+            if part == NAMESPACES and len(parts) > index + 2:
+                return ALL if parts[index + 1] == _EVERYWHERE else parts[index + 1]
+    # `kubectl cluster-info dump` and others keep a folder for each namespace.
+    if layout.style == "folder" and len(parts) > 1 and _is_of_namespaces(layout.root / Path(*parts[:-2])):
+        return parts[-2]
+    return None
+
+
+def _is_of_namespaces(folder: Path) -> bool:
+    """Returns whether `kubectl cluster-info dump` wrote to `folder`: nodes, and a folder for each namespace."""
+    return any((folder / f"nodes{suffix}").is_file() for suffix in (".json", ".yaml")) and any(
+        next(folder.glob(f"*/replication-controllers{suffix}"), None) for suffix in (".json", ".yaml")
+    )
+
+
+def proven_by_tool(
+    layout: Layout, objects: Iterable[JSON], broken: AbstractSet[Path]
+) -> Iterator[tuple[Resource, str]]:
+    """Yields the kinds that the tool is known to have listed, each with the namespace or ALL."""
+    if layout.style == "inspect":
+        yield from _of_trees(layout, objects, broken)
+    elif layout.style == "insights":
+        yield from _of_insights(layout.root)
+    elif layout.style == "collected":
+        yield from _of_record(layout.root)
+
+
+def _of_trees(layout: Layout, objects: Iterable[JSON], broken: AbstractSet[Path]) -> Iterator[tuple[Resource, str]]:
+    names: dict[Path, dict[Resource, set[str]]] = defaultdict(lambda: defaultdict(set))
+    spoilt: set[tuple[Path, Resource]] = set()
+    for file in layout.files:
+        if (placed := _placed(file, layout.root)) is None:
+            continue
+        root, resource = placed
+        names[root][resource].add(file.stem)
+        if file in broken:
+            spoilt.add((root, resource))
+    related = {identity(obj)[3]: _related(obj) for obj in objects if obj["kind"] == "ClusterOperator"}
+    for root, of_kind in names.items():
+        asked = {each for name in of_kind.get(_OPERATORS, ()) for each in related.get(name, ())}
+        if is_must_gather(root, layout.root):
+            for resource in _empty_folders(root):
+                of_kind.setdefault(resource, set())
+            asked |= {(resource, ALL) for resource in _LISTED}
+            asked |= {(resource, ALL) for resource, name in _LISTED_WITH.items() if name in of_kind.get(resource, ())}
+        # Of a kind without an object there is no file: it was empty, or its listing failed.
+        yield from (
+            (resource, where) for resource, where in asked if resource in of_kind if (root, resource) not in spoilt
+        )
+
+
+def _empty_folders(root: Path) -> Iterator[Resource]:
+    for folder in (root / CLUSTER).glob("*/*"):
+        if folder.is_dir() and not any(folder.iterdir()):
+            group = folder.parent.name
+            yield "" if group == _CORE else group, folder.name
+
+
+def _placed(file: Path, top: Path) -> tuple[Path, Resource] | None:
+    """Returns the root of the tree and the resource of a file `GROUP/PLURAL/NAME.yaml`, or None for any other."""
+    parts = file.relative_to(top).parts
+    start = next((index for index, part in enumerate(parts) if part in {CLUSTER, NAMESPACES}), None)
+    if start is None:
+        return None
+    below = parts[start + 1 :] if parts[start] == CLUSTER else parts[start + 2 :]
+    if len(below) != 3:
+        return None
+    return top.joinpath(*parts[:start]), ("" if below[0] == _CORE else below[0], below[1])
+
+
+def _related(operator: JSON) -> frozenset[tuple[Resource, str]]:
+    """Returns the kinds that `oc adm inspect` lists because a ClusterOperator relates to all their objects."""
+    status = operator.get("status")
+    rows = status.get("relatedObjects") if isinstance(status, dict) else None
+    return frozenset(
+        ((str(row.get("group") or ""), str(row["resource"])), str(row.get("namespace") or "") or ALL)
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, dict) and row.get("resource") and not row.get("name")
+    )
+
+
+def is_must_gather(root: Path, top: Path) -> bool:
+    """Returns whether must-gather's own image wrote the tree at `root`, and came to its end.
+
+    `oc adm must-gather` notes its start and its end in a file beside the folder of the image.
+    """
+    if root != top and (times := timestamps(root.parent)) is not None and len(times) < 2:
+        return False
+    version = root / "version"
+    if version.is_file():
+        return version.read_text(errors="replace").partition("\n")[0].strip() == _IMAGE
+    # Images of before that file: the folder is one of `oc adm must-gather` all the same.
+    return root != top and timestamps(root.parent) is not None
+
+
+def _of_insights(root: Path) -> Iterator[tuple[Resource, str]]:
+    """Yields what the archive's own record says was gathered without an error."""
+    for row in _rows(root / "insights-operator" / "gathers.json", "status_reports"):
+        resource = _GATHERERS.get(str(row.get("name")))
+        if resource and not row.get("errors") and not row.get("panic"):
+            yield resource, ALL
+
+
+def _of_record(root: Path) -> Iterator[tuple[Resource, str]]:
+    """Yields what `runup dump collect` recorded as complete, cluster by cluster and namespace by namespace."""
+    for row in _rows(root / COLLECTED, "kinds"):
+        if row.get("state") == "complete" and isinstance(row.get("resource"), str):
+            plural, _, group = row["resource"].partition(".")
+            yield (group, plural), ALL
+
+
+def _rows(file: Path, key: str) -> list[dict[str, Any]]:
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    rows = record.get(key) if isinstance(record, dict) else None
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
