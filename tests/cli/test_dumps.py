@@ -24,7 +24,7 @@ VERSION: dict[str, Any] = {
     "apiVersion": "config.openshift.io/v1",
     "kind": "ClusterVersion",
     "metadata": {"name": "version", "resourceVersion": "7"},
-    "spec": {"channel": "stable-5.0"},
+    "spec": {"channel": "stable-5.0", "clusterID": "0a1b"},
     "status": {
         "desired": {"version": "5.0.0", "channels": ["stable-5.0", "fast-5.0"]},
         "conditions": CONDITIONS,
@@ -59,7 +59,11 @@ def _listed(folder: Path) -> None:
 
 
 def _twice(folder: Path) -> None:
-    older = {**VERSION, "metadata": {"name": "version", "resourceVersion": "6"}, "spec": {"channel": "old"}}
+    older = {
+        **VERSION,
+        "metadata": {"name": "version", "resourceVersion": "6"},
+        "spec": {"channel": "old", "clusterID": "0a1b"},
+    }
     _write(folder / "a" / TREE / "clusterversions" / "version.yaml", older)
     _write(folder / "b" / TREE / "clusterversions" / "version.yaml", VERSION)
 
@@ -76,7 +80,7 @@ def _insights(folder: Path) -> None:
 
 def _gathered_apart(folder: Path) -> None:
     _write(folder / "a" / "config" / "clusterversion" / "version.json", VERSION)
-    _write(folder / "b" / "config" / "version.json", {**VERSION, "spec": {"channel": "another"}})
+    _write(folder / "b" / "config" / "version.json", {**VERSION, "spec": {"channel": "another", "clusterID": "0a1b"}})
 
 
 def _deep(folder: Path) -> None:
@@ -90,7 +94,11 @@ def _deeper(folder: Path) -> None:
 
 
 def _newer_first(folder: Path) -> None:
-    older = {**VERSION, "metadata": {"name": "version", "resourceVersion": "10"}, "spec": {"channel": "old"}}
+    older = {
+        **VERSION,
+        "metadata": {"name": "version", "resourceVersion": "10"},
+        "spec": {"channel": "old", "clusterID": "0a1b"},
+    }
     _write(folder / "a" / TREE / "clusterversions" / "version.yaml", _newer(VERSION, "11"))
     _write(folder / "b" / TREE / "clusterversions" / "version.yaml", older)
     _write(folder / "c" / TREE / "clusterversions" / "version.yaml", _newer(older, "9"))
@@ -102,7 +110,11 @@ def _newer(obj: dict[str, Any], number: str) -> dict[str, Any]:
 
 
 def _others_name(folder: Path) -> None:
-    other = {**VERSION, "metadata": {"name": "other", "resourceVersion": "99"}, "spec": {"channel": "another"}}
+    other = {
+        **VERSION,
+        "metadata": {"name": "other", "resourceVersion": "99"},
+        "spec": {"channel": "another", "clusterID": "0a1b"},
+    }
     _write(folder / TREE / "clusterversions" / "other.yaml", other)
     _write(folder / TREE / "clusterversions" / "version.yaml", VERSION)
 
@@ -161,6 +173,18 @@ def test_an_archive(run: Run, tmp_path: Path) -> None:
         archive.add(tmp_path / "mg", "mg")
     ran = run("upgrade", "--dump", tmp_path / "mg.tar.gz", "-o", "json")
     assert json.loads(ran.out)["availableUpdates"] == VERSION["status"]["availableUpdates"]
+
+
+def test_several_clusters(run: Run, tmp_path: Path) -> None:
+    """Are named, rather than the newest taken for all of them."""
+    for name in ("a", "b"):
+        _write(tmp_path / name / "cv.yaml", {**VERSION, "spec": {"clusterID": f"id-{name}"}})
+    ran = run("upgrade", "recommend", "--dump", tmp_path)
+    assert (ran.code, ran.out) == (1, "")
+    assert (
+        f"holds 2 clusters; give each of them by itself, with its own folder:\n  {tmp_path}/a: cluster id-a" in ran.err
+    )
+    assert f"\n  {tmp_path}/b: cluster id-b" in ran.err
 
 
 REFUSED = {

@@ -31,6 +31,7 @@ _VERSION = os.path.join("config.openshift.io", "clusterversions")
 _INSIGHTS = ("config/version.json", "config/clusterversion.json", "config/clusterversion/version.json")
 _ALERTS = ("monitoring/prometheus/alerts.json", "monitoring/prometheus/rules.json", "alerts.json")
 _MAX_CANDIDATES = 100_000
+Found = tuple[str, JSON]  # the folder (or file) and the ClusterVersion in it
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -64,7 +65,8 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
         roots = list(_roots(folder))
         read = _of_cases(folder) if not roots else None
         if read is None:
-            read = Read(_newest(_in_trees(roots) or _in_archive(folder) or _in_folder(folder), path))
+            found = _in_trees(roots) or _in_archive(folder) or _in_folder(folder)
+            read = Read(_newest([(_typed(place, folder, path), obj) for place, obj in found], path))
             for root in (*roots, folder):
                 if alerts and read.alerts is None and not read.problem:
                     read = _with_first_alerts(read, root)
@@ -105,28 +107,34 @@ def _roots(folder: str, depth: int = 0) -> Iterator[str]:
             yield from _roots(os.path.join(folder, name), depth + 1)
 
 
-def _in_trees(roots: list[str]) -> list[JSON]:
+def _in_trees(roots: list[str]) -> list[Found]:
     versions = []
     for root in roots:
         place = os.path.join(root, _TREE, _VERSION)
         for file in (*_files(place), f"{place}.yaml", f"{place}.json"):
-            versions += _versions_in(file)
+            versions += [(root, version) for version in _versions_in(file)]
     return versions
 
 
-def _in_archive(folder: str) -> list[JSON]:
-    """Returns the ClusterVersion of an Insights archive, whose files omit the kind and name that their path states."""
+def _in_archive(folder: str) -> list[Found]:
+    """Returns the ClusterVersion of each Insights archive; its files omit the kind and name that their path states."""
+    found: list[Found] = []
     for below in ("", *sorted(os.listdir(folder))):
         for name in _INSIGHTS:
             file = os.path.join(folder, below, name)
             # Archives of different releases have the file at different paths; the first is taken.
             if os.path.isfile(file) and isinstance(document := _document(file), dict):
-                return [document]
-    return []
+                found.append((os.path.join(folder, below), document))
+                break
+    return found
 
 
-def _in_folder(folder: str) -> list[JSON]:
-    return [version for file in _mentioning(folder, b"ClusterVersion") for version in _versions_in(file)]
+def _in_folder(folder: str) -> list[Found]:
+    return [
+        (os.path.split(file)[0], version)
+        for file in _mentioning(folder, b"ClusterVersion")
+        for version in _versions_in(file)
+    ]
 
 
 def _mentioning(folder: str, word: bytes) -> Iterator[str]:
@@ -183,11 +191,21 @@ def _items(document: Any) -> list[JSON]:
     return mappings(document, "items") if isinstance(document.get("items"), list) else [document]
 
 
-def _newest(found: list[JSON], path: str) -> JSON:
+def _newest(found: list[Found], path: str) -> JSON:
     if not found:
         raise CommandError(f"the dump {path} has no ClusterVersion, so its updates are not known")
+    if len(found) > 1:
+        from runup.dump.clusters import Seen, why_several
+
+        if why := why_several(path, [Seen(place, obj) for place, obj in found]):
+            raise CommandError(why)
     # A dump may hold one object twice, as gathered at different times.
-    return max(found, key=_resource_version)
+    return max((obj for _place, obj in found), key=_resource_version)
+
+
+def _typed(place: str, folder: str, path: str) -> str:
+    """Returns a place below `folder` as one below the `path` that was typed, which may be an archive."""
+    return os.path.normpath(os.path.join(path, os.path.relpath(place, folder)))
 
 
 def _resource_version(obj: JSON) -> int:
@@ -201,7 +219,7 @@ def _name(obj: JSON) -> str:
 
 def _of_file(path: str) -> Read:
     versions = _versions_in(path)
-    return mock(path) if MARK in path else Read(_newest(versions, path))
+    return mock(path) if MARK in path else Read(_newest([(path, version) for version in versions], path))
 
 
 def _of_cases(folder: str) -> Read | None:

@@ -61,9 +61,13 @@ def _folder(path: Path) -> Layout:
     tree = tuple(_inspect_files(path))
     if tree:
         return Layout("inspect", name_of(path), (*tree, *_beside(path)), path)
-    gathered = _insights_root(path)
-    if gathered is not None:
-        return Layout("insights", name_of(path), tuple(sorted((gathered / "config").rglob("*.json"))), gathered)
+    archives = list(_insights_roots(path))
+    if len(archives) > 1:
+        listed = "\n".join(f"  {Path(name_of(path)) / archive.relative_to(path)}" for archive in archives)
+        text = f"{name_of(path)} holds {len(archives)} archives of the Insights operator; give one of them:\n{listed}"
+        raise BadDump(text, reason="SeveralDumps")
+    if archives:
+        return _insights(path, archives[0])
     files = tuple(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
     if not files:
         raise BadDump(f"{path} contains no YAML or JSON file; give the folder of a dump", reason="EmptyDump")
@@ -89,13 +93,22 @@ def _case(folder: Path, prefix: str) -> Layout:
     return Layout("case", prefix, files, folder)
 
 
-def _insights_root(path: Path) -> Path | None:
-    """Returns the folder with `config/version.json` in it: the archive's root, or one folder below that."""
+def _insights_roots(path: Path) -> Iterator[Path]:
+    """Yields the folders with an archive's `config` in them: the archive's root, or else folders below that."""
     for root in (path, *sorted(folder for folder in path.iterdir() if folder.is_dir())):
         config = root / "config"
         if (config / "clusteroperator").is_dir() or any((config / f"{n}.json").is_file() for n in _CLUSTER_VERSION):
-            return root
-    return None
+            yield root
+            if root == path:
+                return
+
+
+def _insights(path: Path, root: Path) -> Layout:
+    """Returns the layout of an archive: what it gathered always, and what it did for a condition."""
+    below = [root / "config"]
+    return Layout(
+        "insights", name_of(path), tuple(sorted(file for each in below for file in each.rglob("*.json"))), root
+    )
 
 
 _CLUSTER_VERSION = ("version", "clusterversion")

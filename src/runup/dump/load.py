@@ -14,6 +14,7 @@ from pathlib import Path
 
 from runup.dump import archive, dump_time
 from runup.dump import dump_objects as objects
+from runup.dump.clusters import Seen, why_several
 from runup.dump.completeness import CompleteKinds, collected
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import BadDump, Layout, find
@@ -37,6 +38,10 @@ SKIPPED_KINDS = frozenset(
 )
 # What `oc adm inspect` collected in full is read from the ClusterOperators, and which namespaces there are.
 PROVING = frozenset({"clusteroperators", "namespaces"})
+# What tells one cluster from another.
+_OF_A_CLUSTER = frozenset(
+    {("config.openshift.io", "ClusterVersion", "", "version"), ("", "Namespace", "", "kube-system")}
+)
 _PLURAL = re.compile(r"[a-z][a-z0-9]*")
 
 
@@ -75,7 +80,7 @@ def read(path: Path, only: Collection[str] = ()) -> Dump:
 
 
 def load(layout: Layout, only: Collection[str] = ()) -> Dump:
-    """Reads every file of `layout`; raises BadDump if no ClusterVersion is among them."""
+    """Reads every file of `layout`; raises BadDump if no ClusterVersion is among them, or those of several clusters."""
     objects_by_identity: dict[tuple[str, str, str, str], JSON] = {}
     versions: dict[tuple[str, str, str, str], int] = {}
     plurals: dict[tuple[str, str], str] = {}
@@ -83,6 +88,7 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
     broken: set[Path] = set()
     problems: list[str] = []
     skipped = 0
+    seen: list[Seen] = []
     for file in layout.files:
         if only and layout.style == "inspect" and not _resources(file, layout) & {*only, *PROVING}:
             continue
@@ -94,6 +100,8 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
             if raw["kind"] in SKIPPED_KINDS:
                 skipped += 1
                 continue
+            if identity(raw) in _OF_A_CLUSTER:
+                seen.append(Seen(_place(file, layout), raw))
             obj, mended_problems = mended(raw)
             problems += mended_problems
             key, version = identity(obj), _version(raw)
@@ -108,6 +116,8 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
             plural = _plural_of(file, layout)
             if plural[:3] == key[1].lower()[:3]:  # a tree also has files that are called after their objects
                 plurals.setdefault(key[:2], plural)
+    if why := why_several(layout.name, seen):
+        raise BadDump(why, reason="SeveralClusters")
     for group, kind, _namespace, _name in objects_by_identity:
         plurals.setdefault((group, kind), guess_plural(kind))
     loaded = tuple(objects_by_identity.values())
@@ -129,6 +139,18 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
 def moment_of(dump: Dump) -> datetime | None:
     """Returns the dump's own time: when it was gathered, else just after its newest transition; None without either."""
     return dump.now or dump_time.newest_transition(dump.objects)
+
+
+def _place(file: Path, layout: Layout) -> str:
+    """Returns what to give for the cluster of a file instead of the dump: file or folder, or the root of a tree."""
+    below = file.relative_to(layout.root)
+    tops = [index for index, part in enumerate(below.parts) if part in {"cluster-scoped-resources", "namespaces"}]
+    if layout.style == "inspect" and tops:
+        below = Path(*below.parts[: tops[0]])
+    elif below.parent.parts:
+        below = below.parent
+    # The dump may be an archive, so the path begins with its name.
+    return str(Path(layout.name) / below)
 
 
 def _resources(file: Path, layout: Layout) -> set[str]:

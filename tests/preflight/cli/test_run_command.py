@@ -238,6 +238,19 @@ def test_what_is_there_in_part_still_shows_a_risk(tmp_path: Path, run: Run) -> N
     assert (risks["NodeCordoned"], risks["NodeHealthUnknown"]) == ("True", "Unknown")
 
 
+def test_a_folder_of_several_clusters_stops_a_pipeline(tmp_path: Path, run: Run) -> None:
+    """As an error that names them; each by itself is judged."""
+    for name in ("a", "b"):
+        spec = {**CLUSTER["spec"], "clusterID": f"id-{name}"}
+        dump(tmp_path / name, {**CLUSTER, "spec": spec})
+    ran = run("preflight", "run", "--dump", tmp_path, "-o", "junit", "--fail-on", "never")
+    assert ran.code == 1
+    assert "holds 2 clusters" in ran.out
+    assert [name for name in ("id-a", "id-b") if name not in ran.out] == []
+    ran = run("preflight", "run", "--dump", tmp_path / "a", "--dump", tmp_path / "b", "--fail-on", "never")
+    assert ran.code == 0
+
+
 FAIL_ON = [
     pytest.param("unknown", 2, id="everything counts"),
     pytest.param("info", 2, id="what applies"),

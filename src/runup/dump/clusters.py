@@ -1,0 +1,73 @@
+"""Tells whether the files of a dump are of one cluster: objects of two clusters have the same names.
+
+A ClusterVersion is known by the id of its cluster; a cluster without one by the uid of its namespace kube-system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+JSON = dict[str, Any]
+MAX_NAMED = 10
+
+
+class Seen(NamedTuple):
+    """A ClusterVersion or the namespace kube-system, and the folder (or file) of the dump that has it."""
+
+    place: str
+    obj: JSON
+
+
+def why_several(name: str, seen: Iterable[Seen]) -> str:
+    """Returns an error that names the clusters of the dump `name`, or an empty string if it has one at most."""
+    seen = tuple(seen)
+    for kind in ("ClusterVersion", "Namespace"):
+        clusters = list(_distinct([each for each in seen if each.obj.get("kind", "ClusterVersion") == kind]))
+        if len(clusters) > 1:
+            rows = [f"  {each.place}: {_described(each.obj)}" for each in clusters[:MAX_NAMED]]
+            more = [f"  and {len(clusters) - MAX_NAMED} more"] * (len(clusters) > MAX_NAMED)
+            hint = "give each of them by itself, with its own folder"
+            return "\n".join([f"{name} holds {len(clusters)} clusters; {hint}:", *rows, *more])
+    return ""
+
+
+def _distinct(seen: Sequence[Seen]) -> Iterator[Seen]:
+    """Yields the first sighting of each cluster."""
+    kept: list[Seen] = []
+    for each in seen:
+        if not any(_is_same(each, other) for other in kept):
+            kept.append(each)
+            yield each
+
+
+def _is_same(one: Seen, other: Seen) -> bool:
+    """Compares by the first mark that both have; without any, what is in one place is one cluster."""
+    for mine, yours in zip(_marks(one.obj), _marks(other.obj), strict=True):
+        if mine and yours:
+            return mine == yours
+    return one.place == other.place
+
+
+def _marks(obj: JSON) -> tuple[str, ...]:
+    """Returns what stays the same for a cluster: its id, the object's uid and creation, when it was installed."""
+    metadata, history = _mapping(obj, "metadata"), _mapping(obj, "status").get("history")
+    first = history[-1] if isinstance(history, list) and history and isinstance(history[-1], dict) else {}
+    return (
+        str(_mapping(obj, "spec").get("clusterID") or ""),
+        str(metadata.get("uid") or ""),
+        str(metadata.get("creationTimestamp") or ""),
+        str(first.get("startedTime") or ""),
+    )
+
+
+def _described(obj: JSON) -> str:
+    cluster_id, uid, *_ = _marks(obj)
+    version = str(_mapping(_mapping(obj, "status"), "desired").get("version") or "")
+    known = f"cluster {cluster_id}" if cluster_id else f"uid {uid}" if uid else "a cluster without an id"
+    return f"{known}, at {version}" if version else known
+
+
+def _mapping(obj: JSON, key: str) -> JSON:
+    value = obj.get(key)
+    return value if isinstance(value, dict) else {}
