@@ -12,6 +12,7 @@ import pytest
 
 from runup.dump import load
 from runup.dump.dump_files import BadDump
+from runup.sandbox.scenario import from_dump
 
 JSON = dict[str, Any]
 CV = """apiVersion: config.openshift.io/v1
@@ -57,6 +58,8 @@ BAD: dict[str, tuple[str, str]] = {
         ETCD + rows(("True", TIMES[0]), ("False", TIMES[1])),
         "ClusterOperator etcd: condition Degraded is given twice; the one that changed last counts",
     ),
+    "a file of no bytes": ("", "bad.yaml: it is empty, as a collection that failed leaves it"),
+    "a file with a comment only": ("# nothing\n", "bad.yaml: it is empty, as a collection that failed leaves it"),
     "a condition without a type": (ETCD + "  - {status: 'True'}\n", "a condition without a type was left out"),
 }
 
@@ -120,6 +123,93 @@ def insights(folder: Path) -> None:
         file = folder / "config" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(content))
+
+
+def more_insights(folder: Path) -> None:
+    """What archives have besides: kinds in part, keys of ConfigMaps as files, folders that a must-gather has, too."""
+    insights(folder)
+    files = {
+        "config/persistentvolumes/pv-1.json": {"metadata": {"name": "pv-1"}, "spec": {}},
+        "config/certificatesigningrequests/csr-1.json": {
+            "TypeMeta": {},
+            "ObjectMeta": {"name": "csr-1", "creationTimestamp": "2024-01-01T00:00:00Z"},
+            "Spec": {"UID": ""},
+            "Status": {"Conditions": [{"Type": "Approved"}], "Cert": None},
+        },
+        "config/crd/things.example.com.json": {"metadata": {"name": "things.example.com"}},
+        "config/validatingwebhookconfigurations/guard.json": {"metadata": {"name": "guard"}, "webhooks": []},
+        "config/clusteroperator/operator.openshift.io/kubeapiserver/cluster.json": {
+            "apiVersion": "operator.openshift.io/v1",
+            "kind": "KubeAPIServer",
+            "name": "cluster",
+            "spec": {},
+        },
+        "namespaces/openshift-logging/stack.json": {
+            "apiVersion": "loki.grafana.com/v1",
+            "kind": "LokiStack",
+            "metadata": {"name": "stack", "namespace": "openshift-logging"},
+        },
+        "cluster-scoped-resources/nmstate.io/states/worker.json": {"summary": "no object"},
+    }
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(content))
+    keys = folder / "config" / "configmaps" / "openshift-config" / "user-ca-bundle"
+    keys.mkdir(parents=True)
+    (keys / "ca-bundle.crt").write_text("-----BEGIN")
+    (keys / "other.json").write_text('"text"')
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["unpacked", "as the tar archive that is uploaded"])
+def test_an_insights_archive_with_all_its_folders(packed: bool, tmp_path: Path) -> None:
+    """Folders of names that a must-gather has do not make it one; what it has in part is there, and in part."""
+    more_insights(tmp_path / "archive")
+    path = tmp_path / "archive"
+    if packed:
+        path = tmp_path / "insights.tar.gz"
+        with tarfile.open(path, "w:gz") as archive:
+            for name in ("config", "namespaces", "cluster-scoped-resources"):
+                archive.add(tmp_path / "archive" / name, arcname=name)
+    dump = load.read(path)
+    assert (dump.style, dump.problems) == ("insights", ())
+    assert names(dump) >= {
+        "PersistentVolume pv-1",
+        "CertificateSigningRequest csr-1",
+        "CustomResourceDefinition things.example.com",
+        "ValidatingWebhookConfiguration guard",
+        "KubeAPIServer cluster",
+        "LokiStack stack",
+        "ConfigMap user-ca-bundle",
+    }
+    by_kind = {obj["kind"]: obj for obj in dump.objects}
+    assert by_kind["CertificateSigningRequest"]["status"] == {"conditions": [{"type": "Approved"}]}
+    assert by_kind["CertificateSigningRequest"]["metadata"]["creationTimestamp"] == "2024-01-01T00:00:00Z"
+    assert by_kind["ConfigMap"]["data"] == {"ca-bundle.crt": "-----BEGIN", "other": '"text"'}
+    for resource in (("", "persistentvolumes"), ("", "configmaps"), ("operator.openshift.io", "kubeapiservers")):
+        assert resource in dump.collected.partly
+
+
+def test_what_wrote_an_object_stays(tmp_path: Path) -> None:
+    """`managedFields` say in which version: evidence, but for a sandbox, whose server writes its own."""
+    written = [{"manager": "old", "operation": "Update", "apiVersion": "flowcontrol.apiserver.k8s.io/v1beta2"}]
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "good", "managedFields": written}}
+    (tmp_path / "node.json").write_text(json.dumps(node))
+    (tmp_path / "cv.yaml").write_text(CV)
+    dump = load.read(tmp_path)
+    assert [obj["metadata"].get("managedFields") for obj in dump.objects if obj["kind"] == "Node"] == [written]
+    imported = from_dump.scenario_of(dump, base=tmp_path).objects
+    assert [obj["metadata"] for obj in imported if obj["kind"] == "Node"] == [{"name": "good"}]
+
+
+def test_packages_are_read(tmp_path: Path) -> None:
+    """What catalogs offer; a sandbox does not have the server that computes them."""
+    package = {"apiVersion": "packages.operators.coreos.com/v1", "kind": "PackageManifest"}
+    package["metadata"] = {"name": "logging", "namespace": "openshift-logging"}
+    (tmp_path / "package.json").write_text(json.dumps(package))
+    (tmp_path / "cv.yaml").write_text(CV)
+    dump = load.read(tmp_path)
+    assert names(dump) == {"PackageManifest logging"}
+    assert {obj["kind"] for obj in from_dump.scenario_of(dump, base=tmp_path).objects} == {"ClusterVersion"}
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["unpacked", "as the tar archive that is uploaded"])

@@ -21,6 +21,8 @@ MAX_BYTES = 2 * 1024**3
 # must-gather records its start and end in the one, which gives the dump's time, and in the other whose image it was.
 _KEPT = frozenset({"timestamp", "version"})
 
+_CONFIG_MAPS = "config/configmaps/"
+
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
@@ -41,6 +43,11 @@ def _name(path: Path) -> str:
     for suffix in (".gz", ".tgz", ".xz", ".bz2", ".tar"):
         name = name.removesuffix(suffix)
     return name or "dump"
+
+
+def _is_kept(name: PurePosixPath) -> bool:
+    # An Insights archive has a file for each key of a ConfigMap.
+    return name.suffix in SUFFIXES or name.name in _KEPT or _CONFIG_MAPS in "/".join(name.parts[:-1]) + "/"
 
 
 def _inside(name: PurePosixPath) -> PurePosixPath:
@@ -65,7 +72,7 @@ def _unpack(path: Path, into: Path) -> Path:
         with tarfile.open(path) as archive:
             for member in archive:
                 name = PurePosixPath(member.name)
-                if not member.isfile() or not (name.suffix in SUFFIXES or name.name in _KEPT):
+                if not member.isfile() or not _is_kept(name):
                     continue
                 bytes_left -= member.size
                 if bytes_left < 0:

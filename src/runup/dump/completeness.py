@@ -89,7 +89,7 @@ def collected(
         proofs[resource].add(where)
     _by_listed_namespaces(proofs, objects)
     whole = frozenset(
-        {resource for resource, where in proofs.items() if ALL in where} | set(_singletons(objects, plural))
+        {resource for resource, where in proofs.items() if ALL in where} | set(_singletons(layout, objects, plural))
     )
     namespaces = {resource: frozenset(where) for resource, where in proofs.items() if resource not in whole and where}
     return CompleteKinds(whole, (frozenset(held) | frozenset(namespaces)) - whole, namespaces)
@@ -154,8 +154,11 @@ def _by_listed_namespaces(proofs: Proofs, objects: Iterable[JSON]) -> None:
             where.add(ALL)
 
 
-def _singletons(objects: Iterable[JSON], plural: Plural) -> Iterator[Resource]:
+def _singletons(layout: Layout, objects: Iterable[JSON], plural: Plural) -> Iterator[Resource]:
     for obj in objects:
+        # Of an operator's own configuration an Insights archive has the spec only.
+        if layout.style == "insights" and "status" not in obj:
+            continue
         group, kind, namespace, name = identity(obj)
         if not namespace and _SINGLETONS.get(resource := plural(group, kind)) == name:
             yield resource

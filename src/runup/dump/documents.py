@@ -59,9 +59,11 @@ def _flattened(document: Any, path: Path) -> Iterator[JSON]:
         return
     if not isinstance(document, dict):
         raise BadManifest(f"{path}: holds a {type(document).__name__}, not a Kubernetes object", reason="BadManifest")
-    if isinstance(document.get("items"), list) and str(document.get("kind", "List")).endswith("List"):
+    items = document.get("items", ())
+    # Go writes a list without items as null.
+    if isinstance(items, list | None) and str(document.get("kind", "" if items is None else "List")).endswith("List"):
         kind = str(document.get("kind", ""))
-        for item in document["items"]:
+        for item in items or ():
             # The items of a typed list (NodeList) may leave out what the list already says.
             if isinstance(item, dict) and kind not in {"", "List"}:
                 item = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List"), **item}

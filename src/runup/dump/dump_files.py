@@ -58,10 +58,11 @@ def _folder(path: Path) -> Layout:
     if cases:
         listed = "\n".join(f"  {path / case}" for case in cases)
         raise BadDump(f"{path} holds {len(cases)} dumps; import one of them:\n{listed}", reason="SeveralDumps")
-    tree = tuple(_inspect_files(path))
+    archives = list(_insights_roots(path))
+    # An archive has folders of these names too, for some of what it gathers.
+    tree = tuple(file for file in _inspect_files(path) if not any(file.is_relative_to(root) for root in archives))
     if tree:
         return Layout("inspect", name_of(path), (*tree, *_beside(path)), path)
-    archives = list(_insights_roots(path))
     if len(archives) > 1:
         listed = "\n".join(f"  {Path(name_of(path)) / archive.relative_to(path)}" for archive in archives)
         text = f"{name_of(path)} holds {len(archives)} archives of the Insights operator; give one of them:\n{listed}"
@@ -104,11 +105,11 @@ def _insights_roots(path: Path) -> Iterator[Path]:
 
 
 def _insights(path: Path, root: Path) -> Layout:
-    """Returns the layout of an archive: what it gathered always, and what it did for a condition."""
-    below = [root / "config"]
-    return Layout(
-        "insights", name_of(path), tuple(sorted(file for each in below for file in each.rglob("*.json"))), root
-    )
+    """Returns the layout of an archive. Of ConfigMaps it has a file for each key, whatever that is called."""
+    folders = [root / name for name in ("config", *sorted(_INSPECT))]
+    files = {file for folder in folders for file in folder.rglob("*.json")}
+    files |= {file for file in (root / "config" / "configmaps").rglob("*") if file.is_file()}
+    return Layout("insights", name_of(path), tuple(sorted(files)), root)
 
 
 _CLUSTER_VERSION = ("version", "clusterversion")

@@ -7,7 +7,7 @@ it everywhere, so there the path determines the kind (docs of the Insights opera
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,14 @@ INSIGHTS = {
     "pdbs": ("policy/v1", "PodDisruptionBudget"),
     "machineconfigpools": ("machineconfiguration.openshift.io/v1", "MachineConfigPool"),
     "machineconfigs": ("machineconfiguration.openshift.io/v1", "MachineConfig"),
+    "persistentvolumes": ("v1", "PersistentVolume"),
+    "certificatesigningrequests": ("certificates.k8s.io/v1", "CertificateSigningRequest"),
+    "crd": ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    "machines": ("machine.openshift.io/v1beta1", "Machine"),
+    "mutatingwebhookconfigurations": ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+    "validatingwebhookconfigurations": ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
 }
+EMPTY = "it is empty, as a collection that failed leaves it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +75,25 @@ class Contents:
 
 def read(file: Path, style: str) -> Contents:
     """Returns the contents of `file`, which belongs to a dump of this style; invalid content never raises."""
+    if style == "insights" and (below := _below_config(file))[:1] == ("configmaps",) and len(below) == 4:
+        return Contents(objects=tuple(_config_map(file, below)))
     try:
         documents = _documents(file)
     except (OSError, UnicodeDecodeError) as error:
         return Contents(problems=(f"{file}: cannot be read: {error}",))
     except ValueError as error:
         return Contents(problems=(f"{file}: {error}",))
+    if not any(document is not None for document in documents):
+        return Contents(problems=(f"{file}: {EMPTY}",))
     insights_type = insights_kind(file) if style == "insights" else None
     objects: list[JSON] = []
     lists: list[Listed] = []
     problems: list[str] = []
     for document in documents:
         if isinstance(document, dict) and insights_type is not None:
-            document = {"apiVersion": insights_type[0], "kind": insights_type[1], **document}
+            document = {"apiVersion": insights_type[0], "kind": insights_type[1], **_as_served(document)}
+        elif isinstance(document, dict) and style == "insights" and "name" in document and "metadata" not in document:
+            document = {**document, "metadata": {"name": document["name"]}}  # an operator's, of which it keeps the spec
         elif isinstance(document, dict) and style == "insights" and not document.get("kind"):
             continue  # a summary by the gatherer, not an object
         if _is_list(document):
@@ -110,13 +123,43 @@ def _listed(document: JSON) -> Listed:
 
 def insights_kind(file: Path) -> tuple[str, str] | None:
     """Returns the apiVersion and kind of a file of an Insights archive, by its path below `config`, or None."""
-    parts = file.parts
-    if "config" not in parts:
-        return None
-    below = parts[len(parts) - 1 - parts[::-1].index("config") + 1 :]
-    if len(below) > 3 or (below[0] == "clusteroperator" and len(below) > 2):
+    below = _below_config(file)
+    if not below or len(below) > 3 or (below[0] == "clusteroperator" and len(below) > 2):
         return None
     return INSIGHTS.get(below[0].removesuffix(".json") if len(below) == 1 else below[0])
+
+
+def _below_config(file: Path) -> tuple[str, ...]:
+    parts = file.parts
+    return parts[len(parts) - parts[::-1].index("config") :] if "config" in parts else ()
+
+
+def _as_served(document: JSON) -> JSON:
+    """Returns a document with the API's field names; certificate requests are gathered with those of Go."""
+    if "metadata" in document or not isinstance(document.get("ObjectMeta"), dict):
+        return document
+    status = document.get("Status")
+    conditions = status.get("Conditions") if isinstance(status, dict) else None
+    rows = [
+        {key[:1].lower() + key[1:]: value for key, value in row.items()}
+        for row in (conditions if isinstance(conditions, list) else ())
+        if isinstance(row, dict)
+    ]
+    return {"metadata": document["ObjectMeta"], "status": {"conditions": rows}}
+
+
+def _config_map(file: Path, below: Sequence[str]) -> Iterator[JSON]:
+    """Yields the ConfigMap of a folder with a file for each of its keys, at the first of them."""
+    files = sorted(each for each in file.parent.iterdir() if each.is_file())
+    if file != files[0]:
+        return
+    data = {each.name.removesuffix(".json"): each.read_text(encoding="utf-8", errors="replace") for each in files}
+    yield {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": below[2], "namespace": below[1]},
+        "data": data,
+    }
 
 
 def why_no_object(item: Any) -> str:

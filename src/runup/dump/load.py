@@ -31,7 +31,6 @@ SKIPPED_KINDS = frozenset(
         "Endpoints",
         "Lease",
         "ControllerRevision",
-        "PackageManifest",
         "PodMetrics",
         "NodeMetrics",
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 JSON = dict[str, Any]
 # Fields that belong to the server that stored the object.
-_DROPPED_METADATA = ("resourceVersion", "managedFields", "selfLink")
+_DROPPED_METADATA = ("resourceVersion", "selfLink")
 # Removed versions, with the version that replaced them and has the same fields (Kubernetes' deprecation guide).
 NEWER = {
     ("policy/v1beta1", "PodDisruptionBudget"): "policy/v1",

@@ -32,6 +32,8 @@ _LISTED = {
     "Node": ("", "nodes"),
     "PodDisruptionBudget": ("policy", "poddisruptionbudgets"),
 }
+# Computed from catalogs by a server of their own, which the sandbox does not have.
+_VIEWS = frozenset({"PackageManifest"})
 # Maximum number of notes about what could not be read; the others are counted.
 MAX_PROBLEMS = 10
 # How many of the cluster's available updates are built as releases.
@@ -72,7 +74,7 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
         # Pods of a dump show the past; no pod is declared ready that was not ready in the cluster.
         workloads=Workloads(other_images="pending"),
         folders=(base,),
-        objects=tuple(_with_channel(obj) for obj in dump.objects),
+        objects=tuple(_with_channel(_unmanaged(obj)) for obj in dump.objects if obj["kind"] not in _VIEWS),
         collected=replace(dump.collected, whole=dump.collected.whole | {_CLUSTER_VERSION}),
         notes=tuple(_notes(dump)),
     )
@@ -100,6 +102,13 @@ def enabled_gates(gate: JSON | None, version: str) -> tuple[str, ...]:
             named = [each.get("name") for each in details.get("enabled") or () if isinstance(each, dict)]
             return tuple(str(name) for name in named if name)
     return ()
+
+
+def _unmanaged(obj: JSON) -> JSON:
+    """Returns the object without `managedFields`, which a server writes itself."""
+    if "managedFields" not in obj["metadata"]:
+        return obj
+    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}
 
 
 def _with_channel(obj: JSON) -> JSON:
