@@ -7,7 +7,7 @@ It uses one kept-alive connection, for one thread. `send` returns what the call 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -29,8 +29,10 @@ from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, head
 from kubekit.kube.tls import context_for
 
 if TYPE_CHECKING:
-    from kubekit.kube.list_pages import Listing, WatchEvent
+    from kubekit.kube.calls import JSON
+    from kubekit.kube.list_pages import Listing, Page, WatchEvent
 
+P = TypeVar("P")
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
 
@@ -113,27 +115,38 @@ class SyncClient:
 
         Reads page by page, and starts again if the list expired in between.
         """
+        return self._listing(
+            lambda limit, token: calls.list_page(
+                kind,
+                namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                limit=limit,
+                continue_=token,
+                resource=resource,
+            )
+        )
+
+    def listing_raw(self, resource: Resource, namespace: str = "", *, label_selector: str = "") -> Listing[JSON]:
+        """Returns all objects of `resource` as dicts, and why there may be others; page by page, as `listing` does."""
+        return self._listing(
+            lambda limit, token: calls.list_raw(
+                resource, namespace, label_selector=label_selector, limit=limit, continue_=token
+            )
+        )
+
+    def _listing(self, page_of: Callable[[int, str], Call[Page[P]]]) -> Listing[P]:
         # Imported here because most commands read single objects only.
         from kubekit.kube.list_pages import Listing
         from kubekit.kube.warnings import incompleteness
 
-        items: list[K] = []
+        items: list[P] = []
         undecoded: list[Undecodable] = []
         warnings: list[str] = []
         token, limit = "", 500
         while True:
             try:
-                page, warned = self._warned(
-                    calls.list_page(
-                        kind,
-                        namespace,
-                        label_selector=label_selector,
-                        field_selector=field_selector,
-                        limit=limit,
-                        continue_=token,
-                        resource=resource,
-                    )
-                )
+                page, warned = self._warned(page_of(limit, token))
             except Gone:
                 if not token:
                     raise

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import COLLECTED, Layout
@@ -85,8 +85,6 @@ def proven_by_tool(
         yield from _of_trees(layout, objects, broken)
     elif layout.style == "insights":
         yield from _of_insights(layout.root)
-    elif layout.style == "collected":
-        yield from _of_record(layout.root)
 
 
 def _of_trees(layout: Layout, objects: Iterable[JSON], broken: AbstractSet[Path]) -> Iterator[tuple[Resource, str]]:
@@ -165,12 +163,34 @@ def _of_insights(root: Path) -> Iterator[tuple[Resource, str]]:
             yield resource, ALL
 
 
-def _of_record(root: Path) -> Iterator[tuple[Resource, str]]:
-    """Yields what `runup dump collect` recorded as complete, cluster by cluster and namespace by namespace."""
+def resource_collected(file: Path) -> Resource:
+    """Returns the resource of a list that `runup dump collect` wrote: `PLURAL.GROUP.json`, `PLURAL@NAMESPACE.json`."""
+    plural, _, group = file.stem.partition("@")[0].partition(".")
+    return group, plural
+
+
+class Recorded(NamedTuple):
+    """What `runup dump collect` recorded: kinds that are known, each with the namespace or ALL; kinds of no server."""
+
+    known: tuple[tuple[Resource, str], ...]
+    absent: frozenset[Resource]
+
+
+def of_record(root: Path) -> Recorded | None:
+    """Returns the record of `runup dump collect` in the folder `root`, or None without one."""
+    if not (root / COLLECTED).is_file():
+        return None
+    known: list[tuple[Resource, str]] = []
+    absent: set[Resource] = set()
     for row in _rows(root / COLLECTED, "kinds"):
-        if row.get("state") == "complete" and isinstance(row.get("resource"), str):
-            plural, _, group = row["resource"].partition(".")
-            yield (group, plural), ALL
+        plural, _, group = str(row.get("resource") or "").partition(".")
+        namespaces = row.get("namespaces")
+        if row.get("state") == "complete":
+            where = namespaces if isinstance(namespaces, list) and namespaces else [ALL]
+            known += [((group, plural), str(each)) for each in where]
+        elif row.get("state") == "absent":
+            absent.add((group, plural))
+    return Recorded(tuple(known), frozenset(absent))
 
 
 def _rows(file: Path, key: str) -> list[dict[str, Any]]:

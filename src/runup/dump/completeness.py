@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runup.api.kinds import RESOURCES
-from runup.dump.collectors import ALL, place_of, proven_by_tool
+from runup.dump.collectors import ALL, of_record, place_of, proven_by_tool, resource_collected
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import Layout
 from runup.dump.dump_objects import Listed
@@ -43,12 +43,14 @@ _IS_NAMESPACED = {(resource.group, resource.plural): resource.namespaced for res
 class CompleteKinds:
     """Kinds as (group, plural). `whole`: every object is known; `partly`: only some are, or those of some namespaces.
 
-    `namespaces` names the namespaces for which a kind in `partly` is known in full.
+    `namespaces` names the namespaces for which a kind in `partly` is known in full. `absent`: the server did not have
+    the kind.
     """
 
     whole: frozenset[Resource] = frozenset()
     partly: frozenset[Resource] = frozenset()
     namespaces: Mapping[Resource, frozenset[str]] = field(default_factory=dict)
+    absent: frozenset[Resource] = frozenset()
 
     def covers(self, resource: Resource, namespace: str = "") -> bool:
         """Returns whether every object of a kind is known, in `namespace` or (if that is empty) in the cluster."""
@@ -85,14 +87,23 @@ def collected(
         return group, plural_of.get((group, kind)) or guess_plural(kind)
 
     proofs = _by_answers(layout, {file: each for file, each in lists.items() if file not in broken}, plural)
-    for resource, where in proven_by_tool(layout, objects, broken):
-        proofs[resource].add(where)
+    record = of_record(layout.root)
+    if record is not None:
+        # It was written with the lists and knows what was asked for, as these do not.
+        unread = {resource_collected(file) for file in broken}
+        proofs = defaultdict(set)
+        for resource, where in record.known:
+            proofs[resource] |= set() if resource in unread else {where}
+    else:
+        for resource, where in proven_by_tool(layout, objects, broken):
+            proofs[resource].add(where)
     _by_listed_namespaces(proofs, objects)
     whole = frozenset(
         {resource for resource, where in proofs.items() if ALL in where} | set(_singletons(layout, objects, plural))
     )
     namespaces = {resource: frozenset(where) for resource, where in proofs.items() if resource not in whole and where}
-    return CompleteKinds(whole, (frozenset(held) | frozenset(namespaces)) - whole, namespaces)
+    partly = (frozenset(held) | frozenset(namespaces)) - whole
+    return CompleteKinds(whole, partly, namespaces, record.absent if record else frozenset())
 
 
 Plural = Callable[[str, str], Resource]

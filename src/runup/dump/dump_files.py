@@ -69,10 +69,19 @@ def _folder(path: Path) -> Layout:
         raise BadDump(text, reason="SeveralDumps")
     if archives:
         return _insights(path, archives[0])
+    path = _collected_root(path)
     files = tuple(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
+    files = tuple(file for file in files if file != path / COLLECTED)
     if not files:
         raise BadDump(f"{path} contains no YAML or JSON file; give the folder of a dump", reason="EmptyDump")
     return Layout("folder", name_of(path), files, path)
+
+
+def _collected_root(path: Path) -> Path:
+    """Returns the folder that `runup dump collect` wrote: `path`, or the only one in it, as an archive unpacks."""
+    below = list(path.iterdir())
+    inner = below[0] if len(below) == 1 else path
+    return inner if (inner / COLLECTED).is_file() else path
 
 
 def name_of(path: Path) -> str:

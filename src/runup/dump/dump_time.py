@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from runup.dump.documents import JSON, identity
+from runup.dump.dump_files import COLLECTED
 
 # The kinds whose conditions give a dump its time.
 _TIMED = {("config.openshift.io", "ClusterVersion"), ("config.openshift.io", "ClusterOperator")}
@@ -29,6 +31,15 @@ def gathered_at(folder: Path) -> datetime | None:
         return datetime.strptime(f"{day} {time} {zone}", "%Y-%m-%d %H:%M:%S %z").astimezone(UTC)
     except ValueError:
         return None
+
+
+def collected_at(folder: Path) -> datetime | None:
+    """Returns when `runup dump collect` wrote the folder, from its record, or None."""
+    try:
+        record = json.loads((folder / COLLECTED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return _parsed(record.get("collectedTime")) if isinstance(record, dict) else None
 
 
 def timestamps(folder: Path) -> list[str] | None:

@@ -128,7 +128,7 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
         collected=collected(layout, loaded, lists, plurals, broken),
         problems=tuple(problems),
         skipped=skipped,
-        now=dump_time.gathered_at(layout.root) if layout.style == "inspect" else None,
+        now=dump_time.gathered_at(layout.root) if layout.style == "inspect" else dump_time.collected_at(layout.root),
     )
     if dump.one("config.openshift.io", "ClusterVersion", "version") is None:
         raise BadDump(_without_cluster_version(layout, problems), reason="NoClusterVersion")

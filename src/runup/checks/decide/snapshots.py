@@ -36,11 +36,13 @@ def snapshot_of(
     lacking: Why = lambda _: "",
     partly: Why = lambda _: "",
     complete_in: Callable[[Resource], Collection[str]] = lambda _: (),
+    absent: Callable[[Resource], bool] = lambda _: False,
 ) -> Snapshot:
     """Returns the snapshot of `objects` for checks that read `reads`.
 
     `lacking` returns why a kind is not known although it has no object here (empty: there is none); `partly` returns
-    why there may be more objects of it, and `complete_in` in which namespaces there are none.
+    why there may be more objects of it, and `complete_in` in which namespaces there are none. `absent` returns whether
+    the server is known not to have the kind.
     """
     wanted = tuple(dict.fromkeys(read for read in reads if known(read)))
     by_kind: dict[tuple[str, str], list[Resource]] = {}
@@ -64,7 +66,9 @@ def snapshot_of(
         {read: tuple(each.undecoded) for read, each in found_by_read.items() if each.undecoded},
         {read: (why,) for read in found_by_read if read not in unreadable and (why := partly(read))},
         # The API server always serves the built-in kinds, so one that is not here was not looked at.
-        frozenset(read for read, why in unreadable.items() if why == OTHER_VERSION or not _built_in(read)),
+        frozenset(
+            read for read, why in unreadable.items() if why == OTHER_VERSION or absent(read) or not _built_in(read)
+        ),
         {read: frozenset(namespaces) for read in found_by_read if (namespaces := complete_in(read))},
     )
 

@@ -77,7 +77,7 @@ class EvaluatedCluster:
 
     `where` names the cluster or dump. `cluster` is its ClusterVersion, if it has one, `accepted` the accepted names
     that count. `notes` are warnings about the dump. `lacking` are the kinds that an Unknown check reads and that the
-    dump does not have in full, `collect` is the command that adds them.
+    dump does not have in full, `collect` is the command that collects a dump with them.
     """
 
     where: str
@@ -195,7 +195,7 @@ def of_dump(path: Path, wanted: RequestedUpdate, now: datetime) -> EvaluatedClus
     try:
         dump = read_dump(path, only=_plurals((*CHECKS, *extra), wanted.release))
         judged = _of_dump(dump, wanted, moment_of(dump) or now, extra)
-        return replace(judged, collect=collect.command(path, dump.style, judged.lacking), of_dump=True)
+        return replace(judged, collect=collect.command(path, judged.lacking), of_dump=True)
     except BadDump as error:
         return EvaluatedCluster(name_of(path), problem=error.message)
     except (Terminal, CommandError, codec.DecodeError) as error:
@@ -267,6 +267,7 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
         lacking=lambda resource: _lacking(dump, resource),
         partly=lambda resource: _partly(dump, resource),
         complete_in=lambda resource: dump.collected.namespaces.get((resource.group, resource.plural), ()),
+        absent=lambda resource: (resource.group, resource.plural) in dump.collected.absent,
     )
     if wanted.access is not None:
         target_catalogs = catalogs.read(wanted.catalogs, snapshot, context, wanted.access, reads=wanted.reads_catalogs)
@@ -286,7 +287,7 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
         cluster,
         accepted(cluster, _texts(dump), now),
         notes=tuple(dump.problems),
-        lacking=collect.kinds(outcomes, snapshot),
+        lacking=collect.kinds(outcomes, snapshot, dump.collected.absent),
     )
 
 
@@ -302,6 +303,8 @@ def _lacking(dump: Dump, resource: Resource) -> str:
         return ""
     if dump.collected.namespaces.get(key):
         return dump.collected.why_partly(key)
+    if key in dump.collected.absent:
+        return f"the cluster had no {resource.name} when the dump was collected"
     return f"the dump holds no {resource.name}: whether there were any is not known"
 
 

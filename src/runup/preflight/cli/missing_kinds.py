@@ -1,9 +1,9 @@
-"""Finds what a dump lacks and how to add it: outcomes of checks in, kinds and a shell command out. Pure."""
+"""Finds what a dump lacks and how to add it: outcomes of checks in, kinds and a command out. Pure."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from kubekit.api.scheme import Resource
@@ -11,21 +11,25 @@ from runup.checks.catalogue.shared.presence import listed_or_none
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Snapshot, Unreadable
 
-# The layouts that read a list file at their top level, named after its kind (docs/sandbox.md, "Importing a dump").
-_OPEN = ("inspect", "folder")
+_ENDINGS = (".tar.gz", ".tgz", ".tar", ".yaml", ".yml", ".json")
+_HERE = "runup dump collect collected"
 
 
-def kinds(outcomes: Iterable[CheckOutcome], snapshot: Snapshot) -> tuple[str, ...]:
+def kinds(
+    outcomes: Iterable[CheckOutcome], snapshot: Snapshot, absent: Collection[tuple[str, str]] = ()
+) -> tuple[str, ...]:
     """Returns the kinds, as `PLURAL.GROUP`, whose lists would make Unknown checks decidable, sorted by name.
 
     A kind is included if an Unknown check reads it, and the dump neither holds it in full nor proves that it is absent.
+    Kinds that are known to be `absent`, as (group, plural), cannot be collected.
     """
     reads: set[Resource] = set()
     for each in outcomes:
         unknown = any(finding.applies is Applies.UNKNOWN for finding in each.findings)
         if unknown and not all(_whole(snapshot, asked) for asked in each.asked):
             reads.update(each.check.reads)
-    return tuple(sorted({read.name for read in reads if not _whole(snapshot, read)}))
+    lacking = {read for read in reads if (read.group, read.plural) not in absent and not _whole(snapshot, read)}
+    return tuple(sorted({read.name for read in lacking}))
 
 
 def _whole(snapshot: Snapshot, resource: Resource) -> bool:
@@ -37,12 +41,9 @@ def _whole(snapshot: Snapshot, resource: Resource) -> bool:
     return resource not in snapshot.incomplete
 
 
-def command(dump: Path, style: str, lacking: Sequence[str]) -> str:
-    """Returns the shell command that adds lists of the kinds to the folder `dump`.
-
-    Returns an empty string if no kinds are lacking, or if the dump's layout takes no additional lists.
-    """
-    if not lacking or style not in _OPEN or not dump.is_dir():
+def command(dump: Path, lacking: Sequence[str]) -> str:
+    """Returns the command that collects a dump with all kinds that checks read, beside `dump`; empty if none lacks."""
+    if not lacking:
         return ""
-    into = f'{shlex.quote(str(dump))}/"$kind".yaml'
-    return f'for kind in {" ".join(lacking)}; do oc get --all-namespaces -o yaml "$kind" > {into}; done'
+    name = next((dump.name.removesuffix(end) for end in _ENDINGS if dump.name.endswith(end)), dump.name)
+    return f"runup dump collect {shlex.quote(str(dump.parent / f'{name}-collected'))}" if name else _HERE

@@ -24,7 +24,7 @@ _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 class ClusterResult:
     """The findings about one cluster; `where` is its name in a table.
 
-    For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that adds them.
+    For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that collects them.
     """
 
     where: str
@@ -69,7 +69,7 @@ def _to_collect(one: ClusterResult) -> tuple[str, ...]:
     kinds, pronoun = ("kinds", "them") if several else ("kind", "it")
     text = f"The dump does not have all of {len(one.lacking)} {kinds} that checks read which could not tell"
     if one.collect:
-        return f"{text}. Where the cluster can be reached, add {pronoun}, and check again:", one.collect
+        return f"{text}. Where the cluster can be reached, collect a dump that has {pronoun}:", one.collect
     return (f"{text}: {', '.join(one.lacking)}. Collect {pronoun}, too.",)
 
 

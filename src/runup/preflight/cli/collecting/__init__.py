@@ -1,0 +1,1 @@
+"""Collects a dump of what the checks read: `runup dump collect`."""

@@ -1,0 +1,171 @@
+"""Collects a dump in one pass: lists each kind, records what became of it, and writes the folder or the archive.
+
+The record (`runup-dump.json`) says of each kind whether it is complete, forbidden, absent or failed, so that checks of
+the dump know what it proves (docs/decisions/0079). Nothing is left half-written: the folder gets its name at the end.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.api.scheme import Resource
+from runup import __version__
+from runup.checks.decide.reads import type_of
+from runup.cli.errors import CommandError
+from runup.dump.dump_files import COLLECTED
+from runup.preflight.cli.collecting.kinds import WantedKind
+from runup.preflight.cli.collecting.listers import Lister, Refused
+
+JSON = dict[str, Any]
+COMPLETE, PARTLY, FORBIDDEN, ABSENT, FAILED = "complete", "partly", "forbidden", "absent", "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedKind:
+    """What became of a kind. `lists` has a list for each namespace that was asked for, or one for all."""
+
+    name: str
+    state: str
+    lists: tuple[tuple[str, JSON], ...] = ()
+    message: str = ""
+    namespaces: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many objects there are."""
+        return sum(len(document["items"]) for _, document in self.lists)
+
+    def row(self) -> JSON:
+        """Returns the kind's row in the record."""
+        row: JSON = {"resource": self.name, "state": self.state, "count": self.count}
+        return row | {key: value for key in ("message", "namespaces") if (value := getattr(self, key))}
+
+
+def collect(
+    kinds: Sequence[WantedKind], lister: Lister, progress: Callable[[int, WantedKind], None]
+) -> tuple[CollectedKind, ...]:
+    """Lists every kind, and returns what became of each."""
+    done: dict[str, CollectedKind] = {}
+    for number, kind in enumerate(kinds):
+        progress(number, kind)
+        done[kind.name] = _looked_up(kind, lister, done) if kind.lookup else _listed(kind, lister)
+    return tuple(done.values())
+
+
+def _listed(kind: WantedKind, lister: Lister) -> CollectedKind:
+    for resource in kind.versions:
+        try:
+            return _of_version(kind, resource, lister)
+        except Refused as refused:
+            last = refused
+            if refused.state != ABSENT:
+                break
+    return CollectedKind(kind.name, last.state, message="" if last.state == ABSENT else last.message)
+
+
+def _of_version(kind: WantedKind, resource: Resource, lister: Lister) -> CollectedKind:
+    lists: list[tuple[str, JSON]] = []
+    gaps: list[str] = []
+    for namespace in kind.namespaces or ("",):
+        listing = lister.listed(resource, namespace, kind.selector)
+        gaps += listing.incomplete
+        lists.append((namespace, _document(resource, listing.items, listing.resource_version)))
+    state = PARTLY if gaps else COMPLETE
+    return CollectedKind(kind.name, state, tuple(lists), "; ".join(dict.fromkeys(gaps)), kind.namespaces)
+
+
+def _looked_up(kind: WantedKind, lister: Lister, done: dict[str, CollectedKind]) -> CollectedKind:
+    """Returns the objects that others refer to; they are all that a check reads of the kind."""
+    assert kind.lookup is not None
+    assert kind.lookup.of is not None
+    resource, of = kind.versions[0], done.get(kind.lookup.of.name)
+    if of is None or of.state not in (COMPLETE, ABSENT):
+        why = f"which are needed is not known: {kind.lookup.of.name} could not be listed"
+        return CollectedKind(kind.name, FAILED, message=why)
+    referring = (item for _, document in of.lists for item in document["items"])
+    names = {kind.lookup.names(codec.convert(type_of(kind.lookup.of), item)) for item in referring}
+    try:
+        found = [lister.named(resource, *name) for name in sorted(names) if all(name)]
+    except Refused as refused:
+        return CollectedKind(kind.name, refused.state, message=refused.message)
+    items = [each for each in found if each is not None]
+    return CollectedKind(kind.name, COMPLETE, (("", _document(resource, items, "")),))
+
+
+def _document(resource: Resource, items: list[JSON], version: str) -> JSON:
+    head = {"apiVersion": resource.api_version, "kind": f"{resource.kind}List"}
+    return {**head, "metadata": {"resourceVersion": version}, "items": items}
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """Words of the user that must not be in the dump, each replaced by the same word everywhere."""
+
+    words: tuple[str, ...] = field(default_factory=tuple)
+
+    def of(self, text: str) -> str:
+        """Returns JSON text without the words."""
+        # The longest first: one may be part of another.
+        for number, word in sorted(enumerate(self.words, 1), key=lambda each: -len(each[1])):
+            text = text.replace(msgspec.json.encode(word).decode()[1:-1], f"redacted-{number}")
+        return text
+
+
+def write(kinds: Iterable[CollectedKind], target: Path, now: datetime, redaction: Redaction, *, archive: bool) -> Path:
+    """Writes the dump to the folder `target`, or to an archive of that name, and returns its path.
+
+    Raises CommandError if there is something of that name.
+    """
+    name = target.name.removesuffix(".tgz").removesuffix(".tar.gz")
+    path = target.with_name(f"{name}.tar.gz") if archive else target
+    refuse_existing(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=path.parent))
+    try:
+        folder = scratch / name
+        folder.mkdir()
+        for file, document in _files(tuple(kinds), now):
+            text = msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+            (folder / file).write_text(redaction.of(text) + "\n", encoding="utf-8")
+        if archive:
+            packed = scratch / path.name
+            with tarfile.open(packed, "w:gz") as tar:
+                tar.add(folder, arcname=name)
+            packed.replace(path)
+        else:
+            if path.exists():
+                path.rmdir()
+            folder.replace(path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return path
+
+
+def refuse_existing(path: Path) -> None:
+    """Raises CommandError if `path` exists and is not an empty folder."""
+    if path.is_dir() and not any(path.iterdir()):
+        return
+    if path.exists():
+        raise CommandError(f"{path} exists; name a folder that does not, so that objects of two times are not mixed")
+
+
+def _files(kinds: tuple[CollectedKind, ...], now: datetime) -> Iterator[tuple[str, JSON]]:
+    for kind in kinds:
+        for namespace, document in kind.lists:
+            yield f"{kind.name}{f'@{namespace}' if namespace else ''}.json", document
+    record = {
+        "collectedBy": f"runup {__version__}",
+        "collectedTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "kinds": [kind.row() for kind in kinds],
+    }
+    yield COLLECTED, record

@@ -1,0 +1,128 @@
+"""The command `runup dump collect`: what the checks read, from a cluster into a folder or an archive, read-only."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from runup.cli.connection import Connection, connection_of, connection_options
+from runup.cli.lazy import Group
+
+if TYPE_CHECKING:
+    from runup.preflight.cli.collecting.collection import CollectedKind
+    from runup.preflight.cli.collecting.kinds import WantedKind
+
+_EVERY = 10
+
+
+@click.group("dump", cls=Group)
+def dump() -> None:
+    """Collect what the checks read, so that a cluster can be judged without reaching it.
+
+    \b
+      runup dump collect my-cluster
+      runup preflight run --dump my-cluster
+    """
+
+
+@dump.command("collect")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--archive", is_flag=True, help="Write DIR.tar.gz instead of a folder.")
+@click.option(
+    "--redact",
+    multiple=True,
+    metavar="WORD",
+    help="Replace WORD wherever it stands (a domain, a customer's name); may be repeated.",
+)
+@click.option(
+    "--with", "program", default="", metavar="PROGRAM", help="List by this `kubectl` or `oc`, with its login."
+)
+@connection_options
+@click.pass_context
+def collect(ctx: click.Context, folder: Path, archive: bool, redact: tuple[str, ...], program: str) -> None:
+    """Collect into DIR the kinds that checks read, and what became of each: complete, forbidden or absent.
+
+    The cluster is only read. Secrets are never collected. A list that is refused ends nothing: its checks will say
+    Unknown.
+
+    \b
+      runup dump collect my-cluster
+      runup dump collect my-cluster --archive --redact example.com
+      runup dump collect my-cluster --with oc
+    """
+    from kubekit.kube.clock import SystemClock
+    from runup.checks.catalogue import CHECKS
+    from runup.cli.errors import CommandError
+    from runup.cli.operator_namespace import operator_namespace
+    from runup.preflight.cli.collecting import collection, kinds
+    from runup.preflight.cli.collecting.listers import ClientLister, ProgramLister
+    from runup.preflight.control.release import python_checks
+
+    if not all(redact):
+        raise click.UsageError("--redact: the word is empty")
+    collection.refuse_existing(folder.with_name(f"{folder.name}.tar.gz") if archive else folder)
+    wanted = kinds.wanted((*CHECKS, *python_checks()), operator_namespace())
+    told = _Progress(len(wanted))
+    connection = connection_of(ctx)
+    if program:
+        found = collection.collect(wanted, ProgramLister(program, _words(connection)), told)
+        now = SystemClock().now()
+    else:
+        with connection.client("dump") as client:
+            found = collection.collect(wanted, ClientLister(client), told)
+            now = client.now()
+    told.end()
+    of_cluster = next(kind for kind in found if kind.name == "clusterversions.config.openshift.io")
+    if not of_cluster.count:
+        why = of_cluster.message or "the cluster has none"
+        raise CommandError(f"no ClusterVersion, so there is nothing to judge, and nothing was written: {why}")
+    path = collection.write(found, folder, now, collection.Redaction(redact), archive=archive)
+    click.echo(_summary(found, path))
+
+
+def _words(connection: Connection) -> tuple[str, ...]:
+    """Returns the flags of kubectl that select the same cluster and user."""
+    named = (("--kubeconfig", connection.kubeconfig), ("--context", connection.context), ("--as", connection.as_user))
+    return (
+        *(f"{flag}={value}" for flag, value in named if value),
+        *(f"--as-group={group}" for group in connection.as_group),
+    )
+
+
+class _Progress:
+    """Tells on stderr which kind is listed: in place on a terminal, every tenth in a pipe."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._in_place = sys.stderr.isatty()
+
+    def __call__(self, number: int, kind: WantedKind) -> None:
+        text = f"listing kind {number + 1} of {self._total}: {kind.name}"
+        if self._in_place:
+            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+        elif number % _EVERY == 0:
+            click.echo(text, err=True)
+
+    def end(self) -> None:
+        """Clears the line."""
+        if self._in_place:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _summary(found: tuple[CollectedKind, ...], path: Path) -> str:
+    from runup.preflight.cli.collecting.collection import ABSENT, COMPLETE
+
+    by_state: dict[str, list[CollectedKind]] = {}
+    for kind in found:
+        by_state.setdefault(kind.state, []).append(kind)
+    objects = sum(kind.count for kind in found)
+    lines = [f"{path}: {objects} objects of {len(found)} kinds, {len(by_state.get(COMPLETE, ()))} of them complete."]
+    if absent := by_state.pop(ABSENT, []):
+        lines.append(f"The cluster does not have {len(absent)} kinds that checks read.")
+    by_state.pop(COMPLETE, None)
+    for state, kinds in sorted(by_state.items()):
+        lines += [f"{state}: {kind.name}: {kind.message}" for kind in kinds]
+    return "\n".join([*lines, f"Check it: runup preflight run --dump {path}"])

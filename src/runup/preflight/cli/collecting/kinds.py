@@ -1,0 +1,81 @@
+"""Determines what a dump must have for the checks: each kind once, of which namespaces, by which selector. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import Resource, resource_of
+from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.checks.decide.model import Check
+from runup.checks.decide.reads import Lookup, Slim, namespace_of
+
+# Never collected, whatever a check of somebody else reads.
+NEVER = frozenset({"secrets"})
+
+
+@dataclass(frozen=True, slots=True)
+class WantedKind:
+    """A kind as it is to be listed.
+
+    `versions`: its resource in the versions that checks read, of which the first that is served is listed.
+    `namespaces`: the only ones that are read; none means all. `lookup`: only the objects that others refer to are read,
+    by name.
+    """
+
+    versions: tuple[Resource, ...]
+    namespaces: tuple[str, ...] = ()
+    selector: str = ""
+    lookup: Lookup | None = None
+
+    @property
+    def name(self) -> str:
+        """The resource's name, `PLURAL.GROUP`."""
+        return self.versions[0].name
+
+
+def wanted(checks: Iterable[Check], operator_namespace: str) -> tuple[WantedKind, ...]:
+    """Returns the kinds that `checks` read, by name, and those that every check needs.
+
+    The ConfigMaps of `operator_namespace` say which risks are accepted.
+    """
+    reads: dict[tuple[str, str], list[tuple[Resource, str]]] = {}
+    for resource, namespace in (*_always(operator_namespace), *_of(checks)):
+        if resource.plural not in NEVER:
+            reads.setdefault((resource.group, resource.plural), []).append((resource, namespace))
+    # What is looked up by name comes after what names it.
+    kinds = sorted((_joined(rows) for rows in reads.values()), key=lambda kind: (kind.lookup is not None, kind.name))
+    return tuple(kinds)
+
+
+def _always(operator_namespace: str) -> Iterator[tuple[Resource, str]]:
+    yield resource_of(ClusterVersion), ""
+    yield resource_of(FeatureGate), ""
+    yield resource_of(ConfigMap), operator_namespace
+
+
+def _of(checks: Iterable[Check]) -> Iterator[tuple[Resource, str]]:
+    for check in checks:
+        for read in check.reads:
+            yield read, namespace_of(read)
+            if isinstance(read, Lookup) and read.of is not None:
+                yield read.of, ""
+
+
+def _joined(rows: list[tuple[Resource, str]]) -> WantedKind:
+    versions = {read.version: _plain(read) for read, _ in rows}
+    namespaces = {namespace for _, namespace in rows}
+    selectors = {read.label_selector if isinstance(read, Slim) else "" for read, _ in rows}
+    lookups = [read for read, _ in rows if isinstance(read, Lookup)]
+    return WantedKind(
+        tuple(versions.values()),
+        () if "" in namespaces else tuple(sorted(namespaces)),
+        # Of several selectors none can be sent: one list is for all who read the kind.
+        next(iter(selectors)) if len(selectors) == 1 else "",
+        lookups[0] if len(lookups) == len(rows) else None,
+    )
+
+
+def _plain(read: Resource) -> Resource:
+    return Resource(read.group, read.version, read.kind, read.plural, read.namespaced)
