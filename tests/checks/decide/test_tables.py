@@ -7,6 +7,7 @@ import re
 import pytest
 
 from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.apis import removed_api_stored
 from runup.checks.catalogue.nodes.runtime_version import CHECK as RUNTIME
 from runup.checks.decide import removal_tables
 from runup.checks.decide.check_page import messages
@@ -26,8 +27,8 @@ def test_every_minor_version_has_a_row(name: str) -> None:
 
 
 def test_nothing_is_removed_in_some_minor_versions() -> None:
-    """1.28, 1.30 and 1.31 remove no API; 1.29 removes the second beta of flow control."""
-    assert [dict(removal_tables.removed_versions(minor - 1, minor)) for minor in (28, 30, 31)] == [{}, {}, {}]
+    """1.28 and 1.30 remove no API; 1.29 removes the second beta of flow control."""
+    assert [dict(removal_tables.removed_versions(minor - 1, minor)) for minor in (28, 30)] == [{}, {}]
     assert removal_tables.removed_versions(28, 29)["flowcontrol.apiserver.k8s.io", "v1beta2", "FlowSchema"] == 29
 
 
@@ -41,6 +42,63 @@ def test_no_api_is_removed_twice() -> None:
     ]
     assert len(set(seen)) == len(seen)
     assert removal_tables.removed_versions(0, 99)["flowcontrol.apiserver.k8s.io", "v1beta1", "FlowSchema"] == 26
+
+
+# Kind, group, version, and the minor version that goes without it, as the Kubernetes project says it: the deprecation
+# guide, https://kubernetes.io/blog of the releases, and the methods APILifecycleRemoved of k8s.io/api.
+REMOVED = (
+    ("ValidatingAdmissionPolicy", "admissionregistration.k8s.io", "v1alpha1", 32),
+    ("ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io", "v1beta1", 34),
+    ("PriorityClass", "scheduling.k8s.io", "v1alpha1", 23),
+    ("IPAddress", "networking.k8s.io", "v1beta1", 37),
+    ("ServiceCIDR", "networking.k8s.io", "v1beta1", 37),
+    ("VolumeAttributesClass", "storage.k8s.io", "v1beta1", 37),
+    ("ResourceClaim", "resource.k8s.io", "v1alpha3", 34),
+    ("ResourceClaim", "resource.k8s.io", "v1beta1", 38),
+    ("CronJob", "batch", "v2alpha1", 21),
+    ("RuntimeClass", "node.k8s.io", "v1alpha1", 24),
+    ("FlowSchema", "flowcontrol.apiserver.k8s.io", "v1beta3", 32),
+    ("CustomResourceDefinition", "apiextensions.k8s.io", "v1beta1", 22),
+)
+
+
+@pytest.mark.parametrize(("kind", "group", "version", "minor"), REMOVED)
+def test_when_a_version_goes(kind: str, group: str, version: str, minor: int) -> None:
+    """Also what is only planned, and is not removed before."""
+    assert removal_tables.removed_versions(minor - 1, minor)[group, version, kind] == minor
+    assert (group, version, kind) not in removal_tables.removed_versions(0, minor - 1)
+
+
+@pytest.mark.parametrize(
+    ("resource", "kind"),
+    [
+        ("validatingadmissionpolicies", ("admissionregistration.k8s.io", "v1beta1", "ValidatingAdmissionPolicy")),
+        ("ipaddresses", ("networking.k8s.io", "v1beta1", "IPAddress")),
+        ("csistoragecapacities", ("storage.k8s.io", "v1beta1", "CSIStorageCapacity")),
+        ("flowschemas", ("flowcontrol.apiserver.k8s.io", "v1beta3", "FlowSchema")),
+    ],
+)
+def test_removed_resources_are_found_by_their_plural(resource: str, kind: tuple[str, str, str]) -> None:
+    """As the names of APIRequestCounts have them."""
+    group, version, _ = kind
+    assert removal_tables.removed_resource(resource, version, group) == removal_tables.removed_versions(0, 99)[kind]
+    assert removal_tables.removed_resource(resource, "v1", group) is None
+
+
+# Kinds that nobody but the control plane writes, or that are gone altogether with their last version.
+NOT_READ = frozenset(
+    {"ClusterCIDR", "DeviceTaintRule", "Eviction", "EvictionRequest", "LeaseCandidate", "PodCertificateRequest"}
+    | {"PodGroup", "PodScheduling", "PodSchedulingContext", "ResourceClass", "ResourceClassParameters"}
+    | {"ResourceClaimParameters", "ResourcePoolStatusRequest", "SelfSubjectReview", "Workload"}
+)
+
+
+def test_every_kind_with_a_version_that_goes_is_read() -> None:
+    """Of 1.26 and later, which the clusters that are updated today run."""
+    read = {(versions[0].group, versions[0].kind) for versions in removed_api_stored.KINDS}
+    removed = {(group, kind) for (group, _, kind) in removal_tables.removed_versions(25, 99)}
+    assert {kind for _, kind in removed - read} == NOT_READ
+    assert read <= removed
 
 
 def test_no_gate_is_removed_twice() -> None:

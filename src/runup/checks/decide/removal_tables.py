@@ -26,6 +26,8 @@ class Table:
     first: int
     last: int
     removed: Mapping[int, Any]
+    # What the newest version says of those after it, which may change; not every minor version has a row.
+    planned: Mapping[int, Any]
 
     def between(self, source: int, target: int) -> Iterator[tuple[int, Any]]:
         """Returns the (minor, row) pairs of the minor versions above `source` and up to `target`."""
@@ -40,11 +42,13 @@ class Table:
 def table(name: str) -> Table:
     """Returns the table in `data/NAME.yaml`."""
     content = document(name)
-    # Keys are such as "1.16"; tables are of Kubernetes 1 alone.
-    removed = {int(str(minor).partition(".")[2]): row for minor, row in content["removed"].items()}
-    return Table(
-        content["source"], str(content["date"]), content["first"], content["last"], dict(sorted(removed.items()))
-    )
+    removed, planned = _by_minor(content["removed"]), _by_minor(content.get("planned") or {})
+    return Table(content["source"], str(content["date"]), content["first"], content["last"], removed, planned)
+
+
+def _by_minor(rows: Mapping[str, Any]) -> dict[int, Any]:
+    """Returns the rows by minor version. Their keys are such as "1.16"; tables are of Kubernetes 1 alone."""
+    return dict(sorted((int(str(minor).partition(".")[2]), row) for minor, row in rows.items()))
 
 
 @cache
@@ -57,11 +61,37 @@ def document(name: str) -> dict[str, Any]:
 
 @cache
 def removed_versions(source: int, target: int) -> Mapping[tuple[str, str, str], int]:
-    """Returns the (group, version, kind) triples removed between two minor versions of Kubernetes, and by which."""
-    rows = table("removed-apis").between(source, target)
+    """Returns the (group, version, kind) triples removed between two minor versions of Kubernetes, and by which.
+
+    Those that are planned for versions that the table does not reach are among them.
+    """
+    return {triple: minor for triple, minor in _all_removed().items() if source < minor <= target}
+
+
+def removed_resource(resource: str, version: str, group: str) -> int | None:
+    """Returns the minor version that no longer serves a resource in that version, or None if the table has none."""
+    return _removed_resources().get((resource, version, group))
+
+
+@cache
+def _all_removed() -> Mapping[tuple[str, str, str], int]:
+    rows = table("removed-apis")
     return {
         (entry["group"], entry["version"], kind): minor
-        for minor, row in rows
+        for minor, row in (*rows.removed.items(), *rows.planned.items())
         for entry in row
         for kind in entry["kinds"]
     }
+
+
+@cache
+def _removed_resources() -> Mapping[tuple[str, str, str], int]:
+    return {(_plural(kind), version, group): minor for (group, version, kind), minor in _all_removed().items()}
+
+
+def _plural(kind: str) -> str:
+    """Returns the resource of a built-in kind (kubernetes, apimachinery/pkg/api/meta: UnsafeGuessKindToResource)."""
+    singular = kind.lower()
+    if singular.endswith("y"):
+        return f"{singular[:-1]}ies"
+    return f"{singular}es" if singular.endswith("s") else f"{singular}s"

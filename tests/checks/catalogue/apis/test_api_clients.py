@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.checks.catalogue.asking import told
+from tests.checks.catalogue.asking import BY_NAME, JSON, told
+from tests.factories import context
+
+from kubekit.api.scheme import Resource
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Applies
+from runup.checks.decide.snapshots import snapshot_of
 
 
 @pytest.mark.parametrize(
@@ -35,3 +41,83 @@ def test_who_asked_for_an_api(counted: int, noted: int, said: str) -> None:
     }
     (found,) = told("RemovedAPIRequested", count)
     assert found.endswith(said)
+
+
+def count(user: str, *, verb: str = "update", name: str = "", removed: str = "") -> JSON:
+    """Requests of one client for an API."""
+    sent = {"username": user, "userAgent": "", "requestCount": 1, "byVerb": [{"verb": verb, "requestCount": 1}]}
+    return {
+        "apiVersion": "apiserver.openshift.io/v1",
+        "kind": "APIRequestCount",
+        "metadata": {"name": name or "flowschemas.v1beta3.flowcontrol.apiserver.k8s.io"},
+        "status": {"removedInRelease": removed, "requestCount": 1, "last24h": [{"byNode": [{"byUser": [sent]}]}]},
+    }
+
+
+NETWORK = {
+    "apiVersion": "config.openshift.io/v1",
+    "kind": "ClusterOperator",
+    "metadata": {"name": "network"},
+    "status": {
+        "relatedObjects": [
+            {"group": "", "resource": "namespaces", "name": "openshift-multus"},
+            {"group": "apps", "resource": "deployments", "namespace": "openshift-frr", "name": "openshift-frr"},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("user", "named"),
+    [
+        pytest.param("system:cluster-policy-controller", False, id="the cluster policy controller"),
+        pytest.param("system:kube-controller-manager", False, id="the controller manager"),
+        pytest.param("system:apiserver", False, id="the API server itself"),
+        pytest.param("system:node:worker-0", False, id="a kubelet"),
+        pytest.param("system:serviceaccount:openshift-multus:multus", False, id="of a ClusterOperator's namespace"),
+        pytest.param("system:serviceaccount:openshift-multus-extra:x", True, id="of a namespace that begins like it"),
+        pytest.param("system:serviceaccount:openshift-frr:x", True, id="of a namespace in which it has an object"),
+        pytest.param("system:serviceaccount:openshift-operators:db", True, id="an operator that OLM installed"),
+        pytest.param("system:admin", True, id="an administrator"),
+        pytest.param("system:serviceaccount:kube-system:cni", True, id="what somebody put into kube-system"),
+    ],
+)
+def test_the_platform_does_not_ask_for_itself(user: str, named: bool) -> None:
+    """The release brings its own clients along; whatever they do is no use of the version by somebody else."""
+    for check, to in (("RemovedAPIRequested", "1.32.0"), ("DeprecatedAPIRequested", "1.31.0")):
+        assert bool(told(check, count(user), NETWORK, to=context(kubernetes=to))) is named
+
+
+@pytest.mark.parametrize(
+    ("name", "removed", "target", "goes"),
+    [
+        pytest.param("ipaddresses.v1beta1.networking.k8s.io", "", "1.37.0", True, id="the table says it"),
+        pytest.param("ipaddresses.v1beta1.networking.k8s.io", "", "1.36.0", False, id="not yet"),
+        pytest.param("ipaddresses.v1.networking.k8s.io", "", "1.37.0", False, id="a version that stays"),
+        pytest.param("pods.v1", "", "1.37.0", False, id="of the core"),
+        pytest.param(
+            "validatingadmissionpolicies.v1beta1.admissionregistration.k8s.io",
+            "1.33",
+            "1.33.1",
+            True,
+            id="OpenShift's word",
+        ),
+        pytest.param("widgets.v1beta1.example.com", "1.33", "1.33.1", True, id="not in the table"),
+    ],
+)
+def test_when_the_api_goes(name: str, removed: str, target: str, goes: bool) -> None:
+    """As the count says, or else the table."""
+    found = told("RemovedAPIRequested", count("me", name=name, removed=removed), to=context(kubernetes=target))
+    assert bool(found) is goes
+
+
+def test_whose_namespaces_are_the_platforms_must_be_known() -> None:
+    """An account could be the platform's: without ClusterOperators that is not known."""
+    check = BY_NAME["RemovedAPIRequested"]
+    snapshot = snapshot_of(check.reads, [count("system:serviceaccount:openshift-multus:multus")], lacking=_lacking)
+    (finding,) = run_check(check, snapshot, context(kubernetes="1.32.0")).findings
+    assert finding.applies is Applies.UNKNOWN
+
+
+def _lacking(read: Resource) -> str:
+    return "not collected" if read.kind in ("ClusterOperator", "CustomResourceDefinition") else ""

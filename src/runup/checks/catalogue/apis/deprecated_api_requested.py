@@ -1,7 +1,8 @@
 """Clients ask for versions of APIs that the target still serves, and one of the next three minor versions does not.
 
 Applies when an APIRequestCount says that a version was asked for within the last day by something else than a known
-scanner, and that it is removed one to three minor versions of Kubernetes after the target's. All of them are one risk.
+scanner or the platform itself, and that it is removed one to three minor versions of Kubernetes after the target's. All
+of them are one risk.
 
 Why it matters for this update it does not. It is the time that is left to change the clients.
 
@@ -17,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.apiserver_v1 import APIRequestCount
-from runup.checks.catalogue.apis.removed_api_requested import removed_in
-from runup.checks.catalogue.apis.shared.api_clients import clients
+from runup.api.config_v1 import ClusterOperator
+from runup.checks.catalogue.apis.shared.api_clients import removed_in, users_of
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.kubernetes import target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
@@ -42,20 +43,17 @@ status:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    used = {
-        count.metadata.name: (count, by)
-        for count in all_or_none(snapshot, APIRequestCount)
-        if removed_in(count) is not None and (by := clients(count)[0])
-    }
     target = target_minor(context)
+    counts = [each for each in all_or_none(snapshot, APIRequestCount) if _may_go_soon(each, target)]
+    used = {count.metadata.name: (count, by) for count, by in users_of(snapshot, counts)}
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
         yield unsure(NAME, why, [count for count, _ in used.values()], fix="Ask the publisher of the release.")
         return
-    soon = [used[api] for api in sorted(used) if target is not None and _soon(used[api][0], target)]
-    if soon:
+    if used:
+        soon = [used[api] for api in sorted(used)]
         who = sorted({client or "clients that the server did not note" for _, by in soon for client in by})
-        descriptions = [f"{count.metadata.name} (removed in {count.status.removed_in_release})" for count, _ in soon]
+        descriptions = [f"{count.metadata.name} (removed in 1.{removed_in(count)})" for count, _ in soon]
         yield risk(
             NAME,
             f"After {context.target} these APIs go, and they were asked for in the last day: {names(descriptions)}. "
@@ -66,10 +64,19 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _soon(count: APIRequestCount, target: int) -> bool:
-    return target < (removed_in(count) or 0) <= target + AHEAD
+def _may_go_soon(count: APIRequestCount, target: int | None) -> bool:
+    """Returns whether one of the versions after the target's does not serve the counted API, as far as it is known."""
+    minor = removed_in(count)
+    return minor is not None and (target is None or target < minor <= target + AHEAD)
 
 
 CHECK = declared(
-    __doc__, NAME, "kube-apiserver", (APIRequestCount, DEFINITIONS), _run, rank=250, severity="info", example=EXAMPLE
+    __doc__,
+    NAME,
+    "kube-apiserver",
+    (APIRequestCount, ClusterOperator, DEFINITIONS),
+    _run,
+    rank=250,
+    severity="info",
+    example=EXAMPLE,
 )

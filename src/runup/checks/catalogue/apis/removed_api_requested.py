@@ -1,8 +1,10 @@
 """Clients ask for versions of APIs that the target's API server does not serve any more.
 
 Applies when an APIRequestCount says that a version was asked for within the last day, that it is removed in a
-Kubernetes release up to the target's, and that whoever asked is no scanner that lists whatever there is. Live
-requests are the strongest evidence that there is: the client is named, and nobody is held back for an old annotation.
+Kubernetes release up to the target's, and that whoever asked is neither a scanner that lists whatever there is nor the
+platform itself: the control plane, kubelets, and accounts in namespaces that ClusterOperators name as theirs. Where the
+count does not say when its version is removed, the table of removed versions does. Live requests are the strongest
+evidence that there is: the client is named, and nobody is held back for an old annotation.
 
 Why it matters the client gets 404 from the moment the API server is updated: what it manages stands still.
 
@@ -11,8 +13,8 @@ requests of the last hours go to none.
 
 Accepting it means that these clients may fail.
 
-Source of the rule openshift/api, `apiserver/v1`, and the KubeAPIServer's APIRequestCount controller; known scanners are
-listed with their sources in `data/read-only-clients.yaml`.
+Source of the rule openshift/api, `apiserver/v1`, and the KubeAPIServer's APIRequestCount controller; who does
+not count is listed with its sources in `data/read-only-clients.yaml`, removed versions in `data/removed-apis.yaml`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.apiserver_v1 import APIRequestCount
-from runup.checks.catalogue.apis.shared.api_clients import clients
+from runup.api.config_v1 import ClusterOperator
+from runup.checks.catalogue.apis.shared.api_clients import removed_in, users_of
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.kubernetes import target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
@@ -45,29 +48,22 @@ status:
 """
 
 
-def removed_in(count: APIRequestCount) -> int | None:
-    """Returns the minor version of Kubernetes that no longer serves the counted API, or None if it is not known."""
-    major, _, minor = count.status.removed_in_release.partition(".")
-    return int(minor) if major == "1" and minor.isdigit() else None
-
-
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    asked_for = [count for count in all_or_none(snapshot, APIRequestCount) if removed_in(count) is not None]
-    used = [(count, by) for count in asked_for if (by := clients(count)[0])]
     target = target_minor(context)
+    counts = [count for count in all_or_none(snapshot, APIRequestCount) if _may_go(count, target)]
+    used = users_of(snapshot, counts)
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
         yield unsure(NAME, why, [count for count, _ in used], fix="Ask the publisher of the release.")
         return
-    gone = [(count, by) for count, by in used if (removed_in(count) or 0) <= (target or 0)]
-    for count, by in sorted(gone, key=lambda pair: pair[0].metadata.name):
+    for count, by in sorted(used, key=lambda pair: pair[0].metadata.name):
         who = [
             f"{client or 'clients that the server did not note'}, {times} times" for client, times in by.most_common()
         ]
         api = count.metadata.name
         yield risk(
             f"{NAME}-{api}",
-            f"{api} was asked for in the last day and is removed in Kubernetes {count.status.removed_in_release}; "
+            f"{api} was asked for in the last day and is removed in Kubernetes 1.{removed_in(count)}; "
             f"{context.target} ships {context.target_kubernetes}. Who asked: {names(who)}.",
             [count],
             severity="critical",
@@ -75,11 +71,17 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
+def _may_go(count: APIRequestCount, target: int | None) -> bool:
+    """Returns whether the target does not serve the counted API, as far as the target is known."""
+    minor = removed_in(count)
+    return minor is not None and (target is None or minor <= target)
+
+
 CHECK = declared(
     __doc__,
     NAME,
     "kube-apiserver",
-    (APIRequestCount, DEFINITIONS),
+    (APIRequestCount, ClusterOperator, DEFINITIONS),
     _run,
     rank=230,
     severity="critical",

@@ -2,8 +2,9 @@
 
 Applies when an object's `managedFields` have an entry of the last 30 days in a version that is removed between the
 Kubernetes of the cluster and that of the target. The manager is named. Older entries, and the annotation
-`last-applied-configuration`, are no evidence: both outlive the client that wrote them. Where the target's Kubernetes is
-newer than the table of removed versions, an entry in an alpha or beta version is Unknown.
+`last-applied-configuration`, are no evidence: both outlive the client that wrote them. What the control plane itself
+wrote does not count: it is of the target when the target is there. Where the target's Kubernetes is newer than the
+table of removed versions, an entry in an alpha or beta version that the table does not have is Unknown.
 
 Why it matters the next write of that manager fails: an operator stands still, a pipeline breaks. The objects themselves
 stay readable in the versions that are left.
@@ -13,7 +14,8 @@ What to do change what the manager applies to the version that the objects are s
 
 Accepting it means that the manager's next write may fail.
 
-Source of the rule the Kubernetes deprecation guide, as the table `data/removed-apis.yaml` has it: 1.28, 1.30 and 1.31
+Source of the rule the lifecycle that Kubernetes' own types declare (`k8s.io/api`, APILifecycleRemoved; the API server
+goes by it: apiserver, `pkg/server/deleted_kinds.go`), as the table `data/removed-apis.yaml` has it: 1.28 and 1.30
 remove nothing.
 """
 
@@ -27,7 +29,7 @@ from runup.api.platform_v1 import Managed, ManagedFieldsEntry
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.checks.catalogue.shared.kubernetes import READS, source_minor, target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_any
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import removed_versions, table
 from runup.checks.decide.wording import count, names
@@ -36,6 +38,7 @@ NAME = "RemovedAPIStored"
 ACTIVE = timedelta(days=30)
 FLOW = "flowcontrol.apiserver.k8s.io"
 ADMISSION = "admissionregistration.k8s.io"
+NETWORKING, STORAGE, RESOURCE = "networking.k8s.io", "storage.k8s.io", "resource.k8s.io"
 
 
 def _managed(group: str, version: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
@@ -43,16 +46,40 @@ def _managed(group: str, version: str, kind: str, plural: str, *, namespaced: bo
     return Slim(group, version, kind, plural, namespaced, type=Managed)
 
 
-# For each kind the versions by which it is listed, preferred first: an older API server does not have the newest.
+def _listed(
+    group: str, versions: tuple[str, ...], kind: str, plural: str, *, namespaced: bool = False
+) -> tuple[Slim, ...]:
+    """Returns the reads of a kind, preferred version first: an older API server does not have the newest."""
+    return tuple(_managed(group, version, kind, plural, namespaced=namespaced) for version in versions)
+
+
+_V1, _TO_V1 = ("v1",), ("v1", "v1beta1")
+_DEVICES = ("v1", "v1beta2", "v1beta1")
+# What the table has of 1.26 and later, and somebody else than the control plane writes.
 KINDS: tuple[tuple[Slim, ...], ...] = (
-    (_managed("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True),),
-    tuple(_managed(FLOW, version, "FlowSchema", "flowschemas") for version in ("v1", "v1beta3")),
-    tuple(
-        _managed(FLOW, version, "PriorityLevelConfiguration", "prioritylevelconfigurations")
-        for version in ("v1", "v1beta3")
-    ),
-    (_managed(ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),),
-    (_managed(ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),),
+    _listed("autoscaling", ("v2",), "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True),
+    _listed(FLOW, ("v1", "v1beta3"), "FlowSchema", "flowschemas"),
+    _listed(FLOW, ("v1", "v1beta3"), "PriorityLevelConfiguration", "prioritylevelconfigurations"),
+    _listed(ADMISSION, _TO_V1, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    _listed(ADMISSION, _TO_V1, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    _listed(ADMISSION, _TO_V1, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+    _listed(ADMISSION, _TO_V1, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+    _listed(STORAGE, _V1, "CSIStorageCapacity", "csistoragecapacities", namespaced=True),
+    _listed(STORAGE, _TO_V1, "VolumeAttributesClass", "volumeattributesclasses"),
+    _listed(NETWORKING, _TO_V1, "IPAddress", "ipaddresses"),
+    _listed(NETWORKING, _TO_V1, "ServiceCIDR", "servicecidrs"),
+    _listed(RESOURCE, _DEVICES, "DeviceClass", "deviceclasses"),
+    _listed(RESOURCE, _DEVICES, "ResourceClaim", "resourceclaims", namespaced=True),
+    _listed(RESOURCE, _DEVICES, "ResourceClaimTemplate", "resourceclaimtemplates", namespaced=True),
+    _listed(RESOURCE, _DEVICES, "ResourceSlice", "resourceslices"),
+    _listed("certificates.k8s.io", _TO_V1, "ClusterTrustBundle", "clustertrustbundles"),
+    _listed("storagemigration.k8s.io", _TO_V1, "StorageVersionMigration", "storageversionmigrations"),
+)
+# Managers that are the control plane itself, which is of the target when the target is there: the names are those of
+# its programs, and of the parts of kube-apiserver that write FlowSchemas (apiserver, pkg/util/flowcontrol).
+CONTROL_PLANE = frozenset(
+    {"kube-apiserver", "kube-controller-manager", "kube-scheduler", "cluster-policy-controller"}
+    | {f"api-priority-and-fairness-config-{part}-v1" for part in ("consumer", "producer")}
 )
 EXAMPLE = """
 apiVersion: v1
@@ -83,11 +110,23 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
         return
     removed = removed_versions(source, target)
+    beyond = not table("removed-apis").knows(target)
     for versions in KINDS:
-        kind = versions[0].kind
-        beyond = not table("removed-apis").knows(target)
-        if any((versions[0].group, kind) == (group, name) for group, _, name in removed) or beyond:
+        gone = [version for group, version, kind in removed if (group, kind) == (versions[0].group, versions[0].kind)]
+        # The API server serves no alpha version unless it is told to by --runtime-config; for its sake nobody is asked
+        # for a list that cannot be had (https://kubernetes.io/docs/reference/using-api/#api-versioning).
+        if gone and not beyond and all("alpha" in version for version in gone) and _cannot_list(snapshot, versions):
+            continue
+        if gone or beyond:
             yield from _judge(snapshot, context, versions, removed, beyond=beyond)
+
+
+def _cannot_list(snapshot: Snapshot, versions: tuple[Slim, ...]) -> bool:
+    try:
+        listed_any(snapshot, versions)
+    except Unreadable:
+        return True
+    return False
 
 
 def _judge(
@@ -103,7 +142,7 @@ def _judge(
     unclear: list[tuple[Managed, ManagedFieldsEntry]] = []
     for obj in listed_any(snapshot, versions):
         for entry in obj.metadata.managed_fields:
-            if entry.time is None or context.now - entry.time > ACTIVE:
+            if entry.time is None or context.now - entry.time > ACTIVE or entry.manager in CONTROL_PLANE:
                 continue
             group, _, version = entry.api_version.rpartition("/")
             if (group, version, read.kind) in removed:

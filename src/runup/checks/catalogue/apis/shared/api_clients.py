@@ -1,41 +1,87 @@
-"""Counts the clients that requested an API, from an APIRequestCount, with known scanners apart from the others.
+"""Counts the clients that requested an API, from an APIRequestCount, without those that no removal concerns.
 
 Argo CD, Kyverno, garbage collection and their like list and watch every version that a server offers. That is no use of
-the version, and has blocked updates for nothing (data/read-only-clients.yaml names the complaints).
+the version, and has blocked updates for nothing. The platform's own clients are updated with the platform, and ask for
+what its API server serves: the control plane by its user names, operators by the namespaces that ClusterOperators name
+as theirs. `data/read-only-clients.yaml` has the names, and where they are from.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from runup.api.apiserver_v1 import APIRequestCount, PerUserAPIRequestCount
-from runup.checks.decide.removal_tables import document
+from runup.api.config_v1 import ClusterOperator
+from runup.checks.catalogue.shared.presence import all_or_none
+from runup.checks.decide.model import Snapshot
+from runup.checks.decide.removal_tables import document, removed_resource
+
+_ACCOUNT = "system:serviceaccount:"
 
 
-def clients(count: APIRequestCount) -> tuple[Counter[str], Counter[str]]:
-    """Returns the requests of the last day by client, and those of known scanners; a client is `user (agent)`.
+def removed_in(count: APIRequestCount) -> int | None:
+    """Returns the minor version of Kubernetes that no longer serves the counted API, or None if it is not known.
 
-    Requests whose sender the server did not record are under the empty name.
+    The server's own word comes first: OpenShift may serve a version longer, or less long, than Kubernetes does. Where
+    it has none, the table of removed versions does; the server fills the field only of versions on a list of its own
+    (https://github.com/openshift/kubernetes, openshift-kube-apiserver/filters/apirequestcount).
+    """
+    major, _, minor = count.status.removed_in_release.partition(".")
+    if major:
+        return int(minor) if major == "1" and minor.isdigit() else None
+    resource, _, rest = count.metadata.name.partition(".")
+    version, _, group = rest.partition(".")
+    return removed_resource(resource, version, group)
+
+
+def users_of(snapshot: Snapshot, counts: Iterable[APIRequestCount]) -> list[tuple[APIRequestCount, Counter[str]]]:
+    """Returns the counts that somebody caused whom the removal concerns, with their requests. Raises Unreadable."""
+    asked = [(count, requests) for count in counts if (requests := clients(count)[0])]
+    # Whose namespaces the platform's are is asked only where somebody would be named.
+    if not asked:
+        return []
+    own = frozenset(
+        related.name
+        for operator in all_or_none(snapshot, ClusterOperator)
+        for related in operator.status.related_objects
+        if related.resource == "namespaces" and not related.group
+    )
+    return [(count, requests) for count, _ in asked if (requests := clients(count, own)[0])]
+
+
+def clients(count: APIRequestCount, own: frozenset[str] = frozenset()) -> tuple[Counter[str], Counter[str]]:
+    """Returns the requests of the last day by client, and those of clients that do not count.
+
+    A client is `user (agent)`; `own` are the platform's namespaces. Requests whose sender the server did not record are
+    under the empty name.
     """
     used: Counter[str] = Counter()
-    scanned: Counter[str] = Counter()
+    excused_requests: Counter[str] = Counter()
     for hour in count.status.last24h:
         for server in hour.by_node:
             for user in server.by_user:
-                excused = _excused(user)
+                platform = _is_platform(user, own)
+                excused = user.request_count if platform else _excused(user)
                 if user.request_count > excused:
                     used[_named(user)] += user.request_count - excused
                 if excused:
-                    scanned[_scanner(user)] += excused
+                    excused_requests["the platform" if platform else _scanner(user)] += excused
     # The server reports only the users with the most requests by name
     # (openshift/api, apiserver/v1: spec.numberOfUsersToReport).
-    rest = count.status.request_count - used.total() - scanned.total()
+    rest = count.status.request_count - used.total() - excused_requests.total()
     if rest > 0:
         used[""] += rest
-    return used, scanned
+    return used, excused_requests
+
+
+def _is_platform(user: PerUserAPIRequestCount, own: frozenset[str]) -> bool:
+    """Returns whether the client is part of the release that is updated."""
+    if user.username.startswith(_ACCOUNT):
+        return user.username.removeprefix(_ACCOUNT).partition(":")[0] in own
+    return user.username.startswith(tuple(document("read-only-clients")["platform"]))
 
 
 def _excused(user: PerUserAPIRequestCount) -> int:
