@@ -94,11 +94,18 @@ class CertificateSigningRequest(Object, frozen=True):
     status: ConditionsStatus = ConditionsStatus()
 
 
+class ServicePort(Wire, frozen=True):
+    """A port of a Service."""
+
+    port: int = 0
+
+
 class ServiceSpec(Wire, frozen=True):
     """`spec` of a Service; one of type ExternalName or without a selector has no pods of its own."""
 
     type: str = ""
     selector: dict[str, str] = {}
+    ports: tuple[ServicePort, ...] = ()
 
 
 class Service(Object, frozen=True):

@@ -155,9 +155,20 @@ ROWS = (
         (
             (
                 "failurePolicy: Fail",
+                "namespaceSelector: {matchLabels: {policed: yes-please}}",
+            ),
+        ),
+    ),
+    Row(
+        "webhook: spares the namespaces of a run-level",
+        "WebhookBlocksUpdate",
+        (
+            (
+                "failurePolicy: Fail",
                 "namespaceSelector: {matchExpressions: [{key: openshift.io/run-level, operator: DoesNotExist}]}",
             ),
         ),
+        ("WebhookBlocksUpdate",),
     ),
     Row(
         "webhook: of labelled objects alone",
@@ -183,7 +194,9 @@ ROWS = (
                 "\napiVersion",
                 "\napiVersion: v1\nkind: Service\nmetadata: {name: webhook, namespace: policies}\n"
                 "spec: {selector: {app: w}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: w, namespace: policies, "
-                'labels: {app: w, x: z}}\nstatus: {conditions: [{type: Ready, status: "True"}]}\n---\napiVersion',
+                'labels: {app: w, x: z}}\nstatus: {conditions: [{type: Ready, status: "True"}]}\n---\n'
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: v, namespace: policies, labels: {app: w}}\n"
+                'status: {conditions: [{type: Ready, status: "True"}]}\n---\napiVersion',
             ),
         ),
     ),
@@ -366,7 +379,13 @@ ROWS = (
     Row(
         "conversion: one version needs none",
         "CRDConversionWebhookDown",
+        (("{name: v1beta1, served: true}", "{name: v1beta1, served: false}"), ("[v1beta1, v1]", "[v1]")),
+    ),
+    Row(
+        "conversion: one version is served, and objects are stored in another",
+        "CRDConversionWebhookDown",
         (("{name: v1beta1, served: true}", "{name: v1beta1, served: false}"),),
+        ("CRDConversionWebhookDown",),
     ),
     Row("definition: in force", "CRDNotInForce", (("Terminating", "Established"),)),
     Row(

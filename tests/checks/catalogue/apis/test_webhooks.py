@@ -1,9 +1,19 @@
-"""Webhooks that would be asked about what an update writes."""
+"""Webhooks that would be asked about what an update writes: whom they reach, and who answers."""
 
 from __future__ import annotations
 
+import base64
+from dataclasses import replace
+from typing import Any
+
 import pytest
-from tests.checks.catalogue.asking import JSON, findings
+from tests.checks.catalogue.asking import BY_NAME, JSON, findings, told
+from tests.factories import context
+
+from kubekit.lang import yaml
+from runup.checks.catalogue.control_plane import certificate_expiry
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.snapshots import snapshot_of
 
 
 def webhooks(*policies: str, resources: str = "pods", group: str = "") -> JSON:
@@ -42,3 +52,239 @@ def webhooks(*policies: str, resources: str = "pods", group: str = "") -> JSON:
 def test_webhooks_in_the_way(configuration: JSON, times: int) -> None:
     """Each that an update's writes must pass, and whose backend is not there."""
     assert [name for name, *_ in findings("WebhookBlocksUpdate", configuration)] == ["WebhookBlocksUpdate"] * times
+
+
+def asked(rules: list[JSON] | None = None, **fields: Any) -> JSON:
+    """A webhook with Fail about new pods, or what `rules` say, whose Service is not there."""
+    made = webhooks("Fail")
+    made["webhooks"][0] |= fields
+    made["webhooks"][0]["rules"] = rules or made["webhooks"][0]["rules"]
+    return made
+
+
+def rule(*resources: str, group: str = "", operation: str = "CREATE", scope: str = "*") -> JSON:
+    """A rule of a webhook."""
+    asked_for = {"operations": [operation], "apiGroups": [group], "apiVersions": ["*"]}
+    return {**asked_for, "resources": [*resources], "scope": scope}
+
+
+def namespace(name: str, **labels: str) -> JSON:
+    """A namespace; the API server writes its name into its labels, a file need not have it."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+LEVEL = "openshift.io/run-level"
+NAME = "kubernetes.io/metadata.name"
+SPARES_LEVELS = {"matchExpressions": [{"key": LEVEL, "operator": "NotIn", "values": ["0", "1"]}]}
+PLATFORM = ["openshift-etcd", "openshift-dns"]
+SPARES_PLATFORM = {"matchExpressions": [{"key": NAME, "operator": "NotIn", "values": PLATFORM}]}
+ONLY_TEAM = {"matchLabels": {"team": "a"}}
+CLUSTER = (
+    namespace("openshift-etcd", **{LEVEL: "0"}),
+    namespace("openshift-dns"),
+    namespace("shop", team="a"),
+)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "what"),
+    [
+        pytest.param(asked(namespaceSelector=SPARES_LEVELS), "openshift-dns", id="spares run-levels 0 and 1"),
+        pytest.param(asked(namespaceSelector=SPARES_PLATFORM), "pods in shop", id="spares the platform: drained pods"),
+        pytest.param(asked(namespaceSelector=ONLY_TEAM), "pods in shop", id="one namespace of users"),
+        pytest.param(asked(namespaceSelector={"matchLabels": {"team": "b"}}), "", id="no namespace at all"),
+        pytest.param(
+            asked([rule("deployments", group="apps")], namespaceSelector=ONLY_TEAM), "", id="not of an update"
+        ),
+        pytest.param(
+            asked([rule("nodes", operation="UPDATE")], namespaceSelector=ONLY_TEAM),
+            "what is in no namespace",
+            id="nodes are in no namespace that could be spared",
+        ),
+        pytest.param(
+            asked([rule("*", scope="Namespaced")], namespaceSelector={"matchLabels": {"team": "b"}}),
+            "",
+            id="only of what is in a namespace",
+        ),
+        pytest.param(asked([rule("pods/eviction")]), "what is in any namespace", id="evictions"),
+        pytest.param(asked([rule("*/eviction")]), "what is in any namespace", id="evictions of everything"),
+        pytest.param(asked([rule("pods/*")]), "what is in any namespace", id="all of pods"),
+        pytest.param(asked([rule("pods/log")]), "", id="another subresource"),
+        pytest.param(asked([rule("pods", operation="CONNECT")]), "", id="what no update does"),
+        pytest.param(
+            asked([rule("pods", operation="UPDATE")], namespaceSelector=ONLY_TEAM), "", id="changes of users' pods"
+        ),
+        pytest.param(
+            asked([rule("pods", operation="DELETE")], namespaceSelector=ONLY_TEAM), "pods in shop", id="drained pods go"
+        ),
+    ],
+)
+def test_whom_a_webhook_without_an_answer_stops(configuration: JSON, what: str) -> None:
+    """By the namespaces that the cluster has; what is in none is never spared."""
+    found = told("WebhookBlocksUpdate", configuration, *CLUSTER)
+    assert [what in text for text in found] == [True] * bool(what)
+
+
+@pytest.mark.parametrize(
+    ("selector", "result"),
+    [(SPARES_LEVELS, "Applies"), (ONLY_TEAM, "Unknown"), (None, "Applies")],
+    ids=["reaches what every cluster has", "nobody knows", "spares nothing"],
+)
+def test_namespaces_that_are_not_known(selector: JSON | None, result: str) -> None:
+    """They are asked about only where they matter."""
+    check = BY_NAME["WebhookBlocksUpdate"]
+    objects = [asked(namespaceSelector=selector)] if selector else [asked()]
+    lacking = snapshot_of(check.reads, objects, lacking=lambda read: "forbidden" if read.kind == "Namespace" else "")
+    assert run_check(check, lacking, context()).result == result
+
+
+SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "webhook", "namespace": "policies"}}
+PEM = yaml.load_all(certificate_expiry.EXAMPLE.encode(), name="example")[0]["data"]["ca-bundle.crt"]
+
+
+def service(*ports: int) -> JSON:
+    """The webhook's Service."""
+    return {**SERVICE, "spec": {"selector": {"app": "w"}, "ports": [{"port": port} for port in ports]}}
+
+
+def backend(name: str, ready: str = "True", **metadata: Any) -> JSON:
+    """A pod behind the Service."""
+    meta = {"name": name, "namespace": "policies", "labels": {"app": "w"}, **metadata}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"nodeName": "worker-0"},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]},
+    }
+
+
+def trusted(text: str) -> JSON:
+    """The webhook's address with a bundle."""
+    bundle = base64.b64encode(text.encode()).decode()
+    return {"service": {"namespace": "policies", "name": "webhook"}, "caBundle": bundle}
+
+
+TWO = (backend("a"), backend("b"))
+BROKEN = PEM.replace("MIIBDTCB", "AAAAAAAA")
+ANSWERS: dict[str, tuple[JSON, tuple[JSON, ...], str]] = {
+    "two pods": (asked(), (service(443), *TWO), ""),
+    "a Service that says no ports": (asked(), (service(), *TWO), ""),
+    "another port": (asked(), (service(8443, 9443), *TWO), "has no port 443, but 8443 and 9443"),
+    "the port that it names": (
+        asked(clientConfig={"service": {"namespace": "policies", "name": "webhook", "port": 8443}}),
+        (service(8443), *TWO),
+        "",
+    ),
+    "no Service": (asked(), TWO, "there is no Service policies/webhook"),
+    "a bundle": (asked(clientConfig=trusted(PEM)), (service(443), *TWO), ""),
+    "an empty bundle means the system's": (asked(clientConfig=trusted("")), (service(443), *TWO), ""),
+    "a placeholder of a bundle": (asked(clientConfig=trusted("\n")), (service(443), *TWO), "no certificate"),
+    "a bundle that was left out": (asked(clientConfig=trusted("x" * 40)), (service(443), *TWO), ""),
+    "a bundle that is none": (asked(clientConfig=trusted("to be injected")), (service(443), *TWO), "no certificate"),
+    "one good certificate is enough": (asked(clientConfig=trusted(BROKEN + PEM)), (service(443), *TWO), ""),
+    "one bad certificate": (asked(clientConfig=trusted(BROKEN)), (service(443), *TWO), "no certificate"),
+}
+
+
+@pytest.mark.parametrize(("configuration", "objects", "why"), ANSWERS.values(), ids=ANSWERS.keys())
+def test_who_answers(configuration: JSON, objects: tuple[JSON, ...], why: str) -> None:
+    """What the API server needs to reach it, and to trust it."""
+    found = told("WebhookBlocksUpdate", configuration, *objects)
+    assert [why in text for text in found] == [True] * bool(why)
+
+
+def test_a_bundle_that_ended() -> None:
+    """Weeks later nobody trusts the webhook's server."""
+    later = replace(context(), now=context().now.replace(month=2))
+    (found,) = told("WebhookBlocksUpdate", asked(clientConfig=trusted(PEM)), service(443), *TWO, to=later)
+    assert "its caBundle ended at 2026-01-16T00:00:00Z" in found
+
+
+ELSEWHERE = {"matchExpressions": [{"key": NAME, "operator": "NotIn", "values": ["policies"]}]}
+HOME = namespace("policies")
+OF_A_DAEMON_SET = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1"}]
+SINGLE = {
+    "apiVersion": "config.openshift.io/v1",
+    "kind": "Infrastructure",
+    "metadata": {"name": "cluster"},
+    "status": {"controlPlaneTopology": "SingleReplica"},
+}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "objects", "applies"),
+    [
+        pytest.param(asked(), (backend("a"),), True, id="one pod"),
+        pytest.param(asked(), (backend("a"), backend("b", "False")), True, id="one of two is ready"),
+        pytest.param(asked(), TWO, False, id="two pods"),
+        pytest.param(asked(namespaceSelector=ELSEWHERE), (backend("a"),), False, id="spares its own namespace"),
+        pytest.param(asked([rule("pods", operation="DELETE")]), (backend("a"),), False, id="does not admit new pods"),
+        pytest.param(
+            asked(objectSelector={"matchLabels": {"app": "w"}}), (backend("a"),), True, id="by its own labels"
+        ),
+        pytest.param(asked(objectSelector={"matchLabels": {"app": "x"}}), (backend("a"),), False, id="by other labels"),
+        pytest.param(asked(), (backend("a", ownerReferences=OF_A_DAEMON_SET),), False, id="no drain moves it"),
+        pytest.param(asked(), (backend("a"), SINGLE), False, id="the only node is not drained"),
+        pytest.param(
+            asked(matchConditions=[{"name": "a", "expression": "true"}]), (backend("a"),), False, id="narrowed"
+        ),
+    ],
+)
+def test_a_webhook_that_must_admit_its_only_backend(
+    configuration: JSON, objects: tuple[JSON, ...], applies: bool
+) -> None:
+    """When that pod's node is drained, nobody admits the next one."""
+    found = findings("WebhookBlocksUpdate", configuration, service(443), HOME, *objects)
+    assert [severity for _, severity, *_ in found] == ["warning"] * applies
+
+
+def definition(served: list[str], stored: list[str], storage: str = "v1", **config: Any) -> JSON:
+    """A definition that converts by the webhook."""
+    every = sorted({*served, *stored, storage})
+    versions = [{"name": name, "served": name in served, "storage": name == storage} for name in every]
+    client = {"service": {"namespace": "policies", "name": "webhook"}, **config}
+    conversion = {"strategy": "Webhook", "webhook": {"clientConfig": client}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "kafkas.example.com"},
+        "spec": {"group": "example.com", "names": {"kind": "Kafka"}, "versions": versions, "conversion": conversion},
+        "status": {"storedVersions": stored},
+    }
+
+
+BOTH = definition(["v1", "v2"], ["v1", "v2"])
+
+
+@pytest.mark.parametrize(
+    ("crd", "objects", "severities"),
+    [
+        pytest.param(definition(["v1", "v1beta1"], ["v1", "v1beta1"]), (), ["critical"], id="stored in both"),
+        pytest.param(definition(["v1"], ["v1beta1"]), (), ["critical"], id="stored in one that is not served"),
+        pytest.param(definition(["v1"], ["v1", "v1beta1"]), (), ["critical"], id="some stored in one not served"),
+        pytest.param(definition(["v1", "v1beta1"], ["v1"]), (), ["warning"], id="stored in one that is served"),
+        pytest.param(definition(["v1"], ["v1"]), (), [], id="stored and served in one"),
+        pytest.param(BOTH, (service(443), *TWO), [], id="answered"),
+        pytest.param(BOTH, (service(8443), *TWO), ["critical"], id="another port"),
+        pytest.param(
+            definition(["v1", "v2"], ["v1", "v2"], caBundle="bm9uZQ=="),
+            (service(443), *TWO),
+            ["critical"],
+            id="no bundle",
+        ),
+    ],
+)
+def test_conversions_that_nobody_makes(crd: JSON, objects: tuple[JSON, ...], severities: list[str]) -> None:
+    """As grave as what cannot be read."""
+    assert [severity for _, severity, *_ in findings("CRDConversionWebhookDown", crd, *objects)] == severities
+
+
+def test_what_is_gone_is_not_brought_up() -> None:
+    """The way out is that of the cause: an orphan is deleted, a port is named, a pod is brought up."""
+    check = BY_NAME["WebhookBlocksUpdate"]
+    fixes = [
+        run_check(check, snapshot_of(check.reads, [asked(), *objects]), context()).findings[0].remediation
+        for objects in ((), (service(8443),), (service(443), backend("a", "False")))
+    ]
+    assert [fix.split()[0] for fix in fixes] == ["Delete", "Name", "Bring"]

@@ -1,27 +1,31 @@
 """Objects of a kind cannot be read in all its versions, because nobody answers its conversion webhook.
 
-Applies when a CustomResourceDefinition with several served versions converts by a webhook whose Service is missing or
-has no ready pod.
+Applies when a CustomResourceDefinition converts by a webhook, its objects may be stored in a version (that of
+`status.storedVersions`, or the storage version) that is not the only one served, and the webhook cannot answer: its
+Service is missing, lacks the port or has no ready pod, or its caBundle has no certificate that is valid. Where all
+objects are stored in one version that is served, only requests in the other versions fail, and it is less grave.
 
-Why it matters whatever lists the kind fails, also the garbage collector and the deletion of namespaces; an operator of
-the release that reads it stands still.
+Why it matters whatever lists the kind in another version fails, also the garbage collector and the deletion of
+namespaces; an operator of the release that reads it stands still.
 
-What to do bring the webhook's pods up; `oc get KIND -A` works again then.
+What to do what the finding says of the cause; `oc get KIND -A` works again then.
 
 Accepting it means that these objects cannot be read for the time being.
 
-Source of the rule kubernetes, `apiextensions-apiserver/pkg/apiserver/conversion`.
+Source of the rule kubernetes, `apiextensions-apiserver/pkg/apiserver/conversion` (no webhook is called for objects that
+are stored in the version that is asked for) and `pkg/util/proxy` of apiserver (how a Service is reached).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubekit.api.extension_v1 import CustomResourceDefinition, ServiceReference
-from runup.checks.catalogue.apis.shared.webhook_backends import READS, why_down
+from kubekit.api.extension_v1 import CustomResourceDefinition, WebhookClientConfig
+from runup.checks.catalogue.apis.shared.webhook_backends import READS, down
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import names
 
 NAME = "CRDConversionWebhookDown"
 EXAMPLE = """
@@ -35,31 +39,44 @@ spec:
   conversion:
     strategy: Webhook
     webhook: {clientConfig: {service: {namespace: kafka, name: conversion}}}
+status: {storedVersions: [v1beta1, v1]}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda each: each.metadata.name):
-        service = _service(crd)
-        if service is not None and (why := why_down(snapshot, service)):
-            name = crd.metadata.name
-            yield risk(
-                NAME,
-                f"Objects of {name} cannot be converted between its versions: {why}.",
-                [crd],
-                severity="critical",
-                fix=f"Bring its pods up: `oc get pods -n {service.namespace}`; `oc get {name} -A` then works.",
-            )
+        config, name = _webhook(crd), crd.metadata.name
+        if config is None or not (trouble := down(snapshot, config, context.now, f"CustomResourceDefinition {name}")):
+            continue
+        stored, served = _stored(crd), _served(crd)
+        # Objects that are stored in one version, which is served, can still be read and listed in that one.
+        spared = len(stored) == 1 and stored <= served
+        what = (
+            f"Objects of {name} can be read in {names(sorted(stored))} alone"
+            if spared
+            else (f"Objects of {name} cannot be converted between its versions")
+        )
+        yield risk(
+            NAME, f"{what}: {trouble.why}.", [crd], severity="warning" if spared else "critical", fix=trouble.fix
+        )
 
 
-def _service(crd: CustomResourceDefinition) -> ServiceReference | None:
-    """Returns the Service that converts the definition's objects, or None if none is needed."""
+def _webhook(crd: CustomResourceDefinition) -> WebhookClientConfig | None:
+    """Returns the webhook that converts the definition's objects, or None if none is needed."""
     conversion = crd.spec.conversion
-    # With one served version objects need no conversion.
-    if conversion.strategy != "Webhook" or sum(version.served for version in crd.spec.versions) < 2:
+    # What is stored in the only version that is served needs no conversion.
+    if conversion.strategy != "Webhook" or not _served(crd) or len(_stored(crd) | _served(crd)) < 2:
         return None
-    config = conversion.webhook.client_config if conversion.webhook else None
-    return config.service if config else None
+    return conversion.webhook.client_config if conversion.webhook else None
+
+
+def _stored(crd: CustomResourceDefinition) -> set[str]:
+    """Returns the versions in which objects may be stored."""
+    return {each.name for each in crd.spec.versions if each.storage} | set(crd.status.stored_versions)
+
+
+def _served(crd: CustomResourceDefinition) -> set[str]:
+    return {each.name for each in crd.spec.versions if each.served}
 
 
 CHECK = declared(

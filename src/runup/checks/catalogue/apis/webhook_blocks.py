@@ -1,29 +1,48 @@
 """An admission webhook that nobody answers would refuse what the update writes.
 
-Applies when a webhook has failurePolicy Fail, is asked about pods, nodes, leases or the release's own objects in the
-release's namespaces, and its Service is missing or has no ready pod. One that is reached by a URL is not judged, nor is
-one that narrows itself by match conditions or by labels of the object.
+Applies when a webhook has failurePolicy Fail, is asked about what an update writes, and cannot answer. What an update
+writes are nodes and other objects in no namespace (which no namespaceSelector spares), the release's own objects, pods
+and leases in the platform's namespaces, and pods in any namespace of the cluster: a drain evicts them, and they are
+made again. A webhook cannot answer if its Service is missing, lacks the port or has no ready pod, or if its caBundle
+has no certificate that is valid. It also applies when a single pod answers, and the webhook must admit that pod itself:
+when its node is drained, nobody admits the next one. A webhook that is reached by a URL is not judged, nor is one that
+narrows itself by match conditions or by labels of the object.
 
 Why it matters the API server asks it first and, without an answer, refuses the request: operators cannot write, pods of
 a drained node are not made again, and the webhook's own pods may be among them.
 
-What to do bring its pods up, or exclude the release's namespaces with a namespaceSelector; `oc get pods -n NAMESPACE`
-shows them ready.
+What to do what the finding says of the cause: bring its pods up, mend port or caBundle, delete the configuration of
+what is gone, or exclude namespaces with a namespaceSelector; `oc get pods -n NAMESPACE` shows its pods ready.
 
 Accepting it means that the update may stand still until somebody deletes the webhook.
 
-Source of the rule the Kubernetes documentation of dynamic admission control, and Gardener's remediation of webhooks
-(gardener#3122): a webhook with Fail must have a backend and must not cover what brings the backend up.
+Source of the rule the Kubernetes documentation of dynamic admission control; apiserver,
+`pkg/admission/plugin/webhook/predicates` (who is called) and `pkg/util/proxy` (how a Service is reached); Gardener's
+remediation of webhooks (gardener#3122): a webhook with Fail must have a backend and must not cover what brings the
+backend up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.extension_v1 import Webhook
+from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.apis.shared.webhook_backends import READS as BACKENDS
-from runup.checks.catalogue.apis.shared.webhook_backends import why_down
-from runup.checks.catalogue.apis.shared.webhooks import READS, covers_an_update, webhooks
-from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.apis.shared.webhook_backends import backends, down
+from runup.checks.catalogue.apis.shared.webhooks import (
+    NAMESPACES,
+    READS,
+    Configuration,
+    concerns,
+    covered,
+    is_called_for_pod,
+    namespaces,
+    webhooks,
+)
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.pods import PODS, stays
+from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "WebhookBlocksUpdate"
@@ -39,23 +58,56 @@ webhooks:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for configuration, webhook in webhooks(snapshot):
-        service = webhook.client_config.service
-        if webhook.failure_policy != "Fail" or service is None or not covers_an_update(webhook):
-            continue
-        if why := why_down(snapshot, service):
-            name = configuration.metadata.name
-            yield risk(
-                NAME,
-                f"Webhook {webhook.name} of {type(configuration).__name__} {name} must answer before anything may be "
-                f"written that an update writes, and {why}.",
-                [configuration],
-                severity="critical",
-                fix=f"Bring its pods up (`oc get pods -n {service.namespace}`), or exclude the release's namespaces.",
-            )
+        if webhook.failure_policy == "Fail" and webhook.client_config.service is not None and concerns(webhook):
+            yield from _judge(snapshot, context, configuration, webhook)
+
+
+def _judge(snapshot: Snapshot, context: Context, configuration: Configuration, webhook: Webhook) -> Iterator[Finding]:
+    holder = f"{type(configuration).__name__} {configuration.metadata.name}"
+    # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
+    trouble = down(snapshot, webhook.client_config, context.now, holder)
+    if trouble and (what := covered(snapshot, webhook)):
+        yield risk(
+            NAME,
+            f"Webhook {webhook.name} of {holder} must answer before an update may write {what}, and {trouble.why}.",
+            [configuration],
+            severity="critical",
+            fix=trouble.fix,
+        )
+    elif not trouble and (pod := _admits_itself(snapshot, webhook)):
+        yield risk(
+            NAME,
+            f"Webhook {webhook.name} of {holder} is answered by pod {pod} alone, and must itself admit the pod that "
+            "takes its place: when the node is drained, nobody answers.",
+            [configuration],
+            fix="Run two pods or more on different nodes, or exclude their namespace with a namespaceSelector.",
+        )
+
+
+def _admits_itself(snapshot: Snapshot, webhook: Webhook) -> str:
+    """Returns the one pod that answers the webhook, if its successor must be admitted by it, else an empty string."""
+    service = webhook.client_config.service
+    # The node of a single-node control plane is not drained: its pods start again as they are.
+    if service is None or control_plane(snapshot) == "SingleReplica":
+        return ""
+    pods = backends(snapshot, service)
+    if len(pods) != 1 or stays(pods[0]) or snapshot.incomplete.get(PODS):
+        return ""
+    labels = pods[0].metadata.labels
+    if not is_called_for_pod(webhook, namespaces(snapshot).get(service.namespace, {}), labels):
+        return ""
+    return named(pods[0])
 
 
 CHECK = declared(
-    __doc__, NAME, "kube-apiserver", (*READS, *BACKENDS), _run, rank=200, severity="critical", example=EXAMPLE
+    __doc__,
+    NAME,
+    "kube-apiserver",
+    (*READS, *BACKENDS, NAMESPACES, Infrastructure),
+    _run,
+    rank=200,
+    severity="critical",
+    example=EXAMPLE,
 )

@@ -24,10 +24,10 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.namespaces import is_system
 from runup.checks.catalogue.shared.pods import ENDED, PODS, by_namespace
 from runup.checks.catalogue.shared.result_cache import of_groups
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.catalogue.workloads.system_pods import is_system
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from kubekit.api.core_v1 import PlacedPod
 from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.namespaces import is_system
 from runup.checks.catalogue.shared.pods import ENDED, PODS, those
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -33,11 +34,6 @@ status:
   phase: Pending
   containerStatuses: [{name: console, state: {waiting: {reason: ImagePullBackOff}}}]
 """
-
-
-def is_system(namespace: str) -> bool:
-    """Returns whether the namespace belongs to the platform."""
-    return namespace == "kube-system" or namespace.startswith("openshift-")
 
 
 @those

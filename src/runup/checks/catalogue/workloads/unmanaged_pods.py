@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from kubekit.api.core_v1 import PlacedPod
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, drained, those
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.catalogue.workloads.system_pods import is_system
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 

@@ -1,38 +1,97 @@
-"""Determines whether a Service that the API server calls has a backend: a webhook, a conversion, an aggregated API.
+"""Determines whether a webhook that the API server calls by a Service can answer: of admission, or of a conversion.
 
 The Service and its pods are read, not its EndpointSlices: pods are read anyway, and slices are as many again. A Service
-without a selector has its backends elsewhere, and nothing is said about it.
+without a selector has its backends elsewhere, and nothing is said about them. What the API server needs of the Service
+and of the bundle is in its source (apiserver, `pkg/util/proxy`: ResolveEndpoint; client-go, `transport`: rootCertPool).
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 from kubekit.api.core_v1 import PlacedPod
-from kubekit.api.extension_v1 import ServiceReference
+from kubekit.api.extension_v1 import ServiceReference, WebhookClientConfig
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.platform_v1 import Service
+from runup.checks.catalogue.shared.bundles import usable_until
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.model import Snapshot
+from runup.checks.decide.wording import names
 
 READS: tuple[Resource, ...] = (resource_of(Service), PODS)
 
 
-def why_down(snapshot: Snapshot, reference: ServiceReference) -> str:
-    """Returns why nothing answers at the Service, or an empty string. Raises Unreadable."""
+class Down(NamedTuple):
+    """Why a webhook cannot answer, and what to do about it."""
+
+    why: str
+    fix: str
+
+
+def down(snapshot: Snapshot, config: WebhookClientConfig, now: datetime, holder: str) -> Down | None:
+    """Returns why the API server gets no answer, or None; `holder` is the kind and name of what asks for it.
+
+    A webhook that is reached by a URL is not judged. Raises Unreadable.
+    """
+    if config.service is None:
+        return None
+    return _of_service(snapshot, config.service, holder) or _of_bundle(config.ca_bundle, now, holder)
+
+
+def backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[PlacedPod]:
+    """Returns the ready pods behind a Service, none if its backends are elsewhere. Raises Unreadable."""
+    service = snapshot.get(Service, reference.name, reference.namespace)
+    if service is None or not _has_pods(service):
+        return ()
+    return [pod for pod in _behind(snapshot.listed(PODS), service) if pod.ready]
+
+
+def _of_service(snapshot: Snapshot, reference: ServiceReference, holder: str) -> Down | None:
     where = f"{reference.namespace}/{reference.name}"
     service = snapshot.get(Service, reference.name, reference.namespace)
     if service is None:
-        return f"there is no Service {where}"
-    # The backends of such a Service are elsewhere, and its pods cannot be looked at.
-    if service.spec.type == "ExternalName" or not service.spec.selector:
-        return ""
+        # What is gone has no pods to bring up.
+        fix = f"Delete {holder} if what it belonged to is gone, or install that again: `oc get svc -n"
+        return Down(f"there is no Service {where}", f"{fix} {reference.namespace}` then lists {reference.name}.")
+    ports = [each.port for each in service.spec.ports]
+    if ports and reference.port not in ports and service.spec.type != "ExternalName":
+        has = names([str(port) for port in ports])
+        fix = f"Name one of the Service's ports ({has}) in clientConfig.service.port of {holder}."
+        return Down(f"Service {where} has no port {reference.port}, but {has}", fix)
+    if not _has_pods(service):
+        return None
     pods = _behind(snapshot.listed(PODS), service)
     if any(pod.ready for pod in pods):
-        return ""
+        return None
     # One that is not in the list may be ready.
     snapshot.require_all(PODS, reference.namespace)
-    return f"no pod behind Service {where} is ready" if pods else f"Service {where} has no pod behind it"
+    fix = f"Bring its pods up: `oc get pods -n {reference.namespace}` shows them ready."
+    return Down(f"no pod behind Service {where} is ready" if pods else f"Service {where} has no pod behind it", fix)
+
+
+def _of_bundle(ca_bundle: str, now: datetime, holder: str) -> Down | None:
+    """Returns why the API server cannot trust the webhook's server by its bundle, or None."""
+    try:
+        bundle = base64.b64decode(ca_bundle, validate=True).decode("latin-1")
+    except (binascii.Error, ValueError):
+        bundle = ""
+    # An empty bundle means the system's own; dumps put one character in the place of what they leave out.
+    if len(set(bundle) - {"\n"}) < 2 and bundle != "\n":
+        return None
+    fix = f"Give {holder} the certificate authority that signs its server's certificate, in clientConfig.caBundle."
+    until = usable_until(bundle)
+    if until is None:
+        return Down("its caBundle has no certificate that can be read", fix)
+    return Down(f"its caBundle ended at {until:%Y-%m-%dT%H:%M:%SZ}", fix) if until <= now else None
+
+
+def _has_pods(service: Service) -> bool:
+    """Returns whether the backends of the Service are pods that it selects."""
+    return service.spec.type != "ExternalName" and bool(service.spec.selector)
 
 
 def _behind(pods: Sequence[PlacedPod], service: Service) -> list[PlacedPod]:

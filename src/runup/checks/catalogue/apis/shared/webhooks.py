@@ -1,9 +1,14 @@
-"""Lists the admission webhooks of both kinds, and determines which of them are called for the requests of an update."""
+"""Lists the admission webhooks of both kinds, and determines which of them are called for the requests of an update.
+
+How the API server decides whom it calls is in its source: apiserver, `pkg/admission/plugin/webhook/predicates` (rules,
+namespace, object). A namespaceSelector spares no object that is in no namespace, except namespaces themselves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from kubekit.api.core_v1 import Namespace
 from kubekit.api.extension_v1 import (
     MutatingWebhookConfiguration,
     RuleWithOperations,
@@ -11,25 +16,41 @@ from kubekit.api.extension_v1 import (
     Webhook,
 )
 from kubekit.api.scheme import Resource, resource_of
-from runup.checks.decide.model import Snapshot
+from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.decide.model import Snapshot, Unreadable
+from runup.checks.decide.wording import names
 
 Configuration = ValidatingWebhookConfiguration | MutatingWebhookConfiguration
 READS: tuple[Resource, ...] = (
     resource_of(ValidatingWebhookConfiguration),
     resource_of(MutatingWebhookConfiguration),
 )
-# What an update writes: the release's own objects and the pods, evictions and leases of nodes that come and go.
-_UPDATED = (
-    ("", ("pods", "pods/eviction", "nodes", "nodes/status", "configmaps", "secrets", "services", "serviceaccounts")),
-    ("apps", ("deployments", "daemonsets", "replicasets", "statefulsets")),
-    ("batch", ("jobs",)),
-    ("coordination.k8s.io", ("leases",)),
-    ("rbac.authorization.k8s.io", ("clusterroles", "clusterrolebindings", "roles", "rolebindings")),
-    ("apiextensions.k8s.io", ("customresourcedefinitions",)),
+NAMESPACES = resource_of(Namespace)
+# Labels by namespace.
+Namespaces = Mapping[str, dict[str, str]]
+# Group, resources, and the operations that an update needs.
+_Written = tuple[str, tuple[str, ...], frozenset[str]]
+_ANY = frozenset({"CREATE", "UPDATE", "DELETE"})
+# What an update writes that is in no namespace, what it writes in the platform's namespaces, and what it does to pods
+# in every namespace: a drain evicts them, the kubelet deletes them, and their controllers make them again.
+_CLUSTER: tuple[_Written, ...] = (
+    ("", ("nodes", "nodes/status"), _ANY),
+    ("rbac.authorization.k8s.io", ("clusterroles", "clusterrolebindings"), _ANY),
+    ("apiextensions.k8s.io", ("customresourcedefinitions",), _ANY),
 )
-_WRITES = frozenset({"*", "CREATE", "UPDATE", "DELETE"})
-# Stands for the release's namespaces: labels by which they are selected or left out.
-_SYSTEM = {"kubernetes.io/metadata.name": "openshift-etcd", "openshift.io/run-level": "0"}
+_PLATFORM: tuple[_Written, ...] = (
+    ("", ("pods", "pods/eviction", "configmaps", "secrets", "services", "serviceaccounts"), _ANY),
+    ("apps", ("deployments", "daemonsets", "replicasets", "statefulsets"), _ANY),
+    ("batch", ("jobs",), _ANY),
+    ("coordination.k8s.io", ("leases",), _ANY),
+    ("rbac.authorization.k8s.io", ("roles", "rolebindings"), _ANY),
+)
+_EVERYWHERE: tuple[_Written, ...] = (("", ("pods", "pods/eviction"), frozenset({"CREATE", "DELETE"})),)
+# Stand for the platform's namespaces where the cluster's own are not known: most have no run-level.
+_USUAL: Namespaces = {
+    "openshift-etcd": {"kubernetes.io/metadata.name": "openshift-etcd", "openshift.io/run-level": "0"},
+    "openshift-ingress": {"kubernetes.io/metadata.name": "openshift-ingress"},
+}
 
 
 def webhooks(snapshot: Snapshot) -> Iterator[tuple[Configuration, Webhook]]:
@@ -43,34 +64,96 @@ def webhooks(snapshot: Snapshot) -> Iterator[tuple[Configuration, Webhook]]:
             yield configuration, webhook
 
 
-def covers_an_update(webhook: Webhook) -> bool:
-    """Returns whether the API server calls the webhook for what an update writes to the release's namespaces.
-
-    That includes nodes, which have no namespace.
-    """
-    return any(_covers(rule, webhook) for rule in webhook.rules)
-
-
-def _covers(rule: RuleWithOperations, webhook: Webhook) -> bool:
-    """Returns whether a rule covers something that an update writes; one that narrows itself is not judged."""
+def concerns(webhook: Webhook) -> bool:
+    """Returns whether the webhook's rules name something that an update writes, wherever that is."""
     # Match conditions are CEL expressions over the request, which is not known beforehand.
-    if not _WRITES & set(rule.operations) or webhook.match_conditions:
+    if webhook.match_conditions:
         return False
+    scopes = ((_CLUSTER, "Cluster"), (_PLATFORM, "Namespaced"), (_EVERYWHERE, "Namespaced"))
+    return any(_wants(rule, written, scope) for rule in webhook.rules for written, scope in scopes)
+
+
+def covered(snapshot: Snapshot, webhook: Webhook) -> str:
+    """Returns in words what an update writes for which the webhook is called, or an empty string.
+
+    A webhook that narrows itself by labels of the object is not judged. Raises Unreadable if it goes by labels of
+    namespaces that are not known.
+    """
     if webhook.object_selector is not None and not webhook.object_selector.matches({}):
+        return ""
+    if any(_wants(rule, _CLUSTER, "Cluster") for rule in webhook.rules):
+        return "what is in no namespace"
+    at_platform = any(_wants(rule, _PLATFORM, "Namespaced") for rule in webhook.rules)
+    if not at_platform and not any(_wants(rule, _EVERYWHERE, "Namespaced") for rule in webhook.rules):
+        return ""
+    selector = webhook.namespace_selector
+    if selector is None or not (selector.match_labels or selector.match_expressions):
+        return "what is in any namespace"
+    reached = _reached(snapshot, webhook)
+    platform = sorted(name for name in reached if is_system(name))
+    if at_platform and platform:
+        return f"what is in {names(platform)}"
+    return f"pods in {names(reached)}" if _wants_pods(webhook) and reached else ""
+
+
+def namespaces(snapshot: Snapshot) -> Namespaces:
+    """Returns the labels of every namespace; those of usual ones if the cluster's list is empty. Raises Unreadable."""
+    listed = snapshot.all(Namespace)
+    # The API server sets the label with the name; a file that somebody wrote may lack it.
+    return {
+        each.metadata.name: {"kubernetes.io/metadata.name": each.metadata.name} | each.metadata.labels
+        for each in listed
+    } or _USUAL
+
+
+def is_called_for_pod(webhook: Webhook, namespace: dict[str, str], labels: dict[str, str]) -> bool:
+    """Returns whether the webhook is called when a pod with these labels is made in a namespace with those."""
+    if not any(_wants(rule, (_NEW_POD,), "Namespaced") for rule in webhook.rules):
+        return False
+    selectors = ((webhook.namespace_selector, namespace), (webhook.object_selector, labels))
+    return all(selector is None or selector.matches(given) for selector, given in selectors)
+
+
+_NEW_POD: _Written = ("", ("pods",), frozenset({"CREATE"}))
+
+
+def _reached(snapshot: Snapshot, webhook: Webhook) -> list[str]:
+    """Returns the namespaces that the webhook's selector includes. Raises Unreadable."""
+    try:
+        return _selected(webhook, namespaces(snapshot))
+    except Unreadable:
+        # What every cluster has may be enough to tell.
+        if reached := _selected(webhook, _USUAL):
+            return reached
+        raise
+
+
+def _selected(webhook: Webhook, known: Namespaces) -> list[str]:
+    selector = webhook.namespace_selector
+    return sorted(name for name, labels in known.items() if selector is None or selector.matches(labels))
+
+
+def _wants_pods(webhook: Webhook) -> bool:
+    return any(_wants(rule, _EVERYWHERE, "Namespaced") for rule in webhook.rules)
+
+
+def _wants(rule: RuleWithOperations, written: Sequence[_Written], scope: str) -> bool:
+    """Returns whether a rule covers some of what is written, which is all of that scope."""
+    if rule.scope not in ("", "*", scope):
         return False
     return any(
-        _matches(rule.api_groups, group) and any(_matches(rule.resources, plural) for plural in plurals)
-        for group, plurals in _UPDATED
-    ) and _reaches_system(webhook)
+        ("*" in rule.operations or operations & set(rule.operations))
+        and ("*" in rule.api_groups or group in rule.api_groups)
+        and any(_is_named(rule.resources, resource) for resource in resources)
+        for group, resources, operations in written
+    )
 
 
-def _reaches_system(webhook: Webhook) -> bool:
-    """Returns whether the webhook's namespace selector includes the release's own namespaces."""
-    selector = webhook.namespace_selector
-    return selector is None or selector.matches(_SYSTEM)
-
-
-def _matches(wanted: tuple[str, ...], value: str) -> bool:
-    """Returns whether a list of a rule contains the value or a wildcard."""
-    # `*/*` means all resources and all subresources (admissionregistration.k8s.io/v1).
-    return "*" in wanted or "*/*" in wanted or value in wanted
+def _is_named(wanted: Iterable[str], resource: str) -> bool:
+    """Returns whether a list of a rule names the resource; `*` is of no subresource, `*/*` is of all."""
+    main, _, sub = resource.partition("/")
+    for each in wanted:
+        its_main, _, its_sub = each.partition("/")
+        if its_main in ("*", main) and its_sub in ("*", sub):
+            return True
+    return False
