@@ -171,6 +171,7 @@ class PodCondition(Wire, frozen=True):
 
     type: str
     status: ConditionStatus
+    reason: str = ""
 
 
 class PodPhase(Wire, frozen=True):
@@ -190,12 +191,13 @@ class PodOwner(Wire, frozen=True):
 
 
 class PodMeta(Wire, frozen=True):
-    """The part of a Pod's `metadata` with its identity, its owners and its deletion."""
+    """The part of a Pod's `metadata` with its identity, its owners, its beginning and its deletion."""
 
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     labels: dict[str, str] = {}
     owner_references: tuple[PodOwner, ...] = ()
@@ -204,8 +206,8 @@ class PodMeta(Wire, frozen=True):
 class PlacedPod(Object, frozen=True):
     """A Pod of which little more than place and phase is read: there may be hundreds of thousands.
 
-    `cpu_milli`, `memory_bytes`, `ready` and `waiting` (why a container does not run) are not fields of a Pod: whoever
-    stores one computes them from the parts that it then drops.
+    `cpu_milli`, `memory_bytes`, `ready`, `waiting` (why a container does not run) and `pending` (what a pod that has
+    not started waits for) are not fields of a Pod: whoever stores one computes them from the parts that it then drops.
     """
 
     # Narrower than ObjectMeta: annotations and times, which are not used, would be most of the decoded data.
@@ -216,6 +218,7 @@ class PlacedPod(Object, frozen=True):
     memory_bytes: int = 0
     ready: bool = False
     waiting: str = ""
+    pending: str = ""
 
 
 class ConfigMap(Object, frozen=True):

@@ -51,6 +51,11 @@ RESOURCES.update(
         "runup.api.config_v1.Proxy": _config("Proxy", "proxies"),
         "runup.api.machineconfig_v1.KubeletConfig": _machineconfig("KubeletConfig", "kubeletconfigs"),
         "runup.api.operator_v1.CloudCredential": _operator("CloudCredential", "cloudcredentials"),
+        "runup.api.operator_v1.Authentication": _operator("Authentication", "authentications"),
+        "runup.api.operator_v1.OpenShiftAPIServer": _operator("OpenShiftAPIServer", "openshiftapiservers"),
+        "runup.api.operator_v1.OpenShiftControllerManager": _operator(
+            "OpenShiftControllerManager", "openshiftcontrollermanagers"
+        ),
         "runup.api.operator_v1.KubeAPIServer": _operator("KubeAPIServer", "kubeapiservers"),
         "runup.api.operator_v1.KubeControllerManager": _operator("KubeControllerManager", "kubecontrollermanagers"),
         "runup.api.operator_v1.KubeScheduler": _operator("KubeScheduler", "kubeschedulers"),

@@ -5,6 +5,13 @@ from typing import Any
 from kubekit.api.meta_v1 import Condition, Object, Wire
 
 
+class OperatorSpec(Wire, frozen=True):
+    """The configuration that every operator has; the overrides are any JSON."""
+
+    management_state: str = ""
+    unsupported_config_overrides: Any = None
+
+
 class EtcdStatus(Wire, frozen=True):
     """`status` of Etcd: one condition for each of the operator's controllers."""
 
@@ -14,6 +21,7 @@ class EtcdStatus(Wire, frozen=True):
 class Etcd(Object, frozen=True):
     """The singleton `cluster`: the etcd of the control plane."""
 
+    spec: OperatorSpec = OperatorSpec()
     status: EtcdStatus = EtcdStatus()
 
 
@@ -33,13 +41,6 @@ class CredentialsRequest(Object, frozen=True):
     """A component's request for credentials for the cloud."""
 
 
-class OperatorSpec(Wire, frozen=True):
-    """The configuration that every operator has; the overrides are any JSON."""
-
-    management_state: str = ""
-    unsupported_config_overrides: Any = None
-
-
 class KubeAPIServer(Object, frozen=True):
     """The singleton `cluster`: the API server's operator."""
 
@@ -54,6 +55,24 @@ class KubeControllerManager(Object, frozen=True):
 
 class KubeScheduler(Object, frozen=True):
     """The singleton `cluster`: the scheduler's operator."""
+
+    spec: OperatorSpec = OperatorSpec()
+
+
+class Authentication(Object, frozen=True):
+    """The singleton `cluster`: the operator of the OAuth server."""
+
+    spec: OperatorSpec = OperatorSpec()
+
+
+class OpenShiftAPIServer(Object, frozen=True):
+    """The singleton `cluster`: the operator of OpenShift's aggregated API server."""
+
+    spec: OperatorSpec = OperatorSpec()
+
+
+class OpenShiftControllerManager(Object, frozen=True):
+    """The singleton `cluster`: the operator of OpenShift's controllers."""
 
     spec: OperatorSpec = OperatorSpec()
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from tests.factories import NOW
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from tests.checks.catalogue.asking import BY_NAME, config_map
+from tests.factories import NOW, context
 
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import check_page
 from runup.checks.decide.engine import run_check
+from runup.checks.decide.snapshots import snapshot_of
 
 SECOND, HOUR, MONTH = timedelta(seconds=1), timedelta(hours=1), timedelta(days=30)
 TEN_MINUTES = timedelta(minutes=10)
@@ -40,15 +46,36 @@ def test_how_long_a_check_waits(name: str, moment: str, applies: timedelta, clea
     assert (finds(applies), finds(clear)) == (True, False)
 
 
-def test_how_early_an_end_is_told() -> None:
-    """Seven days before the certificate of the example ends, and no second earlier."""
-    (check,) = (each for each in CHECKS if each.name == "CertificateAuthorityExpires")
-    snapshot, context = check_page.example(check)
-    early = datetime(2026, 1, 9, tzinfo=UTC)
+def ends_in(life: timedelta, left: timedelta) -> str:
+    """A bundle with one authority of that life, of which so much is left."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "signer")])
+    begin = NOW + left - life
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, begin, begin + life).sign(key, hashes.SHA256())
+    return made.public_bytes(serialization.Encoding.PEM).decode()
 
-    def found(now: datetime) -> list[str]:
-        return [finding.message for finding in run_check(check, snapshot, replace(context, now=now)).findings]
 
-    assert found(early - SECOND) == []
-    assert "ends at 2026-01-16T00:00:00Z" in found(early)[0]
-    assert "ended at 2026-01-16T00:00:00Z" in found(early + timedelta(days=7))[0]
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("life", "left", "applies"),
+    [
+        pytest.param(DAY, DAY - SECOND, False, id="the first signer of a new cluster"),
+        pytest.param(DAY, DAY / 5, False, id="it is being renewed"),
+        pytest.param(DAY, DAY / 5 - HOUR, True, id="nobody renewed it"),
+        pytest.param(MONTH, 6 * DAY, False, id="a month's with a fifth left"),
+        pytest.param(MONTH, 6 * DAY - HOUR, True, id="a month's that nobody renewed"),
+        pytest.param(365 * DAY, 7 * DAY, True, id="a year's with a week left"),
+        pytest.param(365 * DAY, 7 * DAY + SECOND, False, id="a year's with more than a week left"),
+        pytest.param(DAY, -SECOND, True, id="it has ended"),
+    ],
+)
+def test_how_early_an_end_is_told(life: timedelta, left: timedelta, applies: bool) -> None:
+    """A week before, if it should have been renewed by then: with a fifth of its life left."""
+    check = BY_NAME["CertificateAuthorityExpires"]
+    bundle = {"ca-bundle.crt": ends_in(life, left)}
+    map_ = {**config_map("signer", "openshift-config-managed"), "data": bundle}
+    outcome = run_check(check, snapshot_of(check.reads, [map_]), context())
+    assert [finding.severity for finding in outcome.findings] == ["critical"] * applies
+    assert all(("ended" if left < timedelta() else "ends") in finding.message for finding in outcome.findings)

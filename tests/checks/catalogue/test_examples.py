@@ -43,6 +43,10 @@ def budget(namespace: str) -> str:
     return f"\napiVersion: policy/v1\nkind: PodDisruptionBudget\n{metadata}\n{spec}\n---\napiVersion"
 
 
+PENDING_SINCE = 'openshift-console, creationTimestamp: "2026-01-14T08:00:00Z"}'
+UNSCHEDULABLE = 'conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]'
+LABELS_AND_TAINT = 'labels: {node-role.kubernetes.io/worker: ""}}\nspec: {taints: [{key: infra, effect: NoSchedule}]}'
+
 ROWS = (
     Row("overrides: one that is managed again", "ClusterVersionOverrides", (("true", "false"),)),
     Row("overrides: a patch is not held back", "ClusterVersionOverrides", (), (), PATCH),
@@ -129,6 +133,11 @@ ROWS = (
     ),
     Row("mixed: one release", "NodeReleasesMixed", (("v1.35.7", "v1.36.2"),)),
     Row("mixed: builds of one version", "NodeReleasesMixed", (("v1.35.7", "v1.36.2+abc"),)),
+    Row(
+        "mixed: Windows nodes are another operator's",
+        "NodeReleasesMixed",
+        (("{name: worker-1, labels: {", "{name: worker-1, labels: {kubernetes.io/os: windows, "),),
+    ),
     Row("mixed: in no pool", "NodeReleasesMixed", (("kind: MachineConfigPool", "kind: Pool"),)),
     Row(
         "mixed: a kubelet that says nothing",
@@ -367,6 +376,26 @@ ROWS = (
         "RemovedAdmissionPlugin",
         (("SecurityContextDeny", "NodeRestriction"),),
         ("RemovedAdmissionPluginUnknown?",),
+    ),
+    *(
+        Row(
+            f"unsupported: of {kind}",
+            "UnsupportedConfigOverrides",
+            (("kind: KubeScheduler", f"kind: {kind}"),),
+            ("UnsupportedConfigOverrides",),
+        )
+        for kind in ("Etcd", "Authentication", "OpenShiftAPIServer", "OpenShiftControllerManager", "KubeAPIServer")
+    ),
+    Row("runtime: old on Linux", "ContainerRuntimeTooOld", (), ("ContainerRuntimeTooOld",)),
+    Row(
+        "runtime: of the operator of Windows nodes",
+        "ContainerRuntimeTooOld",
+        (
+            (
+                "{name: worker-0}",
+                '{name: worker-0, annotations: {windowsmachineconfig.openshift.io/version: "10.19.0"}}',
+            ),
+        ),
     ),
     Row("unsupported: empty", "UnsupportedConfigOverrides", (('{arguments: {v: ["9"]}}', "null"),)),
     Row("crd: every stored version stays", "CRDStoredVersionDropped", (("[v1alpha1, v1beta1]", "[v1beta1]"),)),
@@ -642,6 +671,36 @@ ROWS = (
         ("HeadroomShort-worker",),
     ),
     Row(
+        "room: the other node repels these pods",
+        "HeadroomShort",
+        (
+            (
+                'name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}',
+                'name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}\n'
+                "spec: {taints: [{key: gpu, effect: NoSchedule}]}",
+            ),
+            ('cpu: "3"', 'cpu: "1"'),
+        ),
+        ("HeadroomShort-worker",),
+    ),
+    Row(
+        "room: both nodes have the taint",
+        "HeadroomShort",
+        (
+            ('labels: {node-role.kubernetes.io/worker: ""}}', LABELS_AND_TAINT),
+            ('cpu: "3"', 'cpu: "1"'),
+        ),
+    ),
+    Row(
+        "room: on Windows there is none",
+        "HeadroomShort",
+        (
+            ("name: worker-1, labels: {", "name: worker-1, labels: {kubernetes.io/os: windows, "),
+            ('cpu: "3"', 'cpu: "1"'),
+        ),
+        ("HeadroomShort-worker",),
+    ),
+    Row(
         "room: a node that tells nothing",
         "HeadroomShort",
         (('allocatable: {cpu: "4", memory: 16Gi}, ', ""),),
@@ -665,7 +724,64 @@ ROWS = (
     ),
     Row("machine: runs", "MachineFailed", (("phase: Failed", "phase: Running"),)),
     Row("platform pods: of an application", "SystemPodsFailing", (("openshift-console", "shop"),)),
-    Row("platform pods: only starting", "SystemPodsFailing", (("ImagePullBackOff", "ContainerCreating"),)),
+    Row("platform pods: nobody knows since when", "SystemPodsFailing", (("ImagePullBackOff", "ContainerCreating"),)),
+    Row(
+        "platform pods: starting for two minutes",
+        "SystemPodsFailing",
+        (("ImagePullBackOff", "ContainerCreating"), ("openshift-console}", PENDING_SINCE.replace("08:00", "09:58"))),
+    ),
+    Row(
+        "platform pods: starting for two hours",
+        "SystemPodsFailing",
+        (("ImagePullBackOff", "ContainerCreating"), ("openshift-console}", PENDING_SINCE)),
+        ("SystemPodsFailing",),
+    ),
+    Row(
+        "platform pods: no node takes it",
+        "SystemPodsFailing",
+        (
+            ("containerStatuses: [{name: console, state: {waiting: {reason: ImagePullBackOff}}}]", UNSCHEDULABLE),
+            ("openshift-console}", PENDING_SINCE),
+        ),
+        ("SystemPodsFailing",),
+    ),
+    Row(
+        "platform pods: held back on purpose",
+        "SystemPodsFailing",
+        (
+            (
+                "containerStatuses: [{name: console, state: {waiting: {reason: ImagePullBackOff}}}]",
+                UNSCHEDULABLE.replace("Unschedulable", "SchedulingGated"),
+            ),
+            ("openshift-console}", PENDING_SINCE),
+        ),
+    ),
+    Row(
+        "platform pods: no node takes one of users",
+        "SystemPodsFailing",
+        (
+            ("containerStatuses: [{name: console, state: {waiting: {reason: ImagePullBackOff}}}]", UNSCHEDULABLE),
+            ("openshift-console}", PENDING_SINCE.replace("openshift-console", "shop")),
+        ),
+    ),
+    Row(
+        "platform pods: Pending without a word",
+        "SystemPodsFailing",
+        (
+            ("  containerStatuses: [{name: console, state: {waiting: {reason: ImagePullBackOff}}}]\n", ""),
+            ("openshift-console}", PENDING_SINCE),
+        ),
+        ("SystemPodsFailing",),
+    ),
+    Row(
+        "platform pods: they run",
+        "SystemPodsFailing",
+        (
+            ("ImagePullBackOff", "ContainerCreating"),
+            ("phase: Pending", "phase: Running"),
+            ("openshift-console}", PENDING_SINCE),
+        ),
+    ),
     Row("platform pods: ended", "SystemPodsFailing", (("phase: Pending", "phase: Failed"),)),
     Row(
         "platform pods: an init container counts",
@@ -740,6 +856,37 @@ ROWS = (
                 "values: [eu-1a]}]\n      - matchExpressions: "
                 "[{key: topology.ebs.csi.aws.com/zone, operator: In, values: [eu-1b]}]",
             ),
+        ),
+    ),
+    Row(
+        "zone: another node that repels pods is no refuge",
+        "ZoneLockedVolumes",
+        (("eu-1b}}", "eu-1a}}\nspec: {taints: [{key: gpu, effect: NoSchedule}]}"),),
+        ("ZoneLockedVolumes",),
+    ),
+    Row(
+        "zone: another node that only would rather not",
+        "ZoneLockedVolumes",
+        (("eu-1b}}", "eu-1a}}\nspec: {taints: [{key: gpu, effect: PreferNoSchedule}]}"),),
+    ),
+    Row(
+        "zone: another node that is cordoned",
+        "ZoneLockedVolumes",
+        (("eu-1b}}", "eu-1a}}\nspec: {unschedulable: true}"),),
+        ("ZoneLockedVolumes",),
+    ),
+    Row(
+        "zone: another node that is not ready",
+        "ZoneLockedVolumes",
+        (("eu-1b}}", 'eu-1a}}\nstatus: {conditions: [{type: Ready, status: "False"}]}'),),
+        ("ZoneLockedVolumes",),
+    ),
+    Row(
+        "zone: both nodes have the taint",
+        "ZoneLockedVolumes",
+        (
+            ("zone: eu-1a}}", "zone: eu-1a}}\nspec: {taints: [{key: infra, effect: NoSchedule}]}"),
+            ("eu-1b}}", "eu-1a}}\nspec: {taints: [{key: infra, effect: NoSchedule}]}"),
         ),
     ),
     Row("zone: not attached", "ZoneLockedVolumes", (("attached: true", "attached: false"),)),

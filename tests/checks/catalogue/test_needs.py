@@ -59,6 +59,8 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("EtcdMembersUnhealthy", "etcds"): "its ClusterOperator speaks for the members then",
     ("RemovedAPIStored", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
     ("WebhookRemovedVersion", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
+    ("OperatorUpdateFirst", "catalogsources"): "asked only about an operator of which no catalog has the package",
+    ("PodDisruptionBudgetBlocksDrain", "pods"): "a budget is judged by its status where its pods cannot be read",
     ("WebhookBlocksUpdate", "namespaces"): "its example has no namespaceSelector that could spare some",
     ("WebhookBlocksUpdate", "pods"): "its example has no Service whose pods could be asked about",
     ("CRDConversionWebhookDown", "pods"): "its example has no Service whose pods could be asked about",

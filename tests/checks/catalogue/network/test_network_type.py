@@ -17,7 +17,8 @@ from runup.checks.decide.engine import run_check
         ("OpenShiftSDN", "4.17.0", True),
         ("OpenShiftSDN", "4.18.0", True),
         ("OpenShiftSDN", "5.0.0", True),
-        ("Kuryr", "4.15.9", False),
+        ("Kuryr", "4.14.9", False),
+        ("Kuryr", "4.15.0", True),
         ("Kuryr", "4.16.0", True),
         ("OVNKubernetes", "5.2.0", False),
         ("Calico", "5.2.0", False),
@@ -27,7 +28,7 @@ def test_since_when_a_network_is_gone(type_: str, target: str, applies: bool) ->
     """In that very minor version, and in each later one."""
     found = network()
     found = replace(found, status=replace(found.status, network_type=type_))
-    outcome = run_check(BY_NAME["NetworkTypeRemoved"], snapshot(found), context("4.15.0", target))
+    outcome = run_check(BY_NAME["NetworkTypeRemoved"], snapshot(found), context("4.13.0", target))
     assert [finding.name for finding in outcome.findings] == ["NetworkTypeRemoved"] * applies
 
 

@@ -184,3 +184,26 @@ TAINT = {"key": "k", "effect": "NoSchedule"}
 def test_room_for_what_a_drain_moves(nodes: list[JSON], pods: list[JSON], short: bool) -> None:
     """On nodes that take pods, and no other."""
     assert ("HeadroomShort-worker" in [name for name, *_ in findings("HeadroomShort", *nodes, *pods, pool())]) is short
+
+
+def not_ready(name: str, role: str) -> JSON:
+    """A node whose kubelet fell silent."""
+    node = kubelet(name, "v1.36.0", role)
+    return {
+        **node,
+        "status": {**node["status"], "conditions": [{"type": "Ready", "status": "Unknown", "reason": "Gone"}]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("nodes", "severity"),
+    [
+        ([not_ready("w", "worker")], "warning"),
+        ([not_ready("m", "master")], "critical"),
+        ([not_ready("m", "control-plane")], "critical"),
+        ([not_ready("m", "master"), not_ready("w", "worker")], "critical"),
+    ],
+)
+def test_how_grave_a_silent_node_is(nodes: list[JSON], severity: str) -> None:
+    """With a node of the control plane away, the update of the next one takes etcd's quorum."""
+    assert [(name, how) for name, how, *_ in findings("NodeHealth", *nodes)] == [("NodeNotReady", severity)]

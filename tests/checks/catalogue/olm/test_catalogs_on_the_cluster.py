@@ -43,6 +43,12 @@ def plan(namespace: str, name: str, properties: str) -> tuple[str, str]:
     return BEGINNING, f"\n{text}{BEGINNING[1:]}"
 
 
+def catalog(namespace: str, name: str) -> tuple[str, str]:
+    """The example with a CatalogSource before all else."""
+    head = "apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource"
+    return BEGINNING, f"\n{head}\nmetadata: {{name: {name}, namespace: {namespace}}}\n---{BEGINNING}"
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -80,7 +86,10 @@ def test_an_installed_version_of_which_nothing_can_be_read_is_another_risk() -> 
         ),
         pytest.param((("currentCSV: tracing.v4.0.1", "currentCSV: tracing.v3.4.0"),), NOWHERE, id="the same in both"),
         pytest.param(
-            (("catalogSource: redhat-operators", "catalogSource: community-operators"),),
+            (
+                ("catalogSource: redhat-operators", "catalogSource: community-operators"),
+                catalog("x", "redhat-operators"),
+            ),
             "its catalog redhat-operators has no package tracing",
             id="a namesake in another catalog",
         ),
@@ -88,9 +97,19 @@ def test_an_installed_version_of_which_nothing_can_be_read_is_another_risk() -> 
             (
                 ("channel: stable-3, source: redhat-operators", "channel: stable-3, source: a, sourceNamespace: b"),
                 ("catalogSource: redhat-operators", "catalogSource: a\n  catalogSourceNamespace: c"),
+                catalog("b", "a"),
             ),
             "its catalog a has no package tracing",
             id="a catalog of that name in another namespace",
+        ),
+        pytest.param(
+            (
+                ("channel: stable-3, source: redhat-operators", "channel: stable-3, source: a, sourceNamespace: b"),
+                ("catalogSource: redhat-operators", "catalogSource: a\n  catalogSourceNamespace: c"),
+                catalog("c", "a"),
+            ),
+            "its catalog a is not there",
+            id="its catalog is gone, and another namespace has one of that name",
         ),
     ],
 )
@@ -99,3 +118,24 @@ def test_what_the_catalogs_have(changes: tuple[tuple[str, str], ...], words: str
     pending, catalogs = said(*changes)
     assert "openshift-logging/logging from logging.v5.8.1 to logging.v5.9.0" in pending
     assert words in catalogs
+
+
+@pytest.mark.parametrize(
+    ("changes", "ways"),
+    [
+        ((), ["Change the Subscription's channel"]),
+        (
+            (("catalogSource: redhat-operators", "catalogSource: community-operators"),),
+            ["Bring the CatalogSource of openshift-tracing/tracing back"],
+        ),
+    ],
+)
+def test_the_way_out_is_that_of_what_is_missing(changes: tuple[tuple[str, str], ...], ways: list[str]) -> None:
+    """Without its catalog no channel helps."""
+    text = CHECK.example
+    for old, new in changes:
+        text = text.replace(old, new)
+    snapshot, context = check_page.example(replace(CHECK, example=text))
+    (*_, finding) = run_check(CHECK, snapshot, context).findings
+    known = ("Change the Subscription's channel", "Bring the CatalogSource of openshift-tracing/tracing back")
+    assert [way for way in known if way in finding.remediation] == ways

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.checks.catalogue.asking import JSON, told
+from tests.checks.catalogue.asking import JSON, findings, told
 
 
 def pod(name: str, *, on: str = "worker-0", owner: str = "StatefulSet", grace_s: int = 30, **changes: Any) -> JSON:
@@ -86,3 +86,59 @@ def test_how_long_a_pod_may_take_to_end(grace_s: int, applies: bool) -> None:
 def test_a_pod_that_nobody_loses(one: JSON) -> None:
     """No drain takes it, or somebody brings it back."""
     assert told("UnmanagedPods", one) == []
+
+
+def budget(name: str, **status: Any) -> JSON:
+    """A budget that demands all of its three pods."""
+    counted = {"currentHealthy": 3, "desiredHealthy": 3, "expectedPods": 3, "disruptionsAllowed": 0}
+    spec = {"minAvailable": 3, "selector": {"matchLabels": {"app": name}}}
+    meta = {"name": name, "namespace": "shop"}
+    api = "policy/v1"
+    return {
+        "apiVersion": api,
+        "kind": "PodDisruptionBudget",
+        "metadata": meta,
+        "spec": spec,
+        "status": counted | status,
+    }
+
+
+def owned(app: str, owner: str) -> JSON:
+    """A pod of that application."""
+    owners = [{"apiVersion": "apps/v1", "kind": owner, "name": app, "uid": "1"}]
+    meta = {"name": f"{app}-{owner}", "namespace": "shop", "labels": {"app": app}, "ownerReferences": owners}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"nodeName": "n"},
+        "status": {"phase": "Running"},
+    }
+
+
+SYNC_FAILED = {"conditions": [{"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": "m"}]}
+
+
+@pytest.mark.parametrize(
+    ("objects", "found"),
+    [
+        pytest.param((budget("a"), owned("a", "ReplicaSet")), ["PodDisruptionBudgetBlocksDrain"], id="of a ReplicaSet"),
+        pytest.param((budget("a"), owned("a", "DaemonSet")), [], id="of a DaemonSet, which no drain moves"),
+        pytest.param((budget("a"), owned("a", "Node")), [], id="of the node itself"),
+        pytest.param(
+            (budget("a"), owned("a", "DaemonSet"), owned("a", "ReplicaSet")),
+            ["PodDisruptionBudgetBlocksDrain"],
+            id="of both",
+        ),
+        pytest.param((budget("a"), owned("b", "DaemonSet")), ["PodDisruptionBudgetBlocksDrain"], id="of another one"),
+        pytest.param((budget("a", **SYNC_FAILED), owned("a", "DaemonSet")), [], id="not computed, of a DaemonSet"),
+        pytest.param(
+            (budget("a", **SYNC_FAILED), owned("a", "ReplicaSet")),
+            ["PodDisruptionBudgetBlocksDrainUnknown"],
+            id="not computed, of a ReplicaSet",
+        ),
+    ],
+)
+def test_budgets_over_pods_that_no_drain_moves(objects: tuple[JSON, ...], found: list[str]) -> None:
+    """They block nothing."""
+    assert [name for name, *_ in findings("PodDisruptionBudgetBlocksDrain", *objects)] == found

@@ -4,11 +4,14 @@ Applies when a StorageVersionMigration has the condition Failed.
 
 Why it matters what is still stored in an old version cannot be read by an API server that does not know it any more.
 
-What to do `oc get storageversionmigration NAME -o yaml` says why; delete it, and the migrator makes it again.
+What to do `oc get storageversionmigration NAME -o yaml` says why. Mend that, then make the object anew without its
+status, for the migrator never tries one again that has failed, and nobody else makes it again: `oc get
+storageversionmigration NAME -o yaml | oc replace --force -f -`.
 
 Accepting it means that objects may be left in an old version.
 
-Source of the rule kubernetes-sigs/kube-storage-version-migrator, `pkg/apis/migration/v1alpha1`.
+Source of the rule kubernetes-sigs/kube-storage-version-migrator, `pkg/apis/migration/v1alpha1` and `pkg/controller`
+(an object that has Succeeded or Failed is passed over).
 """
 
 from __future__ import annotations
@@ -43,7 +46,8 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             f"{count(len(failed), 'storage version migration')} failed: "
             f"{names([each.metadata.name for each in failed])}.",
             failed,
-            fix="See `oc get storageversionmigration NAME -o yaml`; delete it, and it is tried again.",
+            fix="Mend what its condition names, then make it anew, for a failed one is not tried again: `oc get "
+            "storageversionmigration NAME -o yaml | oc replace --force -f -`.",
         )
 
 

@@ -1,9 +1,10 @@
 """A certificate authority of the cluster ends within days, and no newer one stands beside it.
 
 Applies when, of a bundle in a ConfigMap of `openshift-config-managed` (key `ca-bundle.crt`), the certificate that is
-valid longest ends within seven days or has ended. Authorities are renewed long before (at four fifths of their life),
-so one that comes so near is not being renewed. Secrets are not read: certificates that only a Secret holds are not
-judged, and the operators that own them speak of them in their ClusterOperator.
+valid longest has ended, or ends within seven days and was not renewed when four fifths of its life were over, as
+authorities are. The first ones of a cluster live for a day: these are on time until the last fifth of it. Secrets are
+not read: certificates that only a Secret holds are not judged, and the operators that own them speak of them in their
+ClusterOperator.
 
 Why it matters what trusts this bundle refuses every connection from that moment on, and an update that is on its way
 then stops in the middle.
@@ -13,22 +14,24 @@ renew it; where a pool is paused, resume it.
 
 Accepting it means that the time may run out during the update.
 
-Source of the rule openshift/library-go, `pkg/operator/certrotation`.
+Source of the rule openshift/library-go, `pkg/operator/certrotation` (needNewSigningCertKeyPair).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from kubekit.api.core_v1 import ConfigMap
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
-from runup.checks.catalogue.shared.bundles import BadBundle, ends
+from runup.checks.catalogue.shared.bundles import BadBundle, Validity, validities
 from runup.checks.catalogue.shared.config_maps import BUNDLE, MANAGED
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "CertificateAuthorityExpires"
 MARGIN = timedelta(days=7)
+# How long the owner of an authority may take to renew it; it looks every minute.
+PATIENCE = timedelta(hours=1)
 EXAMPLE = """
 apiVersion: v1
 kind: ConfigMap
@@ -55,21 +58,27 @@ def _judge(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
     name = named(config_map)
     try:
         # The one valid longest counts: authorities that were renewed stay in the bundle for a time.
-        last = max(ends(config_map.data.get(BUNDLE, "")), default=None)
+        last = max(validities(config_map.data.get(BUNDLE, "")), key=lambda each: each[1], default=None)
     except BadBundle as bad:
         fix = f"See `oc -n {config_map.metadata.namespace} get cm {config_map.metadata.name} -o yaml`."
         yield unsure(NAME, f"{BUNDLE} of ConfigMap {name} cannot be read: {bad}", [config_map], fix=fix)
         return
-    if last is not None and last - context.now <= MARGIN:
-        ended = "ended" if last <= context.now else "ends"
+    if last is not None and last[1] - context.now <= MARGIN and _is_late(last, context.now):
+        ended = "ended" if last[1] <= context.now else "ends"
         yield risk(
             NAME,
-            f"The last certificate authority of ConfigMap {name} {ended} at {last:%Y-%m-%dT%H:%M:%SZ}.",
+            f"The last certificate authority of ConfigMap {name} {ended} at {last[1]:%Y-%m-%dT%H:%M:%SZ}.",
             [config_map],
             severity="critical",
             fix=f"See with `oc -n {config_map.metadata.namespace} describe cm {config_map.metadata.name}` who "
             "renews it.",
         )
+
+
+def _is_late(validity: Validity, now: datetime) -> bool:
+    """Returns whether the authority should have been renewed before: with a fifth of its life left (library-go)."""
+    begin, end = validity
+    return now >= end - (end - begin) / 5 + PATIENCE
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", (MANAGED,), _run, rank=180, severity="critical", example=EXAMPLE)

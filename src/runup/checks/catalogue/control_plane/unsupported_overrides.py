@@ -1,29 +1,59 @@
 """A component of the control plane is configured in an unsupported way.
 
-Applies when `unsupportedConfigOverrides` of the operator of kube-apiserver, kube-controller-manager or kube-scheduler
-is not empty.
+Applies when `unsupportedConfigOverrides` of the operator of kube-apiserver, kube-controller-manager, kube-scheduler,
+etcd, authentication, openshift-apiserver or openshift-controller-manager is not empty.
 
 Why it matters the operator says Upgradeable=False for it, and the target's component has never been tried with it.
 
-What to do `oc edit kubeapiserver cluster` (or its neighbours) and take the overrides out; the operator's
+What to do `oc edit kubeapiserver cluster` (or what the finding names) and take the overrides out; the operator's
 Upgradeable condition then says True.
 
 Accepting it means to take a configuration into the target that nobody has tried.
 
-Source of the rule openshift/library-go, `pkg/operator/unsupportedconfigoverridescontroller`.
+Source of the rule openshift/library-go, `pkg/operator/unsupportedconfigoverridescontroller`, which the operators of all
+static pods (`pkg/operator/staticpod/controllers.go`: etcd is one) and those of authentication, openshift-apiserver and
+openshift-controller-manager run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.checks.catalogue.control_plane.shared.component_settings import CONTROL_PLANE, OPERATORS
+from kubekit.api.scheme import resource_of
+from runup.api.operator_v1 import (
+    Authentication,
+    Etcd,
+    KubeAPIServer,
+    KubeControllerManager,
+    KubeScheduler,
+    OpenShiftAPIServer,
+    OpenShiftControllerManager,
+)
 from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.presence import all_or_none
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import names
 
 NAME = "UnsupportedConfigOverrides"
+_Operator = (
+    KubeAPIServer
+    | KubeControllerManager
+    | KubeScheduler
+    | Etcd
+    | Authentication
+    | OpenShiftAPIServer
+    | OpenShiftControllerManager
+)
+# The operators that say Upgradeable=False for their overrides, and their components.
+CONFIGURED: tuple[tuple[type[_Operator], str], ...] = (
+    (KubeAPIServer, "kube-apiserver"),
+    (KubeControllerManager, "kube-controller-manager"),
+    (KubeScheduler, "kube-scheduler"),
+    (Etcd, "etcd"),
+    (Authentication, "authentication"),
+    (OpenShiftAPIServer, "openshift-apiserver"),
+    (OpenShiftControllerManager, "openshift-controller-manager"),
+)
 EXAMPLE = """
 apiVersion: operator.openshift.io/v1
 kind: KubeScheduler
@@ -33,7 +63,7 @@ spec: {unsupportedConfigOverrides: {arguments: {v: ["9"]}}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    for kind, component in OPERATORS:
+    for kind, component in CONFIGURED:
         for operator in all_or_none(snapshot, kind):
             overrides = operator.spec.unsupported_config_overrides
             if overrides:
@@ -42,8 +72,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                     NAME,
                     f"{component} is configured in an unsupported way: unsupportedConfigOverrides has {names(keys)}.",
                     [operator],
-                    fix=f"`oc edit {kind.__name__.lower()} cluster`, and take the overrides out.",
+                    fix=f"`oc edit {kind.__name__.lower()}.operator.openshift.io cluster`, and take the overrides out.",
                 )
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, rank=290, example=EXAMPLE)
+READS = (*(resource_of(kind) for kind, _ in CONFIGURED), DEFINITIONS)
+CHECK = declared(__doc__, NAME, "kube-apiserver", READS, _run, rank=290, example=EXAMPLE)

@@ -1,6 +1,6 @@
 """The cluster's network plug-in is not in the target any more.
 
-Applies when the Network's status says OpenShiftSDN (or Kuryr) and the target is 4.17 (4.16) or later.
+Applies when the Network's status says OpenShiftSDN (or Kuryr) and the target is 4.17 (4.15) or later.
 
 Why it matters the network operator refuses the update; forced, the pods have no network.
 
@@ -9,7 +9,7 @@ What to do migrate to OVN-Kubernetes first (`oc patch network.operator.openshift
 
 Accepting it is supported by nobody.
 
-Source of the rule the release notes of OpenShift 4.17 (OpenShiftSDN) and 4.16 (Kuryr); CVO's readiness checks.
+Source of the rule the release notes of OpenShift 4.17 (OpenShiftSDN) and 4.15 (Kuryr); CVO's readiness checks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "NetworkTypeRemoved"
-GONE_IN = {"OpenShiftSDN": (4, 17), "Kuryr": (4, 16)}
+GONE_IN = {"OpenShiftSDN": (4, 17), "Kuryr": (4, 15)}
 EXAMPLE = """
 apiVersion: config.openshift.io/v1
 kind: Network

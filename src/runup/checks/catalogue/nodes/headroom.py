@@ -1,9 +1,9 @@
 """The cluster has no room for the pods of a node that is drained.
 
 Applies when what the pods of a pool's fullest nodes ask for (as many nodes as the pool takes down at once) is more,
-in cpu or in memory, than all other nodes have left together. Nodes on which nothing may be scheduled (cordoned, not
-ready, or with a taint NoSchedule or NoExecute) have nothing left. Pods of DaemonSets and of the node itself do not
-move, and do not count. A cluster of one node is not drained.
+in cpu or in memory, than all other nodes have left together. Nodes on which these pods cannot be scheduled (cordoned,
+not ready, of Windows, or with a taint NoSchedule or NoExecute that the drained nodes do not have) have nothing left.
+Pods of DaemonSets and of the node itself do not move, and do not count. A cluster of one node is not drained.
 
 Why it matters pods that fit nowhere stay Pending until the node is back; budgets then hold up the next node.
 
@@ -23,7 +23,6 @@ from functools import lru_cache
 from heapq import nsmallest
 from operator import attrgetter
 
-from kubekit.api.conditions import status_of
 from kubekit.api.core_v1 import Node, PlacedPod
 from kubekit.api.scheme import resource_of
 from kubekit.lang.quantity import parse_quantity
@@ -32,6 +31,7 @@ from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.nodes.max_unavailable import allowed
 from runup.checks.catalogue.nodes.node_pools import by_pool
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
+from runup.checks.catalogue.shared.placement import Repelling, is_windows, repelling, takes_pods
 from runup.checks.catalogue.shared.pods import ENDED, PODS, by_node, drained
 from runup.checks.catalogue.shared.result_cache import of_each, of_groups
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
@@ -81,6 +81,7 @@ class _Load:
 
 
 _NOTHING = _Load()
+_Capacity = tuple[_Load, Repelling]
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
@@ -98,10 +99,24 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for kind in (Node, MachineConfigPool):
         snapshot.require_all(resource_of(kind))
     loads = _loads(by_node(snapshot.listed(PODS)))
-    free = _left(nodes, _capacities(nodes, ()), loads)
+    room = _Room(nodes, loads)
     members = by_pool(nodes, pools)
     for pool in sorted(pools, key=lambda each: each.metadata.name):
-        yield from _judge(pool.metadata.name, members.get(pool.metadata.name, ()), loads, free, allowed(pool))
+        yield from _judge(pool.metadata.name, members.get(pool.metadata.name, ()), loads, room, allowed(pool))
+
+
+class _Room:
+    """What nodes have left for pods that tolerate some taints; few nodes have any, so few sums are needed."""
+
+    def __init__(self, nodes: tuple[Node, ...], loads: Mapping[str, _Load]) -> None:
+        self._nodes, self._capacities, self._loads = nodes, _capacities(nodes, ()), loads
+        self._left: dict[Repelling, _Load] = {}
+
+    def for_pods_that_tolerate(self, taints: Repelling) -> _Load:
+        """Returns what all nodes without other taints have left, together."""
+        if taints not in self._left:
+            self._left[taints] = _left(self._nodes, self._capacities, self._loads, taints)
+        return self._left[taints]
 
 
 @of_groups
@@ -119,7 +134,7 @@ def _loads(pods: Sequence[PlacedPod]) -> _Load:
 
 
 def _judge(
-    pool: str, members: Sequence[Node], loads: Mapping[str, _Load], room: _Load, at_once: int
+    pool: str, members: Sequence[Node], loads: Mapping[str, _Load], room: _Room, at_once: int
 ) -> Iterator[Finding]:
     loaded_nodes = [(loads.get(node.metadata.name, _NOTHING), node) for node in members]
     for what, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
@@ -127,8 +142,9 @@ def _judge(
         fullest = nsmallest(at_once, loaded_nodes, key=lambda each: -moved(each[0]))
         requested = sum(moved(load) for load, _ in fullest)
         nodes = [node for _, node in fullest]
+        taints: Repelling = frozenset[tuple[str, str, str]]().union(*map(repelling, nodes))
         # Room on the drained nodes themselves does not help their pods.
-        free = has(room) - has(_left(nodes, map(_capacity, nodes), loads))
+        free = has(room.for_pods_that_tolerate(taints)) - has(_left(nodes, map(_capacity, nodes), loads, taints))
         if requested > free:
             yield risk(
                 f"{NAME}-{pool}",
@@ -141,37 +157,34 @@ def _judge(
             )
 
 
-def _left(nodes: Iterable[Node], capacities: Iterable[_Load | None], loads: Mapping[str, _Load]) -> _Load:
-    """Returns the CPU and memory that the nodes have left, together."""
+def _left(
+    nodes: Iterable[Node], capacities: Iterable[_Capacity | None], loads: Mapping[str, _Load], taints: Repelling
+) -> _Load:
+    """Returns the CPU and memory that the nodes without other taints have left, together."""
     room = _Load()
     for node, capacity in zip(nodes, capacities, strict=True):
-        if capacity is None:
+        if capacity is None or not capacity[1] <= taints:
             continue
         load = loads.get(node.metadata.name, _NOTHING)
         # Inline, as there are thousands of nodes; one with more load than capacity takes nothing from the others.
-        if capacity.cpu > load.cpu:
-            room.cpu += capacity.cpu - load.cpu
-        if capacity.memory > load.memory:
-            room.memory += capacity.memory - load.memory
+        if capacity[0].cpu > load.cpu:
+            room.cpu += capacity[0].cpu - load.cpu
+        if capacity[0].memory > load.memory:
+            room.memory += capacity[0].memory - load.memory
     return room
 
 
-def _capacity(node: Node) -> _Load | None:
-    """Returns what the node has for pods, or None if no more may be placed there."""
-    if not _takes_pods(node):
+def _capacity(node: Node) -> _Capacity | None:
+    """Returns what the node has for pods, with its taints, or None if no more may be placed there."""
+    if not takes_pods(node) or is_windows(node):
         return None
-    return _Load(_milli(node.status.allocatable["cpu"]), _whole(node.status.allocatable["memory"]))
+    allocatable = node.status.allocatable
+    return _Load(_milli(allocatable["cpu"]), _whole(allocatable["memory"])), repelling(node)
 
 
 @of_each
-def _capacities(node: Node, _: tuple[()]) -> _Load | None:
+def _capacities(node: Node, _: tuple[()]) -> _Capacity | None:
     return _capacity(node)
-
-
-def _takes_pods(node: Node) -> bool:
-    if node.spec.unschedulable or status_of(node.status.conditions, "Ready") not in ("True", None):
-        return False
-    return not any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.spec.taints)
 
 
 # Nodes come in a few sizes, so few quantities are ever parsed.

@@ -1,7 +1,8 @@
 """Nodes of one machine config pool run different releases.
 
 Applies when the kubelets of nodes that one pool selects have different versions. A node that does not report a
-version is Unknown. Who belongs to which pool is decided as the machine-config operator does.
+version is Unknown. Who belongs to which pool is decided as the machine-config operator does, which has nothing to do
+with Windows nodes: another operator updates them, to kubelets of its own.
 
 Why it matters an update was left half done, or is under way: the target is applied to nodes of which some are a release
 behind, and the distance that Kubernetes supports counts from the oldest.
@@ -25,6 +26,7 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.nodes.node_pools import by_pool
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
+from runup.checks.catalogue.shared.placement import is_windows
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -55,7 +57,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     pools = all_pools(snapshot)
     # The nodes of a pool that is not in the list would be counted for another.
     snapshot.require_all(resource_of(MachineConfigPool))
-    silent = [node for node in nodes if not node.status.node_info.kubelet_version]
+    silent = [node for node in nodes if not (node.status.node_info.kubelet_version or is_windows(node))]
     for pool, members in sorted(by_pool(nodes, pools).items()):
         if pool:
             yield from _judge(pool, [node for node in members if node.status.node_info.kubelet_version])

@@ -14,9 +14,10 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.result_cache import of_each
-from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.catalogue.shared.topology import control_plane_first, is_control_plane
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, dated, names, resource
+from runup.preflight.decide.report import Severity
 
 NOT_READY = "NodeNotReady"
 CORDONED = "NodeCordoned"
@@ -55,6 +56,9 @@ def _not_ready(nodes: tuple[Node, ...]) -> Iterator[Finding]:
             f"{_are(nodes_broken)} not ready: {reasons}{dated(earliest)}.",
             nodes_broken,
             "Bring the nodes back or remove them; `oc describe node NAME` shows why the kubelet is not ready.",
+            # The update takes the nodes of the control plane down one by one: with another one away already, etcd has
+            # no quorum.
+            severity="critical" if any(map(is_control_plane, nodes_broken)) else "warning",
         )
     if silent:
         yield _finding(
@@ -126,11 +130,23 @@ def _reasons(conditions: Sequence[Condition]) -> str:
 
 
 def _finding(
-    risk: str, message: str, nodes: Sequence[Node], remediation: str, applies: Applies = Applies.YES
+    risk: str,
+    message: str,
+    nodes: Sequence[Node],
+    remediation: str,
+    applies: Applies = Applies.YES,
+    *,
+    severity: Severity = "warning",
 ) -> Finding:
     return Finding(
-        risk, message, applies, reason=risk, resources=tuple(resource(node) for node in nodes), remediation=remediation
+        risk,
+        message,
+        applies,
+        reason=risk,
+        severity=severity,
+        resources=tuple(resource(node) for node in nodes),
+        remediation=remediation,
     )
 
 
-CHECK = declared(BY_HAND, "NodeHealth", "machine-config", (Node,), _run, rank=90)
+CHECK = declared(BY_HAND, "NodeHealth", "machine-config", (Node,), _run, rank=90, severity="critical")

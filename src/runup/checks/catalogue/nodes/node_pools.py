@@ -16,6 +16,7 @@ from kubekit.api.scheme import resource_of
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
+from runup.checks.catalogue.shared.placement import is_windows
 from runup.checks.catalogue.shared.result_cache import of_each
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -29,7 +30,7 @@ BUILT_IN = ("master", "worker")
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
-    if all(_is_windows(node) for node in nodes):
+    if all(is_windows(node) for node in nodes):
         return
     pools = all_pools(snapshot)
     # It is not known which nodes an unreadable pool selects; the engine reports that it was not read.
@@ -38,9 +39,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if control_plane(snapshot) == "External" and not pools:
         return
     chosen = list(zip(nodes, _chosen(nodes, pools), strict=True))
-    none = [node for node, node_pools in chosen if not node_pools.selecting and not _is_windows(node)]
+    none = [node for node, node_pools in chosen if not node_pools.selecting and not is_windows(node)]
     several = [
-        (node, node_pools.custom) for node, node_pools in chosen if len(node_pools.custom) > 1 and not _is_windows(node)
+        (node, node_pools.custom) for node, node_pools in chosen if len(node_pools.custom) > 1 and not is_windows(node)
     ]
     if none and all_known:
         yield _finding(
@@ -64,7 +65,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 def by_pool(nodes: tuple[Node, ...], pools: tuple[MachineConfigPool, ...]) -> dict[str, list[Node]]:
     """Returns the nodes that each pool updates.
 
-    The empty name has the nodes that no pool updates, or that are in several custom ones.
+    The empty name has the nodes that no pool updates: of Windows, in no pool, or in several custom ones.
     """
     members: dict[str, list[Node]] = defaultdict(list)
     for node, node_pools in zip(nodes, _chosen(nodes, pools), strict=True):
@@ -85,7 +86,7 @@ class _Pools:
 def _chosen(node: Node, pools: tuple[MachineConfigPool, ...]) -> _Pools:
     selecting = [pool.metadata.name for pool in pools if _selects(pool, node)]
     custom = sorted(set(selecting) - set(BUILT_IN))
-    return _Pools(selecting, custom, _updating(selecting, custom))
+    return _Pools(selecting, custom, "" if is_windows(node) else _updating(selecting, custom))
 
 
 def _updating(found: Sequence[str], custom: Sequence[str]) -> str:
@@ -95,10 +96,6 @@ def _updating(found: Sequence[str], custom: Sequence[str]) -> str:
     if custom:
         return custom[0] if len(custom) == 1 else ""
     return "worker" if "worker" in found else ""
-
-
-def _is_windows(node: Node) -> bool:
-    return node.metadata.labels.get("kubernetes.io/os") == "windows"
 
 
 def _selects(pool: MachineConfigPool, node: Node) -> bool:

@@ -1,7 +1,8 @@
 """The container runtime of some nodes is too old for the target's kubelet.
 
 Applies when a Node runs containerd below the version that the target's Kubernetes asks for. CRI-O comes with the
-release and is not judged.
+release and is not judged, nor is the containerd that the Windows Machine Config Operator brings together with its
+kubelet (annotation `windowsmachineconfig.openshift.io/version`).
 
 Why it matters the kubelet does not start with a runtime whose API it does not speak.
 
@@ -27,6 +28,8 @@ from runup.checks.decide.removal_tables import document
 from runup.checks.decide.wording import count, names
 
 NAME = "ContainerRuntimeTooOld"
+# Set by openshift/windows-machine-config-operator (pkg/metadata: VersionAnnotation) on the nodes that it configures.
+WINDOWS_OPERATOR = "windowsmachineconfig.openshift.io/version"
 _CONTAINERD = re.compile(r"containerd://v?(\d+)\.(\d+)\.(\d+).*")
 Number = tuple[int, ...]
 EXAMPLE = """
@@ -38,7 +41,11 @@ status: {nodeInfo: {containerRuntimeVersion: "containerd://1.7.27", kubeletVersi
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    nodes = [node for node in control_plane_first(snapshot.all(Node)) if _version(node) is not None]
+    nodes = [
+        node
+        for node in control_plane_first(snapshot.all(Node))
+        if _version(node) is not None and WINDOWS_OPERATOR not in node.metadata.annotations
+    ]
     target = target_minor(context)
     if target is None and nodes:
         yield unsure(

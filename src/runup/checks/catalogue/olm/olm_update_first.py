@@ -10,7 +10,7 @@ Why it matters the update of the cluster is refused until these are done, and th
 
 What to do approve the plans in this order, wait for phase Succeeded of each (`oc get csv -A`), and check again: the
 next version may need another. Where nothing newer is known, change the Subscription's channel to one that is named, or
-plan without the operator.
+plan without the operator. An operator whose CatalogSource is gone has no update at all: bring that back first.
 
 Accepting it means that these operators may fail on the target.
 
@@ -23,7 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, PackageChannel, PackageManifest, Subscription
+from runup.api.olm_v1alpha1 import (
+    CatalogSource,
+    ClusterServiceVersion,
+    InstallPlan,
+    PackageChannel,
+    PackageManifest,
+    Subscription,
+)
 from runup.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
 from runup.checks.catalogue.olm.shared.installed_operators import (
     PACKAGES,
@@ -122,16 +129,41 @@ def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: 
         why = f"what the catalogs have for {which} is not known: {str(lacking).rstrip('.')}"
         yield unsure(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
         return
-    listing = "; ".join(f"{named(sub)}: {_choice(sub, packages, context)}" for sub in subs)
+    orphans = _without_catalog([sub for sub in subs if not packages_of(packages, sub)], snapshot)
+    listing = "; ".join(
+        f"{named(sub)}: "
+        + (f"its catalog {sub.spec.source} is not there" if sub in orphans else _choice(sub, packages, context))
+        for sub in subs
+    )
     one = len(subs) == 1
+    change = (
+        "Change the Subscription's channel to one that has a version for the target, and let it update first; "
+        "where there is none, plan without the operator."
+    )
+    restore = (
+        f"Bring the CatalogSource of {names([named(sub) for sub in orphans])} back first: `oc get catalogsources -A`."
+    )
     yield risk(
         NAME,
         f"{count(len(subs), 'operator')} {'does' if one else 'do'} not run on {target_name(context)}, and no update of "
         f"{'it' if one else 'them'} is on its way: {listing}.",
         subs,
-        fix="Change the Subscription's channel to one that has a version for the target, and let it update first; "
-        "where there is none, plan without the operator.",
+        fix=" ".join([restore] * bool(orphans) + [change] * (len(orphans) < len(subs))),
     )
+
+
+def _without_catalog(subs: Sequence[Subscription], snapshot: Snapshot) -> list[Subscription]:
+    """Returns those whose CatalogSource is gone: nobody knows what there is for them. Raises Unreadable."""
+    if not subs:
+        return []
+    catalogs = {(each.metadata.namespace, each.metadata.name) for each in all_or_none(snapshot, CatalogSource)}
+    return [
+        sub
+        for sub in subs
+        if not any(
+            name == sub.spec.source and sub.spec.source_namespace in ("", namespace) for namespace, name in catalogs
+        )
+    ]
 
 
 def _choice(sub: Subscription, packages: Sequence[PackageManifest], context: Context) -> str:
@@ -197,7 +229,7 @@ CHECK = declared(
     __doc__,
     NAME,
     "operator-lifecycle-manager",
-    (*READS, Subscription, InstallPlan, PACKAGES),
+    (*READS, Subscription, InstallPlan, CatalogSource, PACKAGES),
     _run,
     rank=410,
     updates=MINOR,

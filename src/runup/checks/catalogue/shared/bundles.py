@@ -10,12 +10,16 @@ from datetime import datetime
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
 
 
+# Begin and end of a certificate's validity.
+Validity = tuple[datetime, datetime]
+
+
 class BadBundle(ValueError):
     """Error raised if a text is not a bundle of certificates; the message is that of the parser."""
 
 
-def ends(bundle: str) -> Sequence[datetime]:
-    """Returns the end of validity of each certificate in a PEM bundle, in order. Raises BadBundle.
+def validities(bundle: str) -> Sequence[Validity]:
+    """Returns the validity of each certificate in a PEM bundle, in order. Raises BadBundle.
 
     An empty text is an empty bundle.
     """
@@ -25,9 +29,15 @@ def ends(bundle: str) -> Sequence[datetime]:
     from cryptography import x509
 
     try:
-        return [certificate.not_valid_after_utc for certificate in x509.load_pem_x509_certificates(bundle.encode())]
+        certificates = x509.load_pem_x509_certificates(bundle.encode())
     except ValueError as error:
         raise BadBundle(str(error).partition(",")[0]) from error
+    return [(each.not_valid_before_utc, each.not_valid_after_utc) for each in certificates]
+
+
+def ends(bundle: str) -> Sequence[datetime]:
+    """Returns the end of validity of each certificate in a PEM bundle, in order. Raises BadBundle."""
+    return [end for _, end in validities(bundle)]
 
 
 def usable_until(bundle: str) -> datetime | None:

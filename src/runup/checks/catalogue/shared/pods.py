@@ -47,6 +47,7 @@ _STAY = ("DaemonSet", "Node")
 def _slim(pod: PlacedPod) -> PlacedPod:
     """Returns the pod with only what checks look at; what pods of one workload have in common is one object."""
     metadata, spec, status = pod.metadata, pod.spec, pod.status
+    pending = _pending(pod) if status.phase == "Pending" else ""
     cpu_milli, memory_bytes = _requested(spec.containers)
     return PlacedPod(
         metadata=PodMeta(
@@ -55,6 +56,8 @@ def _slim(pod: PlacedPod) -> PlacedPod:
             namespace=intern(metadata.namespace),
             uid=metadata.uid,
             resource_version=metadata.resource_version,
+            # Asked for only of those that have not started.
+            creation_timestamp=metadata.creation_timestamp if pending else None,
             deletion_timestamp=metadata.deletion_timestamp,
             labels=_labels(tuple(metadata.labels.items())),
             owner_references=_owners(metadata.owner_references),
@@ -66,6 +69,7 @@ def _slim(pod: PlacedPod) -> PlacedPod:
         ready=_is_ready(status.conditions),
         # Init containers run first: a waiting one is the reason why the others do not run.
         waiting=_waiting(status.init_container_statuses) or _waiting(status.container_statuses),
+        pending=pending,
     )
 
 
@@ -154,6 +158,18 @@ def _waiting(containers: tuple[WaitingContainer, ...]) -> str:
         if waiting is not None and waiting.reason in BROKEN:
             return intern(f"{container.name}: {waiting.reason}")
     return ""
+
+
+def _pending(pod: PlacedPod) -> str:
+    """Returns what a pod that has not started waits for, or an empty string if it is held back on purpose."""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            # Whoever gated the pod has not released it yet (core/v1, PodReasonSchedulingGated).
+            return "" if condition.reason == "SchedulingGated" else intern(condition.reason or "Unschedulable")
+    for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        if container.state.waiting is not None and container.state.waiting.reason:
+            return intern(f"{container.name}: {container.state.waiting.reason}")
+    return "Pending"
 
 
 # Lists are sorted by name, so the pods of one workload are adjacent: a few thousand entries are enough.

@@ -1,8 +1,9 @@
-"""A volume is in a zone that has one node, and cannot follow its pod to another.
+"""A volume is in a zone with one node that takes its pod, and cannot follow it to another.
 
 Applies when an attached PersistentVolume must be in a zone (`nodeAffinity` on keys of zones or regions alone) and no
-other node than the one that it is attached to has that zone's labels. Volumes that are bound to one machine by design,
-and clusters of one node, are not told.
+other node of that zone takes its pod: there is none, or it is cordoned, not ready, or has a taint NoSchedule or
+NoExecute that the volume's present node does not have. Volumes that are bound to one machine by design, and clusters of
+one node, are not told.
 
 Why it matters while that node is updated its pod has no place to go: it is down until the node is back, whatever a
 disruption budget of other pods promises.
@@ -28,6 +29,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import PersistentVolume, VolumeAttachment
 from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.placement import repelling, takes_pods
 from runup.checks.catalogue.storage.shared.volumes import AFFINITY, VOLUMES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -75,7 +77,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     zoned = [(each, terms) for each, terms in zoned if each.metadata.name in attached]
     if not zoned:
         return
-    nodes = {node.metadata.name: node.metadata.labels for node in snapshot.all(Node)}
+    nodes = {node.metadata.name: node for node in snapshot.all(Node)}
     if snapshot.incomplete.get(NODES) or snapshot.undecoded.get(NODES):
         return  # a node that is not in the list may be in the zone; the engine reports incomplete lists for every check
     fitting_nodes: dict[str, frozenset[str]] = {}
@@ -83,21 +85,30 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for volume, terms in zoned:
         key = repr(terms)
         if key not in fitting_nodes:
-            fitting_nodes[key] = frozenset(name for name, labels in nodes.items() if _fits(terms, labels))
-        if len(nodes) > 1 and fitting_nodes[key] == {attached[volume.metadata.name]}:
+            fitting_nodes[key] = frozenset(name for name in nodes if _fits(terms, nodes[name].metadata.labels))
+        present, fitting = attached[volume.metadata.name], fitting_nodes[key]
+        # A node that is gone, or has lost its zone, says nothing about where its pods can go.
+        if len(nodes) > 1 and present in fitting and not _refuges(present, fitting, nodes):
             locked.append(volume)
     yield from _told(sorted(locked, key=lambda each: each.metadata.name), attached)
+
+
+def _refuges(present: str, fitting: frozenset[str], nodes: Mapping[str, Node]) -> list[str]:
+    """Returns the other nodes of the zone that take a pod of the present one."""
+    tolerated = repelling(nodes[present])
+    others = ((name, nodes[name]) for name in fitting if name != present)
+    return [name for name, node in others if takes_pods(node) and repelling(node) <= tolerated]
 
 
 def _told(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> Iterator[Finding]:
     if not locked:
         return
     listing = names([f"{each.metadata.name} on {attached[each.metadata.name]}" for each in locked])
-    only = "its zone" if len(locked) == 1 else "their zones"
+    only = "its zone" if len(locked) == 1 else "each of their zones"
     yield risk(
         NAME,
-        f"{count(len(locked), 'volume')} can be on no other node, since {only} has one alone: {listing}. "
-        "The pods are down while that node is updated.",
+        f"{count(len(locked), 'volume')} can be on no other node, since {only} has one alone that takes pods: "
+        f"{listing}. The pods are down while that node is updated.",
         locked,
         severity="info",
         fix="Add a node to the zone, or plan for it; `oc get pv NAME -o yaml` shows where the volume can be.",

@@ -2,7 +2,8 @@
 
 A budget that allows nothing at this moment is not one of them: a pod may just be starting. Judged is what the spec
 demands of the pods that the budget selects, by the arithmetic of Kubernetes' disruption controller (shares are rounded
-up). On a single-node control plane the machine-config daemon does not drain, so there is nothing to block.
+up). A drain leaves the pods of DaemonSets and of the node itself where they are (kubectl, pkg/drain), so a budget over
+these alone blocks nothing. On a single-node control plane the machine-config daemon does not drain.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from collections.abc import Iterator
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.catalogue.workloads.shared.budgets import in_order, named, not_computed
+from runup.checks.catalogue.workloads.shared.budgets import all_stay, in_order, named, not_computed, pods_by_namespace
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource
 
@@ -28,7 +30,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
-    blocking = [pdb for pdb in budgets if _never_allows(pdb)]
+    suspect = [pdb for pdb in budgets if _unknown(pdb) or _never_allows(pdb)]
+    # Pods are looked at only where a budget gives cause: there may be hundreds of thousands.
+    pods = pods_by_namespace(snapshot) if suspect else {}
+    suspect = [pdb for pdb in suspect if not all_stay(pdb, pods)]
+    blocking = [pdb for pdb in suspect if _never_allows(pdb)]
     if blocking:
         yield Finding(
             NAME,
@@ -39,7 +45,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             remediation="Let each allow at least one disruption (maxUnavailable: 1), run more replicas than "
             "minAvailable, or delete it for the time of the update.",
         )
-    unknown = [(pdb, why) for pdb in budgets if (why := _unknown(pdb))]
+    unknown = [(pdb, why) for pdb in suspect if (why := _unknown(pdb))]
     if unknown:
         yield Finding(
             UNKNOWN,
@@ -99,5 +105,5 @@ def _described(pdb: PodDisruptionBudget) -> str:
 
 
 CHECK = declared(
-    BY_HAND, NAME, "machine-config", (PodDisruptionBudget, Infrastructure), _run, rank=120, severity="critical"
+    BY_HAND, NAME, "machine-config", (PodDisruptionBudget, PODS, Infrastructure), _run, rank=120, severity="critical"
 )

@@ -1,16 +1,19 @@
-"""Pods of the platform cannot run: their image does not come, or their containers end again and again.
+"""Pods of the platform cannot run: no node takes them, they do not start, or their containers end again and again.
 
-Applies when a pod in a namespace of the platform (`openshift-*`, `kube-system`) has a container in CrashLoopBackOff,
-ImagePullBackOff or a state like it. All of them are one risk.
+Applies when a pod in a namespace of the platform (`openshift-*`, `kube-*`) has a container in CrashLoopBackOff,
+ImagePullBackOff or a state like it, or has been Pending for ten minutes or more: Unschedulable, ContainerCreating, or
+without a word. One that is held back by a scheduling gate does not count. All of them are one risk.
 
 Why it matters an update brings hundreds of images and restarts every one of these: what cannot be pulled today cannot
 be pulled then, and an operator without its pods does not finish.
 
-What to do `oc describe pod NAME -n NAMESPACE` says why: a pull secret, a mirror, a proxy, or the container's own log.
+What to do `oc describe pod NAME -n NAMESPACE` says why: a pull secret, a mirror, a proxy, a volume, room on the nodes,
+or the container's own log.
 
 Accepting it means that the update may wait for these pods.
 
-Source of the rule kubernetes, `pkg/kubelet` (reasons of waiting containers).
+Source of the rule kubernetes, `pkg/kubelet` (reasons of waiting containers) and core/v1 (phase Pending, condition
+PodScheduled).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.shared.namespaces import is_system
 from runup.checks.catalogue.shared.pods import ENDED, PODS, those
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import DOWN_PATIENCE, count, names
 
 NAME = "SystemPodsFailing"
 EXAMPLE = """
@@ -41,15 +44,15 @@ def _failing(pods: list[PlacedPod]) -> list[PlacedPod]:
     return [
         pod
         for pod in pods
-        if pod.waiting and pod.status.phase not in ENDED and is_system(pod.metadata.namespace)
+        if (pod.waiting or pod.pending) and pod.status.phase not in ENDED and is_system(pod.metadata.namespace)
         if pod.metadata.deletion_timestamp is None
     ]
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    failing = _failing(snapshot.listed(PODS))
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    failing = [pod for pod in _failing(snapshot.listed(PODS)) if pod.waiting or _is_late(pod, context)]
     if failing:
-        listing = names([f"{named(pod)} ({pod.waiting})" for pod in failing])
+        listing = names([f"{named(pod)} ({pod.waiting or pod.pending})" for pod in failing])
         yield risk(
             NAME,
             f"{count(len(failing), 'pod')} of the platform cannot run: {listing}.",
@@ -57,6 +60,12 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             fix="See `oc describe pod NAME -n NAMESPACE`, and mend what it names; `oc get pods -A` shows them Running.",
             kind=PODS,
         )
+
+
+def _is_late(pod: PlacedPod, context: Context) -> bool:
+    """Returns whether the pod should have started before."""
+    created = pod.metadata.creation_timestamp
+    return created is not None and context.now - created >= DOWN_PATIENCE
 
 
 CHECK = declared(__doc__, NAME, "cluster-version-operator", (PODS,), _run, rank=580, example=EXAMPLE)

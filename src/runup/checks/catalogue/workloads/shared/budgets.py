@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from kubekit.api.conditions import find
+from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, stays
+from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.wording import cause, dated
 
 
@@ -27,3 +30,23 @@ def not_computed(pdb: PodDisruptionBudget) -> str:
     if pdb.status.observed_generation < pdb.metadata.generation:
         return "its status is older than its spec"
     return ""
+
+
+def pods_by_namespace(snapshot: Snapshot) -> Mapping[str, Sequence[PlacedPod]]:
+    """Returns the pods of each namespace; none if they cannot be read."""
+    try:
+        return by_namespace(snapshot.listed(PODS))
+    except Unreadable:
+        return {}
+
+
+def all_stay(pdb: PodDisruptionBudget, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
+    """Returns whether no drain moves any of the pods that the budget selects, as far as they are known.
+
+    A budget whose pods are not known is judged by its status alone.
+    """
+    selector = pdb.spec.selector
+    selected = [
+        pod for pod in pods.get(pdb.metadata.namespace, ()) if selector and selector.matches(pod.metadata.labels)
+    ]
+    return bool(selected) and all(map(stays, selected))

@@ -1,0 +1,32 @@
+"""Determines which nodes take the pods that a drain moves: by readiness, cordon, taints, and whose nodes they are."""
+
+from __future__ import annotations
+
+from kubekit.api.conditions import status_of
+from kubekit.api.core_v1 import Node
+
+# Key, value and effect of a taint that keeps new pods away unless they tolerate it.
+Repelling = frozenset[tuple[str, str, str]]
+_NONE: Repelling = frozenset()
+
+
+def takes_pods(node: Node) -> bool:
+    """Returns whether pods can be placed on the node, taints apart."""
+    return not node.spec.unschedulable and status_of(node.status.conditions, "Ready") in ("True", None)
+
+
+def repelling(node: Node) -> Repelling:
+    """Returns the taints that keep new pods away.
+
+    Pods that run on a node are taken to tolerate its taints, and so those of nodes with no others.
+    """
+    if not node.spec.taints:
+        return _NONE
+    return frozenset(
+        (each.key, each.value, each.effect) for each in node.spec.taints if each.effect in ("NoSchedule", "NoExecute")
+    )
+
+
+def is_windows(node: Node) -> bool:
+    """Returns whether the node runs Windows: the machine-config operator neither drains nor updates it."""
+    return node.metadata.labels.get("kubernetes.io/os") == "windows"
