@@ -61,6 +61,8 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("WebhookRemovedVersion", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
     ("OperatorUpdateFirst", "catalogsources"): "asked only about an operator of which no catalog has the package",
     ("PodDisruptionBudgetBlocksDrain", "pods"): "a budget is judged by its status where its pods cannot be read",
+    ("RemovedAPIRequested", "clusteroperators"): "its example has no account in a namespace like the platform's",
+    ("DeprecatedAPIRequested", "clusteroperators"): "its example has no account in a namespace like the platform's",
     ("WebhookBlocksUpdate", "namespaces"): "its example has no namespaceSelector that could spare some",
     ("WebhookBlocksUpdate", "pods"): "its example has no Service whose pods could be asked about",
     ("CRDConversionWebhookDown", "pods"): "its example has no Service whose pods could be asked about",

@@ -15,6 +15,7 @@ from typing import Any
 
 from runup.api.apiserver_v1 import APIRequestCount, PerUserAPIRequestCount
 from runup.api.config_v1 import ClusterOperator
+from runup.checks.catalogue.shared.namespaces import is_system
 from runup.checks.catalogue.shared.presence import all_or_none
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.removal_tables import document, removed_resource
@@ -40,9 +41,9 @@ def removed_in(count: APIRequestCount) -> int | None:
 def users_of(snapshot: Snapshot, counts: Iterable[APIRequestCount]) -> list[tuple[APIRequestCount, Counter[str]]]:
     """Returns the counts that somebody caused whom the removal concerns, with their requests. Raises Unreadable."""
     asked = [(count, requests) for count in counts if (requests := clients(count)[0])]
-    # Whose namespaces the platform's are is asked only where somebody would be named.
-    if not asked:
-        return []
+    # Whose namespaces the platform's are is asked only where an account of one like them would be named.
+    if not any(is_system(_namespace(client)) for _, requests in asked for client in requests):
+        return asked
     own = frozenset(
         related.name
         for operator in all_or_none(snapshot, ClusterOperator)
@@ -80,8 +81,13 @@ def clients(count: APIRequestCount, own: frozenset[str] = frozenset()) -> tuple[
 def _is_platform(user: PerUserAPIRequestCount, own: frozenset[str]) -> bool:
     """Returns whether the client is part of the release that is updated."""
     if user.username.startswith(_ACCOUNT):
-        return user.username.removeprefix(_ACCOUNT).partition(":")[0] in own
+        return _namespace(user.username) in own
     return user.username.startswith(tuple(document("read-only-clients")["platform"]))
+
+
+def _namespace(client: str) -> str:
+    """Returns the namespace of a service account, or an empty string."""
+    return client.removeprefix(_ACCOUNT).partition(":")[0] if client.startswith(_ACCOUNT) else ""
 
 
 def _excused(user: PerUserAPIRequestCount) -> int:
