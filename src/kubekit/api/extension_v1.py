@@ -137,11 +137,21 @@ class ParamKind(Wire, frozen=True):
     kind: str = ""
 
 
+class MatchResources(Wire, frozen=True):
+    """The requests that a policy or its binding is for."""
+
+    resource_rules: tuple[RuleWithOperations, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    object_selector: LabelSelector | None = None
+
+
 class AdmissionPolicySpec(Wire, frozen=True):
-    """`spec` of a ValidatingAdmissionPolicy."""
+    """`spec` of a ValidatingAdmissionPolicy; without constraints it is not known here what it is for."""
 
     param_kind: ParamKind | None = None
     failure_policy: str = "Fail"
+    match_constraints: MatchResources | None = None
+    match_conditions: tuple[Any, ...] = ()
 
 
 class ValidatingAdmissionPolicy(Object, frozen=True):

@@ -43,6 +43,12 @@ def budget(namespace: str) -> str:
     return f"\napiVersion: policy/v1\nkind: PodDisruptionBudget\n{metadata}\n{spec}\n---\napiVersion"
 
 
+STATUS_OF_ATTACHMENT = 'attached: true, detachError: {time: "2026-01-14T08:00:00Z", message: the volume is in use}'
+ATTACHED_SINCE = '{name: csi-1f, creationTimestamp: "2026-01-14T08:00:00Z"}'
+MADE_A_DAY_AGO = 'openshift-machine-api, creationTimestamp: "2026-01-13T09:00:00Z"}'
+RESOLUTION_FAILED = (
+    'conditions: [{type: ResolutionFailed, status: "True", message: none, lastTransitionTime: "2026-01-14T08:00:00Z"}]'
+)
 PENDING_SINCE = 'openshift-console, creationTimestamp: "2026-01-14T08:00:00Z"}'
 UNSCHEDULABLE = 'conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]'
 LABELS_AND_TAINT = 'labels: {node-role.kubernetes.io/worker: ""}}\nspec: {taints: [{key: infra, effect: NoSchedule}]}'
@@ -234,6 +240,39 @@ ROWS = (
     ),
     Row("old webhook: asked about equivalents", "WebhookRemovedVersion", (("Exact", "Equivalent"),)),
     Row("old webhook: also about what is served", "WebhookRemovedVersion", (("[v1beta3]", "[v1beta3, v1]"),)),
+    Row(
+        "old webhook: some of its versions were dead before",
+        "WebhookRemovedVersion",
+        (("[v1beta3]", "[v1beta2, v1beta3]"),),
+        ("WebhookRemovedVersion",),
+    ),
+    Row(
+        "old webhook: another kind of the version stays",
+        "WebhookRemovedVersion",
+        (
+            ("v1.31.4", "v1.33.4"),
+            ("flowcontrol.apiserver.k8s.io", "admissionregistration.k8s.io"),
+            ("[v1beta3]", "[v1beta1]"),
+            ("flowschemas", "mutatingadmissionpolicies"),
+        ),
+    ),
+    Row(
+        "old webhook: the kind goes, and others of the version stay",
+        "WebhookRemovedVersion",
+        (
+            ("v1.31.4", "v1.33.4"),
+            ("flowcontrol.apiserver.k8s.io", "admissionregistration.k8s.io"),
+            ("[v1beta3]", "[v1beta1]"),
+            ("flowschemas", "validatingadmissionpolicies"),
+        ),
+        ("WebhookRemovedVersion",),
+    ),
+    Row(
+        "old webhook: every resource of a version that goes",
+        "WebhookRemovedVersion",
+        (("resources: [flowschemas]", "resources: ['*']"),),
+        ("WebhookRemovedVersion",),
+    ),
     Row("old webhook: dead before the update", "WebhookRemovedVersion", (("v1.31.4", "v1.32.0"),)),
     Row(
         "old webhook: no Kubernetes told",
@@ -520,7 +559,33 @@ ROWS = (
     ),
     Row("first: what is installed will do", "OperatorUpdateFirst", (('"5.0"', '"5.2"'), ('"5.1"', '"5.2"'))),
     Row("installed: in order", "OperatorFailed", (("phase: Failed", "phase: Succeeded"),)),
-    Row("installed: on its way", "OperatorFailed", (("phase: Failed", "phase: Installing"),)),
+    Row(
+        "installed: on its way for half an hour",
+        "OperatorFailed",
+        (("phase: Failed", "phase: Installing"), ("09:00:00Z", "09:30:00Z")),
+    ),
+    Row(
+        "installed: on its way for an hour",
+        "OperatorFailed",
+        (("phase: Failed", "phase: Pending"),),
+        ("OperatorFailed-logging.v5.8.1",),
+    ),
+    Row(
+        "installed: nothing fits for a Subscription",
+        "OperatorFailed",
+        (("ClusterServiceVersion", "Subscription"), ("phase: Failed", RESOLUTION_FAILED)),
+        ("OperatorFailed-logging.v5.8.1",),
+    ),
+    Row(
+        "installed: nothing fitted a moment ago",
+        "OperatorFailed",
+        (("ClusterServiceVersion", "Subscription"), ("phase: Failed", RESOLUTION_FAILED.replace("08:00", "09:55"))),
+    ),
+    Row(
+        "installed: versions fit",
+        "OperatorFailed",
+        (("ClusterServiceVersion", "Subscription"), ("phase: Failed", RESOLUTION_FAILED.replace('"True"', '"False"'))),
+    ),
     Row(
         "installed: a plan failed",
         "OperatorFailed",
@@ -549,6 +614,27 @@ ROWS = (
     Row("needs: what is served", "OperatorNeedsRemovedAPI", (("v1beta1", "v1"),)),
     Row(
         "needs: no Kubernetes told", "OperatorNeedsRemovedAPI", (), ("OperatorNeedsRemovedAPIUnknown?",), NO_KUBERNETES
+    ),
+    Row(
+        "extension: installed, and cannot go on",
+        "ClusterExtensionNotInstalled",
+        (
+            (
+                '{type: Installed, status: "False", reason: Failed',
+                '{type: Progressing, status: "True", reason: Retrying',
+            ),
+        ),
+        ("ClusterExtensionNotInstalled-argocd",),
+    ),
+    Row(
+        "extension: installed, and on its way",
+        "ClusterExtensionNotInstalled",
+        (
+            (
+                '{type: Installed, status: "False", reason: Failed',
+                '{type: Progressing, status: "True", reason: RollingOut',
+            ),
+        ),
     ),
     Row("extension: installed", "ClusterExtensionNotInstalled", (('"False"', '"True"'),)),
     Row(
@@ -714,6 +800,9 @@ ROWS = (
         (("maxUnavailable: 2", "maxUnavailable: 67%"),),
         ("MaxUnavailableUnsafe",),
     ),
+    Row(
+        "unavailable: a single machine has no quorum", "MaxUnavailableUnsafe", (("machineCount: 3", "machineCount: 1"),)
+    ),
     Row("unavailable: of workers", "MaxUnavailableUnsafe", (("name: master", "name: worker"),)),
     Row("pressure: none", "NodePressure", (('DiskPressure, status: "True"', 'DiskPressure, status: "False"'),)),
     Row("uninitialized: new", "NodeUninitialized", (("2026-01-10T08:00:00Z", "2026-01-14T09:55:00Z"),)),
@@ -721,6 +810,34 @@ ROWS = (
         "uninitialized: another taint",
         "NodeUninitialized",
         (("node.cloudprovider.kubernetes.io/uninitialized", "gpu"),),
+    ),
+    Row(
+        "machine: has no node for a day",
+        "MachineFailed",
+        (("phase: Failed", "phase: Provisioned"), ("openshift-machine-api}", MADE_A_DAY_AGO)),
+        ("MachineFailed",),
+    ),
+    Row(
+        "machine: has just been made",
+        "MachineFailed",
+        (
+            ("phase: Failed", "phase: Provisioning"),
+            ("openshift-machine-api}", MADE_A_DAY_AGO.replace("13T09", "14T09")),
+        ),
+    ),
+    Row(
+        "machine: does not go",
+        "MachineFailed",
+        (
+            ("phase: Failed", "phase: Deleting"),
+            ("openshift-machine-api}", MADE_A_DAY_AGO.replace("creation", "deletion")),
+        ),
+        ("MachineFailed",),
+    ),
+    Row(
+        "machine: was made long ago and runs",
+        "MachineFailed",
+        (("phase: Failed", "phase: Running"), ("openshift-machine-api}", MADE_A_DAY_AGO)),
     ),
     Row("machine: runs", "MachineFailed", (("phase: Failed", "phase: Running"),)),
     Row("platform pods: of an application", "SystemPodsFailing", (("openshift-console", "shop"),)),
@@ -833,6 +950,28 @@ ROWS = (
     Row("volumes: 1.29 still mounts it", "RemovedVolumePlugin", (), (), OLD),
     Row("volumes: no Kubernetes told", "RemovedVolumePlugin", (), ("RemovedVolumePluginUnknown?",), NO_KUBERNETES),
     Row("attaching: a moment ago", "VolumeAttachmentStuck", (("08:00:00Z", "09:55:00Z"),)),
+    Row(
+        "attaching: nobody does it",
+        "VolumeAttachmentStuck",
+        ((STATUS_OF_ATTACHMENT, "attached: false"), ("{name: csi-1f}", ATTACHED_SINCE)),
+        ("VolumeAttachmentStuck",),
+    ),
+    Row(
+        "attaching: it has just begun",
+        "VolumeAttachmentStuck",
+        ((STATUS_OF_ATTACHMENT, "attached: false"), ("{name: csi-1f}", ATTACHED_SINCE.replace("08:00", "09:55"))),
+    ),
+    Row(
+        "attaching: nobody detaches it",
+        "VolumeAttachmentStuck",
+        ((STATUS_OF_ATTACHMENT, "attached: true"), ("{name: csi-1f}", ATTACHED_SINCE.replace("creation", "deletion"))),
+        ("VolumeAttachmentStuck",),
+    ),
+    Row(
+        "attaching: attached since long",
+        "VolumeAttachmentStuck",
+        ((STATUS_OF_ATTACHMENT, "attached: true"), ("{name: csi-1f}", ATTACHED_SINCE)),
+    ),
     Row("attaching: an old error of one that is attached", "VolumeAttachmentStuck", (("detachError", "attachError"),)),
     Row("driver: registered", "CSIDriverNotReady", (("csi.example.com", "ebs.csi.aws.com"),)),
     Row("driver: the volume is not there yet", "CSIDriverNotReady", (("attached: true", "attached: false"),)),

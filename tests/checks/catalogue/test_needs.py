@@ -63,6 +63,7 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("PodDisruptionBudgetBlocksDrain", "pods"): "a budget is judged by its status where its pods cannot be read",
     ("RemovedAPIRequested", "clusteroperators"): "its example has no account in a namespace like the platform's",
     ("DeprecatedAPIRequested", "clusteroperators"): "its example has no account in a namespace like the platform's",
+    ("AdmissionPolicyParamMissing", "namespaces"): "its example has no namespaceSelector that could spare some",
     ("WebhookBlocksUpdate", "namespaces"): "its example has no namespaceSelector that could spare some",
     ("WebhookBlocksUpdate", "pods"): "its example has no Service whose pods could be asked about",
     ("CRDConversionWebhookDown", "pods"): "its example has no Service whose pods could be asked about",

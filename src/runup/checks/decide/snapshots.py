@@ -13,6 +13,7 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.codec import DecodeError, Undecodable
 from kubekit.api.scheme import Resource
+from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim, known, namespace_of, type_of
 
@@ -67,7 +68,9 @@ def snapshot_of(
         {read: (why,) for read in found_by_read if read not in unreadable and (why := partly(read))},
         # The API server always serves the built-in kinds, so one that is not here was not looked at.
         frozenset(
-            read for read, why in unreadable.items() if why == OTHER_VERSION or absent(read) or not _built_in(read)
+            read
+            for read, why in unreadable.items()
+            if why == OTHER_VERSION or absent(read) or not is_built_in(read.group)
         ),
         {read: frozenset(namespaces) for read in found_by_read if (namespaces := complete_in(read))},
     )
@@ -76,14 +79,6 @@ def snapshot_of(
 def _versions(by_kind: Mapping[tuple[str, str], list[Resource]], read: Resource) -> bool:
     """Returns whether the kind is read in several versions."""
     return len({each.version for each in by_kind[read.group, read.kind]}) > 1
-
-
-def _built_in(read: Resource) -> bool:
-    """Returns whether Kubernetes itself has the kind rather than a CustomResourceDefinition.
-
-    Of the groups below `k8s.io`, `migration.k8s.io` is an operator's.
-    """
-    return "." not in read.group or (read.group.endswith(".k8s.io") and read.group != "migration.k8s.io")
 
 
 def _any(found: _Found) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.checks.catalogue.asking import JSON, told
+from tests.checks.catalogue.asking import JSON, findings, told
 from tests.factories import context
 
 
@@ -54,7 +54,11 @@ POLICIES: dict[str, tuple[list[JSON], bool]] = {
     "in force to warn": ([policy("p"), binding("p", "Warn")], False),
     "it does not refuse": ([policy("p", "Ignore"), binding("p")], False),
     "a kind of the core": ([policy("p", group="apps"), binding("p")], False),
-    "a kind that is built in": ([policy("p", group="x.k8s.io"), binding("p")], False),
+    "a kind that is built in": ([policy("p", group="networking.k8s.io"), binding("p")], False),
+    "a kind of a group below k8s.io that is not": (
+        [policy("p", group="gateway.networking.k8s.io"), binding("p")],
+        True,
+    ),
 }
 
 
@@ -62,6 +66,33 @@ POLICIES: dict[str, tuple[list[JSON], bool]] = {
 def test_policies_whose_parameters_nobody_can_write(objects: list[JSON], applies: bool) -> None:
     """In force, refusing, and of a kind that the cluster does not serve."""
     assert len(told("AdmissionPolicyParamMissing", *objects)) == applies
+
+
+def constrained(*resources: str, group: str = "", **constraints: Any) -> JSON:
+    """A policy for the writes of some resources."""
+    rule = {"operations": ["*"], "apiGroups": [group], "apiVersions": ["*"], "resources": [*resources]}
+    made = policy("p")
+    return {**made, "spec": {**made["spec"], "matchConstraints": {"resourceRules": [rule], **constraints}}}
+
+
+ONLY_SHOP = {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}
+SHOP = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+
+
+@pytest.mark.parametrize(
+    ("made", "severity"),
+    [
+        pytest.param(policy("p"), "critical", id="nothing is said of what it matches"),
+        pytest.param(constrained("pods"), "critical", id="pods"),
+        pytest.param(constrained("widgets", group="example.com"), "warning", id="what no update writes"),
+        pytest.param(constrained("deployments", group="apps", namespaceSelector=ONLY_SHOP), "warning", id="of users"),
+        pytest.param(constrained("pods", namespaceSelector=ONLY_SHOP), "critical", id="drained pods of users"),
+    ],
+)
+def test_how_grave_a_policy_without_parameters_is(made: JSON, severity: str) -> None:
+    """By what it matches, which is decided as for webhooks."""
+    (found,) = findings("AdmissionPolicyParamMissing", made, binding("p"), SHOP)
+    assert found[1] == severity
 
 
 STORED = definition("a.example", version="v1alpha1")

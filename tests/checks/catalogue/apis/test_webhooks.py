@@ -280,6 +280,24 @@ def test_conversions_that_nobody_makes(crd: JSON, objects: tuple[JSON, ...], sev
     assert [severity for _, severity, *_ in findings("CRDConversionWebhookDown", crd, *objects)] == severities
 
 
+def test_an_orphan_of_another_kind() -> None:
+    """A definition is not deleted for want of a Service, its objects would go with it; an aggregated API is."""
+    check = BY_NAME["CRDConversionWebhookDown"]
+    (finding,) = run_check(check, snapshot_of(check.reads, [BOTH]), context()).findings
+    assert finding.remediation.startswith("Install again")
+    check = BY_NAME["APIServiceUnavailable"]
+    condition = {"type": "Available", "status": "False", "reason": "ServiceNotFound"}
+    api = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": "v1.example.com"},
+        "spec": {"service": {"namespace": "gone", "name": "api"}},
+        "status": {"conditions": [condition]},
+    }
+    (finding,) = run_check(check, snapshot_of(check.reads, [api]), context()).findings
+    assert finding.remediation.startswith("Delete APIService v1.example.com")
+
+
 def test_what_is_gone_is_not_brought_up() -> None:
     """The way out is that of the cause: an orphan is deleted, a port is named, a pod is brought up."""
     check = BY_NAME["WebhookBlocksUpdate"]

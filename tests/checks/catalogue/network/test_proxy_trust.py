@@ -42,7 +42,12 @@ BUNDLES: dict[str, tuple[list[JSON], Context, list[str]]] = {
         context(),
         [f"{TRUST}is not there."],
     ),
-    "it is valid": ([PROXY, bundle(CERTIFICATE)], context(), []),
+    "it is valid": ([PROXY, bundle(CERTIFICATE)], replace(context(), now=NOW.replace(day=8)), []),
+    "it ends within the week": (
+        [PROXY, bundle(CERTIFICATE)],
+        context(),
+        [f"{TRUST}has no certificate that is valid for long: the last ends at 2026-01-16T00:00:00Z."],
+    ),
     "it has no certificate": ([PROXY, bundle("")], context(), [f"{TRUST}has no certificate in ca-bundle.crt."]),
     "it ends now": (
         [PROXY, bundle(CERTIFICATE)],
@@ -52,7 +57,7 @@ BUNDLES: dict[str, tuple[list[JSON], Context, list[str]]] = {
     "it is valid for a moment": (
         [PROXY, bundle(CERTIFICATE)],
         replace(context(), now=AT_ITS_END.replace(day=15, hour=23)),
-        [],
+        [f"{TRUST}has no certificate that is valid for long: the last ends at 2026-01-16T00:00:00Z."],
     ),
     "no authority is named": ([{**PROXY, "spec": {}}], context(), []),
     "no authority is named, and another": (

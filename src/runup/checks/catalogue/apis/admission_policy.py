@@ -1,7 +1,8 @@
 """An admission policy that refuses needs parameters of a kind that the cluster does not have.
 
 Applies when a ValidatingAdmissionPolicy has failurePolicy Fail and a paramKind that no CustomResourceDefinition makes
-and that is not built in, and a binding puts it into force with action Deny.
+and that is not built in, and a binding puts it into force with action Deny. It is critical if the policy's
+matchConstraints are for something that an update writes, as for webhooks, or say nothing; else it is a warning.
 
 Why it matters every request that the policy matches is refused, the update's own among them.
 
@@ -22,9 +23,12 @@ from kubekit.api.extension_v1 import (
     ParamKind,
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
+    Webhook,
 )
+from runup.checks.catalogue.apis.shared.webhooks import NAMESPACES, concerns, covered
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "AdmissionPolicyParamMissing"
@@ -60,14 +64,29 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                 f"ValidatingAdmissionPolicy {name} refuses what it matches, because its parameters are of kind "
                 f"{kind.kind} ({kind.api_version}), which the cluster does not have.",
                 [policy],
-                severity="critical",
+                severity="critical" if _stops_an_update(snapshot, policy) else "warning",
                 fix="Install the definition of that kind, or delete the policy's bindings.",
             )
 
 
+def _stops_an_update(snapshot: Snapshot, policy: ValidatingAdmissionPolicy) -> bool:
+    """Returns whether the policy matches something that an update writes, as far as its constraints tell."""
+    spec = policy.spec
+    if spec.match_constraints is None:
+        return True
+    # A policy chooses its requests as a webhook does (apiserver, pkg/admission/plugin/policy/matching).
+    as_webhook = Webhook(
+        rules=spec.match_constraints.resource_rules,
+        namespace_selector=spec.match_constraints.namespace_selector,
+        object_selector=spec.match_constraints.object_selector,
+        match_conditions=spec.match_conditions,
+    )
+    return concerns(as_webhook) and bool(covered(snapshot, as_webhook))
+
+
 def _built_in(kind: ParamKind) -> bool:
-    group = kind.api_version.rpartition("/")[0]
-    return "." not in group or group.endswith(".k8s.io")
+    # A dot alone does not tell: definitions may have groups below k8s.io, too (gateway.networking.k8s.io).
+    return is_built_in(kind.api_version.rpartition("/")[0])
 
 
 def _is_defined(snapshot: Snapshot, kind: ParamKind) -> bool:
@@ -83,7 +102,7 @@ CHECK = declared(
     __doc__,
     NAME,
     "kube-apiserver",
-    (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, DEFINITIONS),
+    (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, DEFINITIONS, NAMESPACES),
     _run,
     rank=220,
     severity="critical",

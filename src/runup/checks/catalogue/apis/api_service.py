@@ -5,8 +5,8 @@ Applies when an APIService that a Service answers for has Available=False.
 Why it matters discovery is incomplete: namespaces are not deleted, garbage is not collected, and clients that look at
 all APIs (the operators of the release among them) fail or are slow.
 
-What to do bring the pods behind it up, or delete an APIService that nobody needs; `oc get apiservices` shows it
-available.
+What to do bring the pods behind it up; where its Service is gone, delete the APIService or install what it belonged to
+again. `oc get apiservices` shows it available.
 
 Accepting it means that discovery stays incomplete during the update.
 
@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from kubekit.api.conditions import find
 from kubekit.api.extension_v1 import APIService
+from kubekit.api.meta_v1 import Condition
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import said
@@ -42,9 +43,17 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                 NAME,
                 f"Aggregated API {api.metadata.name} does not answer{said(available)}",
                 [api],
-                fix=f"Bring up what answers it in namespace {api.spec.service.namespace}; `oc get apiservices` "
-                "shows it.",
+                fix=_fix(api, available),
             )
+
+
+def _fix(api: APIService, available: Condition) -> str:
+    """Returns the way out; what is gone has no pods to bring up."""
+    # kube-aggregator, pkg/controllers/status
+    if available.reason == "ServiceNotFound":
+        return f"Delete APIService {api.metadata.name} if what it belonged to is gone, or install that again."
+    namespace = api.spec.service.namespace if api.spec.service else ""
+    return f"Bring up what answers it in namespace {namespace}; `oc get apiservices` shows it."
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", (APIService,), _run, rank=330, example=EXAMPLE)

@@ -45,9 +45,12 @@ status: {storedVersions: [v1beta1, v1]}
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda each: each.metadata.name):
-        config, name = _webhook(crd), crd.metadata.name
-        if config is None or not (trouble := down(snapshot, config, context.now, f"CustomResourceDefinition {name}")):
+        config, holder = _webhook(crd), f"CustomResourceDefinition {crd.metadata.name}"
+        # Nobody is told to delete the definition: its objects would go with it.
+        orphan = f"Install again what {holder} belongs to: `oc get svc -A` then lists the Service."
+        if config is None or not (trouble := down(snapshot, config, context.now, holder, orphan=orphan)):
             continue
+        name = crd.metadata.name
         stored, served = _stored(crd), _served(crd)
         # Objects that are stored in one version, which is served, can still be read and listed in that one.
         spared = len(stored) == 1 and stored <= served

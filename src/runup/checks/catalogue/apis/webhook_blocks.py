@@ -67,7 +67,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def _judge(snapshot: Snapshot, context: Context, configuration: Configuration, webhook: Webhook) -> Iterator[Finding]:
     holder = f"{type(configuration).__name__} {configuration.metadata.name}"
     # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
-    trouble = down(snapshot, webhook.client_config, context.now, holder)
+    orphan = f"Delete {holder} if what it belonged to is gone, or install that again: `oc get svc -A` then lists it."
+    trouble = down(snapshot, webhook.client_config, context.now, holder, orphan=orphan)
     if trouble and (what := covered(snapshot, webhook)):
         yield risk(
             NAME,

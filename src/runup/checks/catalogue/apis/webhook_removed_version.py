@@ -1,7 +1,7 @@
 """An admission webhook is asked only about API versions that the target does not serve.
 
-Applies when a webhook has matchPolicy Exact, and each version that a rule of it names is removed between the Kubernetes
-of the cluster and that of the target, of the groups that the table of removed versions knows.
+Applies when a webhook has matchPolicy Exact, and the target's Kubernetes serves none of the resources in the versions
+that a rule of it names, while the cluster's serves some; of the groups that the table of removed versions knows.
 
 Why it matters the API server never asks such a webhook again, and says nothing: a policy is gone without a trace.
 
@@ -23,10 +23,12 @@ from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.kubernetes import READS as VERSIONS
 from runup.checks.catalogue.shared.kubernetes import source_minor, target_minor
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.removal_tables import removed_versions
+from runup.checks.decide.removal_tables import removed_resource, removed_versions
 from runup.checks.decide.wording import names
 
 NAME = "WebhookRemovedVersion"
+# No minor version of Kubernetes 1 is higher.
+ANY = 1_000
 EXAMPLE = """
 apiVersion: v1
 kind: Node
@@ -56,9 +58,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
         yield unsure(NAME, f"which Kubernetes {whose} is not known", [each for each, _ in exact], fix=fix)
         return
-    gone = {(group, version) for group, version, _ in removed_versions(source, target)}
     for configuration, webhook in exact:
-        dead = [rule for rule in webhook.rules if _is_dead(rule, gone)]
+        dead = [rule for rule in webhook.rules if _is_dead(rule, source, target)]
         if dead:
             versions = sorted(
                 {f"{group}/{version}" for rule in dead for group in rule.api_groups for version in rule.api_versions}
@@ -72,10 +73,31 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _is_dead(rule: RuleWithOperations, gone: set[tuple[str, str]]) -> bool:
-    """Returns whether every version that the rule names is gone."""
-    pairs = [(group, version) for group in rule.api_groups for version in rule.api_versions]
-    return bool(pairs) and all(pair in gone for pair in pairs)
+def _is_dead(rule: RuleWithOperations, source: int, target: int) -> bool:
+    """Returns whether the target serves nothing that the rule names, and the source still does."""
+    removed = [
+        _removed_in(group, version, resource.partition("/")[0])
+        for group in rule.api_groups
+        for version in rule.api_versions
+        for resource in rule.resources
+    ]
+    minors = [minor for minor in removed if minor is not None and minor <= target]
+    return bool(minors) and len(minors) == len(removed) and max(minors) > source
+
+
+def _removed_in(group: str, version: str, resource: str) -> int | None:
+    """Returns the minor version without that resource, or without any of the version; None if it is not known."""
+    if resource != "*":
+        return removed_resource(resource, version, group)
+    # Kinds of one version may go one after the other.
+    return max(
+        (
+            minor
+            for (its_group, its, _), minor in removed_versions(0, ANY).items()
+            if (its_group, its) == (group, version)
+        ),
+        default=None,
+    )
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", (*READS, *VERSIONS), _run, rank=210, example=EXAMPLE)

@@ -1,7 +1,8 @@
 """The certificate authorities by which the cluster trusts its proxy are missing or over.
 
 Applies when Proxy `cluster` names a ConfigMap of `openshift-config` as trustedCA that is not there, that has no
-certificate, or whose certificates have all ended.
+certificate, or whose certificates have all ended. It is a warning where the last of them ends within seven days, in the
+middle of an update perhaps.
 
 Why it matters images of the target are pulled through that proxy.
 
@@ -16,6 +17,7 @@ Source of the rule cluster-network-operator, `pkg/controller/proxyconfig` (trust
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 
 from kubekit.api.core_v1 import ConfigMap
 from runup.api.config_v1 import Proxy
@@ -26,6 +28,8 @@ from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
 
 NAME = "ProxyTrustBroken"
+MARGIN = timedelta(days=7)
+SOON = "has no certificate that is valid for long: the last ends"
 EXAMPLE = """
 apiVersion: config.openshift.io/v1
 kind: Proxy
@@ -49,7 +53,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 NAME,
                 f"The cluster trusts its proxy by ConfigMap openshift-config/{name}, which {why}.",
                 [proxy],
-                severity="critical",
+                severity="warning" if why.startswith(SOON) else "critical",
                 fix=f"Give `oc -n openshift-config get cm {name}` certificates that are valid, in its key {BUNDLE}.",
             )
 
@@ -65,9 +69,9 @@ def _wrong(config_maps: Sequence[ConfigMap], name: str, context: Context) -> str
         return f"has a {BUNDLE} that cannot be read: {bad}"
     if last is None:
         return f"has no certificate in {BUNDLE}"
-    return (
-        f"has no certificate that is valid: the last ended at {last:%Y-%m-%dT%H:%M:%SZ}" if last <= context.now else ""
-    )
+    if last <= context.now:
+        return f"has no certificate that is valid: the last ended at {last:%Y-%m-%dT%H:%M:%SZ}"
+    return f"{SOON} at {last:%Y-%m-%dT%H:%M:%SZ}" if last - context.now <= MARGIN else ""
 
 
 CHECK = declared(

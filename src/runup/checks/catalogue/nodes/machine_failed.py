@@ -1,28 +1,35 @@
 """Machines that the cluster made are broken.
 
-Applies when a Machine is in phase Failed. All of them are one risk.
+Applies when a Machine is in phase Failed, has been Provisioning or Provisioned (without a node) for two hours or more,
+or has been on its way out for two hours. All of them are one risk.
 
 Why it matters a failed machine is never mended by itself: its node is missing where a drain needs the room, and a
 MachineSet that wants it does not make another.
 
-What to do `oc describe machine NAME -n openshift-machine-api` says why; delete it, and its MachineSet makes a new one.
+What to do `oc describe machine NAME -n openshift-machine-api` says why. Once that is mended, delete a machine that has
+an owner: its MachineSet, or the ControlPlaneMachineSet, makes a new one. One without an owner is not made again.
 
 Accepting it means that the cluster has room enough without them.
 
-Source of the rule openshift/machine-api-operator, phases of Machines (Failed is final).
+Source of the rule openshift/machine-api-operator, phases of Machines (Failed is final; Provisioned becomes Running with
+its node).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from runup.api.platform_v1 import Machine
 from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import at, count, names
 
 NAME = "MachineFailed"
+ON_THE_WAY = ("Provisioning", "Provisioned")
+# Long enough for bare metal; a MachineHealthCheck waits ten minutes by default (nodeStartupTimeout).
+PATIENCE = timedelta(hours=2)
 EXAMPLE = """
 apiVersion: machine.openshift.io/v1beta1
 kind: Machine
@@ -31,17 +38,33 @@ status: {phase: Failed, errorReason: InsufficientResources}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    failed = sorted((each for each in all_or_none(snapshot, Machine) if each.status.phase == "Failed"), key=named)
-    if failed:
-        listing = names([f"{each.metadata.name} ({each.status.error_reason or 'no reason given'})" for each in failed])
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    broken = [(each, why) for each in sorted(all_or_none(snapshot, Machine), key=named) if (why := _why(each, context))]
+    if broken:
+        owned = all(each.metadata.owner_references for each, _ in broken)
         yield risk(
             NAME,
-            f"{count(len(failed), 'machine')} failed and will not come back: {listing}.",
-            failed,
-            fix="See `oc describe machine NAME -n openshift-machine-api`, then delete it; `oc get machines -A` "
-            "shows a new one.",
+            f"{count(len(broken), 'machine')} will not come into service: "
+            f"{names([f'{each.metadata.name} ({why})' for each, why in broken])}.",
+            [each for each, _ in broken],
+            fix="Mend what `oc describe machine NAME -n openshift-machine-api` names, then delete it; "
+            + (
+                "`oc get machines -A` shows a new one."
+                if owned
+                else "one without an owner (a MachineSet) is not made again."
+            ),
         )
+
+
+def _why(machine: Machine, context: Context) -> str:
+    """Returns why the machine is taken for broken, or an empty string."""
+    status, metadata = machine.status, machine.metadata
+    if status.phase == "Failed":
+        return status.error_reason or "no reason given"
+    since = metadata.deletion_timestamp or (metadata.creation_timestamp if status.phase in ON_THE_WAY else None)
+    if since is None or context.now - since < PATIENCE:
+        return ""
+    return f"{'Deleting' if metadata.deletion_timestamp else status.phase} {at(since)}"
 
 
 CHECK = declared(__doc__, NAME, "machine-api", (Machine, DEFINITIONS), _run, rank=570, example=EXAMPLE)

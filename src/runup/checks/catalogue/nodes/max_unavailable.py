@@ -1,6 +1,7 @@
 """More than one node of the control plane may be taken down at once.
 
-Applies when machine config pool `master` has a maxUnavailable above 1, as a number or as a share of its machines.
+Applies when machine config pool `master` has a maxUnavailable above 1, as a number or as a share of its machines, and
+more than one machine.
 
 Why it matters with two of three members away etcd has no quorum, and the cluster stands still until one is back.
 
@@ -33,7 +34,8 @@ status: {machineCount: 3}
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for pool in all_pools(snapshot):
-        if pool.metadata.name == "master" and (number := allowed(pool)) > 1:
+        # One machine alone has no quorum that the next one could take.
+        if pool.metadata.name == "master" and (number := allowed(pool)) > 1 and pool.status.machine_count != 1:
             yield risk(
                 NAME,
                 f"Machine config pool master may take {number} machines of {pool.status.machine_count} down at once "

@@ -1,6 +1,7 @@
 """An operator of the newer OLM is not installed as asked for, or its package is at its end.
 
-Applies when a ClusterExtension has Installed=False, or a condition that says it is Deprecated.
+Applies when a ClusterExtension has Installed=False, a condition that says it is Deprecated, or, installed, has been
+Progressing with reason Retrying or Blocked for ten minutes or more: what it is to become cannot be installed.
 
 Why it matters what it was to bring is missing or incomplete, and an update of the cluster does not mend it.
 
@@ -15,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubekit.api.conditions import find
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
 from runup.api.olm_v1alpha1 import ClusterExtension
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import said
+from runup.checks.decide.wording import DOWN_PATIENCE, said
 
 NAME = "ClusterExtensionNotInstalled"
 BAD = (("Installed", "False", "is not installed"), ("Deprecated", "True", "is deprecated"))
@@ -33,7 +35,7 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for extension in sorted(all_or_none(snapshot, ClusterExtension), key=lambda each: each.metadata.name):
         name = extension.metadata.name
         for type_, bad, words in BAD:
@@ -46,6 +48,24 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                     severity="warning" if type_ == "Installed" else "info",
                     fix=f"See `oc describe clusterextension {name}`, and mend what it names.",
                 )
+        progressing = find(extension.status.conditions, "Progressing")
+        # What is not installed at all has been told.
+        installed = status_of(extension.status.conditions, "Installed") != "False"
+        if installed and progressing is not None and _is_stuck(progressing, context):
+            yield risk(
+                f"{NAME}-{name}",
+                f"ClusterExtension {name} cannot become what is asked for{said(progressing)}",
+                [extension],
+                fix=f"See `oc describe clusterextension {name}`, and mend what it names.",
+            )
+
+
+def _is_stuck(condition: Condition, context: Context) -> bool:
+    """Returns whether an extension has tried in vain for long."""
+    if condition.reason not in ("Retrying", "Blocked"):
+        return False
+    since = condition.last_transition_time
+    return since is None or context.now - since >= DOWN_PATIENCE
 
 
 CHECK = declared(

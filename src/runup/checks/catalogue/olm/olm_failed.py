@@ -1,7 +1,9 @@
 """An operator that OLM installed is not in order.
 
-Applies when a ClusterServiceVersion (a copy does not count) is in phase Failed or Unknown, or an InstallPlan that was
-approved is in phase Failed and no later one for the same operator came to its end.
+Applies when a ClusterServiceVersion (a copy does not count) is in phase Failed or Unknown, or has been in Pending,
+InstallReady or Installing for an hour or more; when an InstallPlan that was approved is in phase Failed and no later
+one for the same operator came to its end; or when a Subscription has said ResolutionFailed for ten minutes or more, so
+that OLM finds no set of versions that fit.
 
 Why it matters an operator that fails before the update does not get better by it, and its webhooks may hold others up.
 
@@ -9,22 +11,26 @@ What to do `oc describe csv NAME -n NAMESPACE` names what it lacks; `oc get csv 
 
 Accepting it means that this operator stays as it is.
 
-Source of the rule operator-framework/api, `operators/v1alpha1` (ClusterServiceVersionPhase, InstallPlanPhase).
+Source of the rule operator-framework/api, `operators/v1alpha1` (ClusterServiceVersionPhase, InstallPlanPhase,
+SubscriptionResolutionFailed: the resolution is that of the whole namespace).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 
-from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan
+from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, Subscription
 from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.olm.shared.installed_operators import READS, installed
 from runup.checks.catalogue.shared.presence import all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import LONGEST_CAUSE, dated, names
+from runup.checks.decide.wording import DOWN_PATIENCE, LONGEST_CAUSE, dated, names
 
 NAME = "OperatorFailed"
 PHASES = ("Failed", "Unknown")
+ON_THE_WAY = ("Pending", "InstallReady", "Installing")
+PATIENCE = timedelta(hours=1)
 EXAMPLE = """
 apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
@@ -37,11 +43,11 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     csvs = installed(snapshot)
     for csv in csvs:
         status = csv.status
-        if status.phase in PHASES:
+        if status.phase in PHASES or _is_stuck(csv, context):
             why = ": ".join(part for part in (status.reason, " ".join(status.message.split())) if part)
             yield risk(
                 f"{NAME}-{csv.metadata.name}",
@@ -63,6 +69,31 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                 "to retry.",
             )
 
+    yield from _unresolved(snapshot, context)
+
+
+def _is_stuck(csv: ClusterServiceVersion, context: Context) -> bool:
+    """Returns whether the operator has been on its way for longer than that takes."""
+    since = csv.status.last_transition_time
+    return csv.status.phase in ON_THE_WAY and since is not None and context.now - since >= PATIENCE
+
+
+def _unresolved(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for sub in sorted(all_or_none(snapshot, Subscription), key=named):
+        failed = next((each for each in sub.status.conditions if each.type == "ResolutionFailed"), None)
+        if failed is None or failed.status != "True":
+            continue
+        since = failed.last_transition_time
+        if since is None or context.now - since >= DOWN_PATIENCE:
+            yield risk(
+                f"{NAME}-{sub.metadata.name}",
+                f"No versions fit for Subscription {named(sub)}, so no operator of its namespace is updated"
+                f"{_because(failed.message)}{dated(since)}.",
+                [sub],
+                fix=f"See `oc describe subscription {sub.metadata.name} -n {sub.metadata.namespace}`: a catalog that "
+                "does not answer, a channel that is not there, or operators that exclude each other.",
+            )
+
 
 def _because(message: str) -> str:
     words = " ".join(message.split())[:LONGEST_CAUSE].rstrip(".")
@@ -76,4 +107,6 @@ def _left(plan: InstallPlan, succeeded: set[str], csvs: Sequence[ClusterServiceV
     return [name for name in plan.spec.cluster_service_version_names if name not in succeeded | passed]
 
 
-CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", (*READS, InstallPlan), _run, rank=420, example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "operator-lifecycle-manager", (*READS, InstallPlan, Subscription), _run, rank=420, example=EXAMPLE
+)

@@ -1,6 +1,7 @@
 """Volumes cannot be attached to a node, or taken from one.
 
-Applies when a VolumeAttachment has an error of attaching or detaching that is ten minutes old or more.
+Applies when a VolumeAttachment has an error of attaching or detaching that is ten minutes old or more, or is neither
+attached nor detached after ten minutes, without an error: nobody answers for its driver.
 
 Why it matters a drained node's pods come back elsewhere with their volumes. Where that fails today it fails then, for
 every node in turn.
@@ -15,8 +16,9 @@ Source of the rule storage.k8s.io/v1 (VolumeAttachment `status.attachError` and 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
-from runup.api.platform_v1 import VolumeAttachment, VolumeError
+from runup.api.platform_v1 import VolumeAttachment
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import DOWN_PATIENCE, count, dated, names
@@ -32,10 +34,10 @@ status: {attached: true, detachError: {time: "2026-01-14T08:00:00Z", message: th
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    stuck = [(each, error) for each in snapshot.all(VolumeAttachment) if (error := _error(each, context))]
+    stuck = [(each, since) for each in snapshot.all(VolumeAttachment) for since in _since(each, context)]
     if stuck:
         stuck.sort(key=lambda pair: pair[0].metadata.name)
-        listing = names([f"{each.metadata.name} on {each.spec.node_name}{dated(error.time)}" for each, error in stuck])
+        listing = names([f"{each.metadata.name} on {each.spec.node_name}{dated(since)}" for each, since in stuck])
         yield risk(
             NAME,
             f"{count(len(stuck), 'volume')} cannot be attached or detached: {listing}.",
@@ -44,13 +46,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _error(attachment: VolumeAttachment, context: Context) -> VolumeError | None:
-    """Returns the attachment's error if it has lasted for `DOWN_PATIENCE`, else None."""
-    status = attachment.status
-    error = status.detach_error or (status.attach_error if not status.attached else None)
-    if error is None or (error.time is not None and context.now - error.time < DOWN_PATIENCE):
-        return None
-    return error
+def _since(attachment: VolumeAttachment, context: Context) -> list[datetime | None]:
+    """Returns since when the volume is stuck, as far as that is known, if it has lasted for `DOWN_PATIENCE`."""
+    status, metadata = attachment.status, attachment.metadata
+    if error := status.detach_error or (status.attach_error if not status.attached else None):
+        return [error.time] if error.time is None or context.now - error.time >= DOWN_PATIENCE else []
+    wanted = metadata.deletion_timestamp or (metadata.creation_timestamp if not status.attached else None)
+    return [wanted] if wanted is not None and context.now - wanted >= DOWN_PATIENCE else []
 
 
 CHECK = declared(__doc__, NAME, "cluster-storage-operator", (VolumeAttachment,), _run, rank=640, example=EXAMPLE)

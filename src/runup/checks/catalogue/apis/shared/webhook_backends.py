@@ -32,14 +32,15 @@ class Down(NamedTuple):
     fix: str
 
 
-def down(snapshot: Snapshot, config: WebhookClientConfig, now: datetime, holder: str) -> Down | None:
-    """Returns why the API server gets no answer, or None; `holder` is the kind and name of what asks for it.
+def down(snapshot: Snapshot, config: WebhookClientConfig, now: datetime, holder: str, *, orphan: str) -> Down | None:
+    """Returns why the API server gets no answer, or None.
 
-    A webhook that is reached by a URL is not judged. Raises Unreadable.
+    `holder` is the kind and name of what asks for it, `orphan` what to do with that when its Service is gone. A webhook
+    that is reached by a URL is not judged. Raises Unreadable.
     """
     if config.service is None:
         return None
-    return _of_service(snapshot, config.service, holder) or _of_bundle(config.ca_bundle, now, holder)
+    return _of_service(snapshot, config.service, holder, orphan) or _of_bundle(config.ca_bundle, now, holder)
 
 
 def backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[PlacedPod]:
@@ -50,13 +51,12 @@ def backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[Placed
     return [pod for pod in _behind(snapshot.listed(PODS), service) if pod.ready]
 
 
-def _of_service(snapshot: Snapshot, reference: ServiceReference, holder: str) -> Down | None:
+def _of_service(snapshot: Snapshot, reference: ServiceReference, holder: str, orphan: str) -> Down | None:
     where = f"{reference.namespace}/{reference.name}"
     service = snapshot.get(Service, reference.name, reference.namespace)
     if service is None:
         # What is gone has no pods to bring up.
-        fix = f"Delete {holder} if what it belonged to is gone, or install that again: `oc get svc -n"
-        return Down(f"there is no Service {where}", f"{fix} {reference.namespace}` then lists {reference.name}.")
+        return Down(f"there is no Service {where}", orphan)
     ports = [each.port for each in service.spec.ports]
     if ports and reference.port not in ports and service.spec.type != "ExternalName":
         has = names([str(port) for port in ports])
