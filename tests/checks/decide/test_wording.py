@@ -55,6 +55,16 @@ def test_since_when() -> None:
         pytest.param("", "a\n  b..", "a b", id="one line, without its end"),
         pytest.param("", "x" * 600, "x" * 600, id="as long as is told"),
         pytest.param("", "x" * 601, "x" * 596 + " ...", id="a character more"),
+        pytest.param("", "it is so " * 80, f"{('it is so ' * 80)[:593]} ...", id="cut between two words"),
+        pytest.param(
+            "",
+            'no quorum: [{Member:ID:1 name:"a" Errors:[{Text:x}]} {Member:ID:2}]\nB: c',
+            "no quorum: [...] B: c",
+            id="a list of printed values",
+        ),
+        pytest.param("", "because &{Op:get Err:nil} and {A:b}.", "because [...] and [...]", id="printed values alone"),
+        pytest.param("", "cut before: [{Member:ID:1 na", "cut before: [...]", id="a value that was cut before"),
+        pytest.param("", 'spec {"a": [1]} and {} stay', 'spec {"a": [1]} and {} stay', id="JSON is no printed value"),
     ],
 )
 def test_a_cause(reason: str, message: str, told: str) -> None:

@@ -5,6 +5,7 @@ The cause comes before the time: a table that cuts a message must still say what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -55,8 +56,43 @@ def cause(condition: Condition) -> str:
     """Returns `Reason: message` of an unhealthy condition, as far as it has them, without a full stop at the end."""
     reason = "" if condition.reason in NO_REASONS else condition.reason
     # A message may have several lines, a finding has one.
-    text = ": ".join(part for part in (reason, " ".join(condition.message.split())) if part).rstrip(".")
-    return text if len(text) <= LONGEST_CAUSE else text[: LONGEST_CAUSE - 4] + " ..."
+    message = without_structs(" ".join(condition.message.split()))
+    text = ": ".join(part for part in (reason, message) if part).rstrip(".")
+    return text if len(text) <= LONGEST_CAUSE else _cut_at_word(text, LONGEST_CAUSE - 4) + " ..."
+
+
+def without_structs(text: str) -> str:
+    """Returns the text with each printed Go value (`{Name:etcd-0 ID:12 ...}`, also in a list) as `[...]`.
+
+    Operators print them with `%+v`. Cut in the middle they say nothing, and what comes after them would be lost.
+    """
+    kept, place = [], 0
+    for start in _STRUCT.finditer(text):
+        if start.start() < place:
+            continue
+        kept.append(text[place : start.start()])
+        place = _end_of(text, start.start())
+        kept.append("[...]")
+    return "".join((*kept, text[place:]))
+
+
+# The beginning of a printed Go struct, of a pointer to one, or of a list of them; JSON has quotes there.
+_STRUCT = re.compile(r"\[?&?\{[A-Za-z]\w*:")
+
+
+def _end_of(text: str, start: int) -> int:
+    """Returns the place behind the bracket that closes the one at `start`, or the end of a text that was cut before."""
+    depth = 0
+    for place in range(start, len(text)):
+        depth += (text[place] in "[{") - (text[place] in "]}")
+        if not depth and text[place] in "]}":
+            return place + 1
+    return len(text)
+
+
+def _cut_at_word(text: str, most: int) -> str:
+    """Returns the beginning of the text, at most so many characters, up to the end of a word if it has any."""
+    return text[:most].rpartition(" ")[0] if " " in text[:most] else text[:most]
 
 
 def said(condition: Condition) -> str:
