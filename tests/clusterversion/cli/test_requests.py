@@ -502,11 +502,11 @@ def test_the_section_after_oc(run: Run, server: Server) -> None:
     assert ran.out.partition("\nPreflight of ")[2] == (
         "5.2.0 from 5.0.0: completed; 1 risk applies, 1 accepted\n"
         "\n"
-        "  SEVERITY   STATE      RISK   MESSAGE\n"
-        "  -          applies    Bad    About Bad.\n"
-        "  -          accepted   Dim    About Dim.\n"
+        "1. Bad: About Bad.\n"
+        "Accepted: Dim\n"
         "\n"
-        "Details of one: runup preflight explain NAME. End the preflight: runup upgrade --clear-preflight\n"
+        "Every check: runup preflight show -v. Details of one risk: runup preflight explain NAME. "
+        "End the preflight: runup upgrade --clear-preflight\n"
     )
 
 

@@ -272,15 +272,18 @@ def test_a_result_is_shown_once_more(run: Run, stored: Server) -> None:
     assert (ran.code, ran.err) == (3, "")
     lines = ran.out.splitlines()
     assert lines[1] == (
-        "Preflight of 5.2.0 from 5.0.0: 2 risks apply, 1 could not be told (1 critical, 2 of unknown severity), then; "
+        "Preflight of 5.2.0 from 5.0.0: 2 risks apply (1 critical, 1 of unknown severity), 1 could not be told, then; "
         "2 checks done; as of 2026-01-14T10:05:00Z"
     )
     assert lines[-1] == (
         "Verdict: this preflight has ended; what it found may have changed since. Check again: "
         "runup upgrade --mode=preflight --to=5.2.0 --wait"
     )
-    assert lines[4].split()[:3] == ["critical", "applies", "DualStackIncompatible"]
-    assert lines[5].split()[0] == "Fix:"
+    assert lines[3].startswith("1. critical: DualStackIncompatible: ")
+    assert lines[4].split()[0] == "Fix:"
+    whole = run(*words, "-v").out.splitlines()
+    assert [line.split()[:2] for line in whole if line.isupper()] == [["SEVERITY", "STATE"], ["RESULT", "CHECK"]]
+    assert len([line for line in whole if line.startswith(("Clear ", "Applies ", "Unknown ", "Skipped "))]) == 2
     assert "https://example.com/DualStackIncompatible" in run(*words, "-o", "wide").out
     page = run(*words, "-o", "html")
     assert (page.code, page.err) == (3, "")

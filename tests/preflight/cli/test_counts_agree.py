@@ -12,7 +12,7 @@ from tests.factories import NOW, cluster_version
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk, Release
 from runup.preflight.cli.render import history_tables as rendered
-from runup.preflight.cli.render.finding_texts import section, verdict
+from runup.preflight.cli.render.finding_texts import result, section, verdict
 from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.findings import complete, counts, current, of_target
 from runup.preflight.decide.stored_reports import History
@@ -41,10 +41,12 @@ def test_counts_agree(accepted: tuple[str, ...], target: str, expected: tuple[in
         + [f"{expected[2]} accepted"] * bool(expected[2])
     )
     assert f", {told} (as of " in world.message("PreflightCompleted")
-    assert verdict(found).startswith(f"Verdict: {told}. ")
-    table = "".join(text for _, text in section(found))
+    first = result(found).splitlines()[1]
+    assert f": {told}; " in re.sub(r" [(][^()]*[)]", "", first)
+    assert verdict(found).startswith(f"Verdict: {told}. ") is (target == "5.1.0")
+    listed = "".join(text for _, text in section(found))
     names = sorted(entry.name for entry in found.risks)
-    assert all(re.search(rf"^  \S+ +\S+ +{name} ", table, re.MULTILINE) for name in names)
+    assert all(re.search(rf"^(\d+\. .*|Accepted: .*|Not known.*)\b{name}\b", listed, re.MULTILINE) for name in names)
     history = complete(stored)
     row = rendered.history(history).splitlines()[1].split()
     assert tuple(map(int, row[3:6])) == expected

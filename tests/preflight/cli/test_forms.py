@@ -196,10 +196,10 @@ def test_many_clusters_are_a_line_each() -> None:
             ("Node", "Pod"),
             "oc get x",
             "The dump does not have all of 2 kinds that checks read which could not tell. Where the cluster can be "
-            "reached, add them, and check again:\n  oc get x\n",
+            "reached, collect a dump that has them:\n  oc get x\n",
         ),
     ],
-    ids=["one kind", "two kinds", "a command that adds them"],
+    ids=["one kind", "two kinds", "a command that collects them"],
 )
 def test_what_to_collect(lacking: tuple[str, ...], collect: str, said: str) -> None:
     """Below the result; where nothing lacks nothing is said."""

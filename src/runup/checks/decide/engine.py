@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from kubekit.api.codec import Undecodable
 from kubekit.api.scheme import Resource
+from runup.checks.decide.lacking_kinds import with_lacking
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot, Unreadable, UnreadableObject
 from runup.checks.decide.wording import NAMED
 from runup.preflight.decide.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url
@@ -52,7 +53,8 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
     # A set of its own, because each outcome records only the kinds that its own check requested.
     snapshot = replace(snapshot, asked=set())
     outcome = _judged(check, snapshot, context)
-    return replace(outcome, asked=frozenset(snapshot.asked))
+    findings = with_lacking(outcome.findings, unknown_risk(check), check.reads, snapshot)
+    return replace(outcome, findings=findings, asked=frozenset(snapshot.asked))
 
 
 def _judged(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:

@@ -35,7 +35,10 @@ class Applies(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A risk that a check found. `name` is stable and unique to the cause: administrators accept it by name."""
+    """A risk that a check found. `name` is stable and unique to the cause: administrators accept it by name.
+
+    `lacking` are the kinds, as `PLURAL.GROUP`, without which the check could not tell; the engine sets them.
+    """
 
     name: str
     message: str
@@ -45,6 +48,7 @@ class Finding:
     severity: Severity = "warning"
     resources: tuple[ReportedResource, ...] = ()
     remediation: str = ""
+    lacking: tuple[str, ...] = ()
 
 
 class Unreadable(Exception):

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kubekit.lang.printable import boundary, printable
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Finding
+from runup.preflight.decide import causes
 from runup.preflight.decide.report import (
     FORMAT,
     MAX_BYTES,
@@ -81,7 +82,11 @@ def risks(outcomes: Iterable[CheckOutcome], base: str = "") -> tuple[ReportedRis
         for finding in outcome.findings:
             by_name.setdefault(finding.name, []).append(finding)
     merged = [_merged(name, findings, base) for name, findings in by_name.items()]
-    return tuple(sorted(_capped(merged, base), key=lambda risk: risk.name))
+    capped = _capped(merged, base)
+    cause_of = {risk.name: cause.name for cause in causes.grouped(capped) for risk in cause.risks}
+    # A risk with a cause of its own names none.
+    told = [replace(risk, cause="" if cause_of[risk.name] == risk.name else cause_of[risk.name]) for risk in capped]
+    return tuple(sorted(told, key=lambda risk: risk.name))
 
 
 def omitted(outcomes: Iterable[CheckOutcome]) -> int:
@@ -142,6 +147,7 @@ def _merged(name: str, findings: Sequence[Finding], base: str) -> ReportedRisk:
         severity=min((finding.severity for finding in findings), key=SEVERITIES.index),
         resources=_resources(resource for finding in ordered for resource in finding.resources),
         remediation=" ".join(_distinct(finding.remediation for finding in ordered)),
+        lacking=tuple(sorted({kind for finding in ordered for kind in finding.lacking})),
     )
 
 

@@ -123,18 +123,24 @@ def wrapped(text: str, screen: Screen, *, first: str = "", indent: int = 0) -> D
     A URL or command that is longer than a line stays whole: a terminal folds it, and it can be copied.
     """
     text = printable(text)
-    lines = (
-        text.split("\n") if screen.width is None else _folded(text, max(screen.width - max(indent, cells(first)), 1))
-    )
+    lines = text.split("\n") if screen.width is None else _folded(text, screen.width, cells(first), indent)
     return Drawn("\n".join(f"{' ' * indent if n else first}{line}".rstrip(" ") for n, line in enumerate(lines)) + "\n")
 
 
-def _folded(text: str, room: int) -> list[str]:
+def _folded(text: str, width: int, first: int, indent: int) -> list[str]:
+    """Returns the lines of a text that has `first` cells before its first line, and `indent` before the others."""
     if text.isascii():
         import textwrap
 
+        room = max(width - indent, 1)
         kept = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False, replace_whitespace=False)
-        return [part for line in text.split("\n") for part in kept.wrap(line) or [""]]
+        # What stands before the first line takes its room as a word of that length would.
+        kept.initial_indent = " " * max(first - indent, 0)
+        begun = [part for line in text.split("\n")[:1] for part in kept.wrap(line) or [""]]
+        begun[0] = begun[0][max(first - indent, 0) :]
+        kept.initial_indent = ""
+        return [*begun, *(part for line in text.split("\n")[1:] for part in kept.wrap(line) or [""])]
+    room = max(width - max(indent, first), 1)
     from rich.text import Text
 
     # Scripts without blanks between words have to be folded within a word.

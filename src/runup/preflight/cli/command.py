@@ -90,9 +90,10 @@ def _print(text: Callable[[Screen], str], data: object, output: str | None) -> N
     type=click.Choice(["wide", "json", "yaml", "html"]),
     help="More columns, the machine form, or one web page.",
 )
+@click.option("-v", "--verbose", is_flag=True, help="Every risk and every check, too.")
 @connection_options
 @click.pass_context
-def show(ctx: click.Context, version: str, output: str | None) -> int:
+def show(ctx: click.Context, version: str, output: str | None, verbose: bool) -> int:
     """The result of a preflight once more, with the exit code of --wait: of the one asked for, or of a VERSION.
 
     \b
@@ -121,7 +122,8 @@ def show(ctx: click.Context, version: str, output: str | None) -> int:
 
             clusters.write([("out", page(shown, SystemClock().now(), cluster=clusters.name_of(client, cluster)))])
             return shown.exit_code
-    _print(lambda screen: rendered.result(shown, screen, wide=output == "wide"), rendered.as_data(shown), output)
+    wide = output == "wide"
+    _print(lambda screen: rendered.result(shown, screen, wide=wide, whole=verbose), rendered.as_data(shown), output)
     return shown.exit_code
 
 
@@ -244,6 +246,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
 @click.option(
     "-o", "--output", type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]), help="The form."
 )
+@click.option("-v", "--verbose", is_flag=True, help="Every risk, every check and every kind that a dump lacks, too.")
 @click.option(
     "--fail-on",
     type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
@@ -270,6 +273,7 @@ def run(
     read_catalogs: bool,
     dumps: tuple[str, ...],
     output: str | None,
+    verbose: bool,
     fail_on: str,
     suppressions: str,
     prometheus_url: str,
@@ -305,5 +309,6 @@ def run(
         prometheus_ca,
         catalogs,
         read_catalogs,
+        verbose,
     )
     return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

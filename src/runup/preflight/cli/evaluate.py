@@ -287,7 +287,7 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
         cluster,
         accepted(cluster, _texts(dump), now),
         notes=tuple(dump.problems),
-        lacking=collect.kinds(outcomes, snapshot, dump.collected.absent),
+        lacking=collect.kinds(outcomes, dump.collected.absent),
     )
 
 

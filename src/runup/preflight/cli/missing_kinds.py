@@ -6,39 +6,19 @@ import shlex
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from kubekit.api.scheme import Resource
-from runup.checks.catalogue.shared.presence import listed_or_none
 from runup.checks.decide.engine import CheckOutcome
-from runup.checks.decide.model import Applies, Snapshot, Unreadable
 
 _ENDINGS = (".tar.gz", ".tgz", ".tar", ".yaml", ".yml", ".json")
 _HERE = "runup dump collect collected"
 
 
-def kinds(
-    outcomes: Iterable[CheckOutcome], snapshot: Snapshot, absent: Collection[tuple[str, str]] = ()
-) -> tuple[str, ...]:
+def kinds(outcomes: Iterable[CheckOutcome], absent: Collection[tuple[str, str]] = ()) -> tuple[str, ...]:
     """Returns the kinds, as `PLURAL.GROUP`, whose lists would make Unknown checks decidable, sorted by name.
 
-    A kind is included if an Unknown check reads it, and the dump neither holds it in full nor proves that it is absent.
     Kinds that are known to be `absent`, as (group, plural), cannot be collected.
     """
-    reads: set[Resource] = set()
-    for each in outcomes:
-        unknown = any(finding.applies is Applies.UNKNOWN for finding in each.findings)
-        if unknown and not all(_whole(snapshot, asked) for asked in each.asked):
-            reads.update(each.check.reads)
-    lacking = {read for read in reads if (read.group, read.plural) not in absent and not _whole(snapshot, read)}
-    return tuple(sorted({read.name for read in lacking}))
-
-
-def _whole(snapshot: Snapshot, resource: Resource) -> bool:
-    """Returns whether the snapshot has all objects of the kind, or proof that there are none."""
-    try:
-        listed_or_none(snapshot, resource)
-    except Unreadable:
-        return False
-    return resource not in snapshot.incomplete
+    lacking = {kind for each in outcomes for finding in each.findings for kind in finding.lacking}
+    return tuple(sorted(lacking - {f"{plural}.{group}".rstrip(".") for group, plural in absent}))
 
 
 def command(dump: Path, lacking: Sequence[str]) -> str:

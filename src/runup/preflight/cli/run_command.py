@@ -55,6 +55,7 @@ class Flags:
     prometheus_ca: str = ""
     catalogs: tuple[str, ...] = ()
     reads_catalogs: bool = False
+    verbose: bool = False
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
@@ -87,7 +88,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     else:
         judged = [evaluate.of_cluster(connection.config(), wanted)]
     clusters, notes = _findings(judged, rules, now.date())
-    write([*(err(f"warning: {note}\n") for note in notes), *_printed(clusters, flags.output, many=len(judged) > 1)])
+    write([*(err(f"warning: {note}\n") for note in notes), *_printed(clusters, flags, many=len(judged) > 1)])
     return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in clusters])
 
 
@@ -158,7 +159,8 @@ def _conditions(report: Report) -> tuple[Condition, ...]:
     return (Condition(type=FAILED, status="True", reason="NotJudged", message=report.message),)
 
 
-def _printed(found: Sequence[forms.ClusterResult], output: str | None, *, many: bool) -> list[Output]:
+def _printed(found: Sequence[forms.ClusterResult], flags: Flags, *, many: bool) -> list[Output]:
+    output = flags.output
     if output in ("json", "yaml"):
         data: Any = [forms.data(one) for one in found] if many else forms.data(found[0])
         return [out(machine(data, output))]
@@ -169,4 +171,4 @@ def _printed(found: Sequence[forms.ClusterResult], output: str | None, *, many: 
     # A single target that could not be judged is an error of the command, as with --wait.
     if found[0].found.exit_code == COULD_NOT_RUN and found[0].found.failed:
         raise CommandError(found[0].found.failed.message)
-    return [out(forms.text(found[0], screen_of(sys.stdout)))]
+    return [out(forms.text(found[0], screen_of(sys.stdout), whole=flags.verbose))]

@@ -53,7 +53,7 @@ class Risk(msgspec.Struct, frozen=True):
     """A risk of one target. `applies` is the condition's status, `fix` is the check's suggested remedy, if any.
 
     `because`: the recorded reason why somebody accepted it. `acceptable`: whether acceptance lifts it. `grown`: what it
-    covers that it did not when it was accepted.
+    covers that it did not when it was accepted. `cause` and `lacking` are those of the report.
     """
 
     name: str
@@ -70,6 +70,8 @@ class Risk(msgspec.Struct, frozen=True):
     because: str = ""
     acceptable: bool = True
     grown: Growth | None = None
+    cause: str = ""
+    lacking: tuple[str, ...] = ()
 
     @property
     def open(self) -> bool:
@@ -344,6 +346,8 @@ def _risks(
                 because=record.reason if record else "",
                 acceptable=acceptable,
                 grown=growth(record, {item.text: item.since for item in resources}),
+                cause=detail.cause if detail else "",
+                lacking=detail.lacking if detail else (),
             )
         )
     return ordered(joined_risks)
@@ -389,6 +393,8 @@ def of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | None = 
         resources=risk.resources,
         because=accepted.reason if accepted else "",
         grown=growth(accepted, {item.text: item.since for item in risk.resources}),
+        cause=risk.cause,
+        lacking=risk.lacking,
     )
 
 

@@ -85,7 +85,9 @@ class ReportedResource(Wire, frozen=True):
 class ReportedRisk(Wire, frozen=True, kw_only=True):
     """A risk that applies, or that could not be told. Checks that found nothing report no risk.
 
-    Without a `url` a reader uses the page of the documentation for the name (docs/decisions/0010).
+    Without a `url` a reader uses the page of the documentation for the name (docs/decisions/0010). `cause` is the name
+    of the risk that this one follows from or stands with, empty if it has a cause of its own. `lacking` are the kinds,
+    as `PLURAL.GROUP`, that the check needs and that could not be read in full (docs/decisions/0072 D38).
     """
 
     name: str
@@ -96,6 +98,8 @@ class ReportedRisk(Wire, frozen=True, kw_only=True):
     severity: Severity = "warning"
     resources: tuple[ReportedResource, ...] = ()
     remediation: str = ""
+    cause: str = ""
+    lacking: tuple[str, ...] = ()
 
 
 class ReportedContainer(Wire, frozen=True, kw_only=True):

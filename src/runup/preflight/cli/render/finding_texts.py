@@ -13,8 +13,11 @@ from runup.api.config_v1 import ClusterVersion
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import Output, age, err, out, timestamp
+from runup.preflight.cli.render import cause_texts
+from runup.preflight.decide.causes import Cause
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
-from runup.preflight.decide.report import ReportedResource
+from runup.preflight.decide.report import ReportedCheck, ReportedResource
+from runup.preflight.decide.unsupported import why_unsupported
 
 _MAX_OBJECTS = 10
 # Remedies that the condition's own message lacks. "Over" as in docs/spec/conditions.md.
@@ -28,8 +31,12 @@ RESULTS = {0: "Clear", COULD_NOT_RUN: "CouldNotRun", APPLY: "RisksApply", UNKNOW
 def section(found: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Iterator[Output]:
     """Yields what `runup upgrade` prints after oc's own output if a preflight is requested."""
     yield out(joined("\n", wrapped(f"Preflight of {found.target} from {found.source}: {summary(found)}", screen)))
-    if shown := standing(found):
-        yield out(joined("\n", drawn(risk_table(shown, wide=wide, indent=2), screen)))
+    shown = standing(found)
+    if shown and wide:
+        yield out(joined("\n", drawn(risk_table(shown, wide=True, indent=2), screen)))
+    elif shown:
+        listed = cause_texts.listing(cause_texts.by_cause(found), screen, now=found.observed, of_dump=found.of_dump)
+        yield out(joined("\n", listed))
     yield out(joined("\n", wrapped(_hint(found), screen)))
 
 
@@ -49,7 +56,10 @@ def _outdated(one: Findings) -> str:
 
 def _hint(found: Findings) -> str:
     if any(risk.applies != "False" for risk in found.risks):
-        return "Details of one: runup preflight explain NAME. End the preflight: runup upgrade --clear-preflight"
+        return (
+            "Every check: runup preflight show -v. Details of one risk: runup preflight explain NAME. End the "
+            "preflight: runup upgrade --clear-preflight"
+        )
     return "End the preflight: runup upgrade --clear-preflight"
 
 
@@ -62,28 +72,48 @@ def summary(found: Findings) -> str:
     return f"completed; {counted(found.risks)}"
 
 
-def result(found: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Drawn:
-    """Returns what `--wait` prints at the end: the result, the table of risks, and the verdict.
+def result(found: Findings, screen: Screen = PIPE, *, wide: bool = False, whole: bool = False) -> Drawn:
+    """Returns what `--wait` prints at the end: the result by cause, and the verdict.
 
-    The cause stands before the time, because a cut line loses its end.
+    `wide` is the table of risks with all that is known of each instead; `whole` adds that of every risk and check.
     """
-    shown = standing(found)
-    parts = [_told(found)]
+    shown, report = standing(found), cause_texts.by_cause(found)
+    parts = [_told(found, report)]
     parts += [f"{len(found.checks)} {'check' if len(found.checks) == 1 else 'checks'} done"] if found.checks else []
     parts += [f"as of {timestamp(found.observed)}"] if found.observed else []
+    listed = cause_texts.listing(report, screen, now=found.observed, of_dump=found.of_dump)
+    tables: list[str] = [drawn(risk_table(shown, wide=wide), screen)] if shown and (wide or whole) else []
+    tables += [drawn(check_table(found.checks), screen)] if found.checks and whole else []
     return joined(
         "\n",
         wrapped(f"Preflight of {found.target} from {found.source}: {'; '.join(parts)}", screen),
-        *(("\n", drawn(risk_table(shown, wide=wide), screen)) if shown else ()),
+        *(("\n", listed) if listed and not wide else ()),
+        *(part for table in tables for part in ("\n", table)),
         "\n",
         verdict_on(found, screen),
     )
 
 
-def _told(found: Findings) -> str:
-    if found.completed or found.ended:
-        return f"{counted(found.risks, by_severity(found.risks))}{', then' if found.ended else ''}"
-    return f"could not run ({found.failed.reason})" if found.failed else "no result yet"
+def _told(found: Findings, report: cause_texts.CauseReport) -> str:
+    if not (found.completed or found.ended):
+        return f"could not run ({found.failed.reason})" if found.failed else "no result yet"
+    applying = sum(risk.open and risk.applies == "True" for risk in found.risks)
+    number = len([cause for cause in report.applying if any(risk.open for risk in cause.risks)])
+    of_causes = f" for {number} {'cause' if number == 1 else 'causes'}" if 0 < number < applying else ""
+    graver = tuple(risk for risk in found.risks if risk.applies == "True")
+    text = counted(found.risks, f"{by_severity(graver)}{of_causes}")
+    return f"{text}{', then' if found.ended else ''}"
+
+
+def check_table(checks: Sequence[ReportedCheck], *, indent: int = 0) -> Table:
+    """Returns the table of every check: those that apply first, and what is not for this update last."""
+    order = ("Applies", "Unknown", "Clear", "Skipped")
+    rows = [
+        Row((check.result, check.name, check.component, check.message))
+        for check in sorted(checks, key=lambda check: (order.index(check.result), check.name))
+    ]
+    return Table((Column("RESULT"), Column("CHECK", folds=True), Column("COMPONENT"), Column("MESSAGE", flows=True)),
+                 rows, indent)  # fmt: skip
 
 
 def standing(found: Findings) -> list[Risk]:
@@ -126,8 +156,12 @@ def verdict_parts(found: Findings) -> tuple[str, ...]:
         return _guarded(found)
     # A risk that is Unknown only because the dump lacks objects is not one to accept.
     named = [risk for risk in found.risks if risk.open and (risk.applies == "True" or not found.of_dump)]
-    names = [risk.name for risk in named if risk.acceptable]
-    start = f"Verdict: {counted(found.risks)}.{_refusals(found, named)}{_asides(found)}"
+    report = cause_texts.by_cause(found)
+    refused = _refused(report)
+    held = {risk.name for cause in refused for risk in cause.risks}
+    # What nobody supports, and what stands under a refusal, is not offered: it has to be fixed.
+    names = [risk.name for risk in named if risk.name not in held and not why_unsupported(risk.name)]
+    start = f"Verdict: {_refusals(found, report, named)}{_asides(found)}"
     if not names:
         return (start,)
     others = "the others" if len(names) < len(named) else "them"
@@ -138,6 +172,12 @@ def verdict_parts(found: Findings) -> tuple[str, ...]:
         return (f"{start} Fix {others}.",) if len(names) < len(named) else (f"{start} Fix them, or go on:", command)
     where = ", on the cluster" if found.of_dump else ""
     return f"{start} Fix {others}, or accept them by name{where}:", f"runup upgrade accept {','.join(names)}"
+
+
+def _refused(report: cause_texts.CauseReport) -> list[Cause[Risk]]:
+    """Returns the causes for which the operator refuses the update whatever is accepted."""
+    every = (*report.applying, *report.unsure)
+    return [cause for cause in every if any(risk.open and not risk.acceptable for risk in cause.risks)]
 
 
 def _guarded(found: Findings) -> tuple[str, ...]:
@@ -151,17 +191,39 @@ def _guarded(found: Findings) -> tuple[str, ...]:
     return f"{text}{_asides(found)} {advice}", command
 
 
-def _refusals(found: Findings, named: Sequence[Risk]) -> str:
-    """Returns a sentence on the risks that acceptance does not lift, and on the state in which `--to` refuses."""
-    names = [risk.name for risk in named if not risk.acceptable]
-    text = ""
-    if names:
-        text = f" Accepting does not lift {', '.join(names)}: the update is refused as long as"
-        text += " it applies." if len(names) == 1 else " one of them applies."
+def _refusals(found: Findings, report: cause_texts.CauseReport, named: Sequence[Risk]) -> str:
+    """Returns sentences on what acceptance does not lift, on what nobody supports, and on when `--to` refuses."""
+    refused = _refused(report)
+    text = f"{counted(found.risks)}."
+    if refused:
+        numbers, verb = _numbered(refused, report)
+        text = f"the update is refused while {numbers} {verb}, accepted or not."
+    held = {risk.name for cause in refused for risk in cause.risks}
+    unsupported = [risk.name for risk in named if risk.name not in held and why_unsupported(risk.name)]
+    if unsupported:
+        why = "; ".join(dict.fromkeys(map(why_unsupported, unsupported)))
+        text += f" Nobody supports an update with {', '.join(unsupported)}: {why}."
     if found.guards:
         why = ", ".join(f"{guard.type}=True" for guard in found.guards)
         text += f" `--to` also wants --allow-upgrade-with-warnings while {why}."
     return text
+
+
+def _numbered(refused: Sequence[Cause[Risk]], report: cause_texts.CauseReport) -> tuple[str, str]:
+    """Returns the causes by their numbers, or the risks by name if no cause has several, with the verb for them."""
+    numbers = [report.number(cause.name) for cause in refused]
+    names = [risk.name for cause in refused for risk in cause.risks if not risk.acceptable]
+    if not all(numbers) or all(len(cause.risks) == 1 for cause in report.applying):
+        return enumeration(names), "applies" if len(names) == 1 else "apply"
+    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return f"causes {numbers[0]} to {numbers[-1]}", "apply"
+    plural = len(numbers) > 1
+    return f"cause{'s' if plural else ''} {enumeration(list(map(str, numbers)))}", "apply" if plural else "applies"
+
+
+def enumeration(items: Sequence[str]) -> str:
+    """Returns `a`, `a and b`, or `a, b and c`."""
+    return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
 
 
 def _asides(found: Findings) -> str:
@@ -182,11 +244,10 @@ def _sentence(text: str) -> str:
 
 
 def counted(risks: tuple[Risk, ...], aside: str = "") -> str:
-    """Returns how many risks apply, are unknown (`aside` is appended to these two) and are accepted."""
+    """Returns how many risks apply (`aside` is appended to these), are unknown and are accepted."""
     applying, unknown, accepted = counts(risks)
-    parts = [f"{applying} {'risk applies' if applying == 1 else 'risks apply'}"] if applying else []
+    parts = [f"{applying} {'risk applies' if applying == 1 else 'risks apply'}{aside}"] if applying else []
     parts += [f"{unknown} could not be told"] if unknown else []
-    parts = [*parts[:-1], f"{parts[-1]}{aside}"] if parts else []
     parts += [f"{accepted} accepted"] if accepted else []
     informing = sum(1 for risk in risks if risk.informs and not risk.accepted and risk.applies != "False")
     parts += [f"{informing} {'describes' if informing == 1 else 'describe'} what this may repair"] if informing else []
@@ -233,9 +294,18 @@ def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = Tr
     """Returns the table of risks, with the remedy below each; `wide` has columns for the remedy and everything else."""
     columns = _COLUMNS
     if not wide:
-        return Table(columns, [Row(_cells(risk), _remedy(risk) if remedies else ()) for risk in risks], indent)
+        rows = [Row(_cells(risk), _remedy(risk) if remedies and shown else ()) for risk, shown in _first_time(risks)]
+        return Table(columns, rows, indent)
     more = (Column("FIX", flows=True), Column("OBJECTS", flows=True), Column("REASON"), Column("SINCE"), Column("URL"))
     return Table((*columns, *more), [Row((*_cells(risk), *_more(risk))) for risk in risks], indent=indent)
+
+
+def _first_time(risks: Sequence[Risk]) -> Iterator[tuple[Risk, bool]]:
+    """Yields each risk, and whether its remedy is shown: that for missing objects only where it comes first."""
+    shown: set[str] = set()
+    for risk in risks:
+        yield risk, not risk.lacking or risk.fix not in shown
+        shown.add(risk.fix)
 
 
 def _cells(risk: Risk) -> tuple[str, ...]:
@@ -283,6 +353,8 @@ def cleared(before: ClusterVersion | None) -> str:
 
 def as_data(found: Findings) -> dict[str, Any]:
     """Returns the findings for programs, with the exit code that `--wait` would have."""
+    report = cause_texts.by_cause(found)
+    cause_of = cause_texts.cause_names(report)
     return {
         "source": found.source,
         "target": found.target,
@@ -291,10 +363,11 @@ def as_data(found: Findings) -> dict[str, Any]:
         "exitCode": found.exit_code,
         "observedTime": timestamp(found.observed) or None,
         "conditions": codec.to_dict(found.conditions),
-        "risks": [risk_data(risk) for risk in found.risks],
+        "risks": [{**risk_data(risk), "cause": cause_of.get(risk.name)} for risk in found.risks],
         "checks": codec.to_dict(found.checks),
         "refusedWhile": [guard.type for guard in found.guards],
         "signatureWaived": found.waived,
+        **cause_texts.as_data(report),
     }
 
 
@@ -314,6 +387,7 @@ def risk_data(risk: Risk) -> dict[str, Any]:
         "resources": codec.to_dict(risk.resources),
         "acceptable": risk.acceptable,
         "grown": _growth_data(risk),
+        "lacking": list(risk.lacking),
     }
 
 

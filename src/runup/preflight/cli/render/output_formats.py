@@ -17,6 +17,9 @@ from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UN
 
 _GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
 _SARIF = {"critical": "error", "warning": "warning", "": "warning", "info": "note"}
+# As many missing kinds as are named with the command that collects them where the short text is asked for.
+_FEW = 5
+_COLLECT = "Where the cluster can be reached, collect what is missing:"
 _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 
@@ -54,12 +57,17 @@ def worst(codes: Iterable[int]) -> int:
     return next((code for code in (COULD_NOT_RUN, APPLY, UNKNOWN) if code in distinct), EXIT_CLEAR)
 
 
-def text(one: ClusterResult, screen: Screen = PIPE) -> Drawn:
-    """Returns one cluster's result as `--wait` prints it; for a dump, also what to collect."""
-    result = finding_texts.result(one.found, screen)
-    if not one.lacking:
+def text(one: ClusterResult, screen: Screen = PIPE, *, whole: bool = False) -> Drawn:
+    """Returns one cluster's result as `--wait` prints it; for a dump, also how to collect what it lacks.
+
+    `whole` adds every risk, every check, and every kind that the dump lacks.
+    """
+    result = Drawn(finding_texts.result(one.found, screen, whole=whole).removeprefix("\n"))
+    many = not whole and len(one.lacking) > _FEW
+    if not one.lacking or (many and not one.collect):
         return result
-    words, *command = _to_collect(one)
+    # Which kinds are missing is said above, by what is not known without them.
+    words, *command = (_COLLECT, one.collect) if many else _to_collect(one)
     return joined(result, "\n", wrapped(words, screen), *(f"  {line}\n" for line in command))
 
 

@@ -1,0 +1,43 @@
+"""Finds the kinds without which a check could not tell: what it reads and a snapshot does not have in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from kubekit.api.extension_v1 import CustomResourceDefinition
+from kubekit.api.scheme import Resource, resource_of
+from runup.checks.decide.model import Applies, Finding, Snapshot
+
+_DEFINITIONS = resource_of(CustomResourceDefinition)
+
+
+def with_lacking(
+    findings: Sequence[Finding], risk: str, reads: Iterable[Resource], snapshot: Snapshot
+) -> tuple[Finding, ...]:
+    """Returns the findings of a check; those named `risk`, which say that it could not tell, with the kinds it lacked.
+
+    A check that had every kind that it asked for lacked none: an object left something unsaid.
+    """
+    unsure = [finding for finding in findings if finding.applies is Applies.UNKNOWN and finding.name == risk]
+    if not unsure or all(is_whole(snapshot, resource) for resource in snapshot.asked):
+        return tuple(findings)
+    lacking = tuple(sorted({read.name for read in reads if not is_whole(snapshot, read)}))
+    return tuple(replace(each, lacking=lacking) if each in unsure else each for each in findings)
+
+
+def is_whole(snapshot: Snapshot, resource: Resource) -> bool:
+    """Returns whether the snapshot has all objects of the kind, or proof that the cluster has no such kind."""
+    if resource in snapshot.unreadable or resource not in snapshot.objects:
+        return resource in snapshot.absent and _undefined(snapshot, resource)
+    return resource not in snapshot.incomplete
+
+
+def _undefined(snapshot: Snapshot, resource: Resource) -> bool:
+    """Returns whether all definitions are known, and none makes the kind."""
+    if any(_DEFINITIONS in known for known in (snapshot.unreadable, snapshot.undecoded, snapshot.incomplete)):
+        return False
+    definitions = snapshot.objects.get(_DEFINITIONS)
+    return definitions is not None and not any(
+        (each.spec.group, each.spec.names.plural) == (resource.group, resource.plural) for each in definitions
+    )

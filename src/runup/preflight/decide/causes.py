@@ -1,0 +1,450 @@
+"""Groups risks by what causes them, in the order in which causes stop an update (docs/decisions/0072 D38).
+
+A risk belongs to the cause of another risk if it follows from it, or is about the same object. `RULES` is the table of
+both, each with its source. Where a target's report names the cause of a risk, that counts. Other components' words are
+read only here, and only to group what is shown: no risk is dropped, renamed, accepted or judged by its group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from runup.preflight.decide.report import ReportedResource
+
+SEVERITIES: Mapping[str, int] = {"critical": 0, "warning": 1, "": 1, "info": 2}
+# When a cause stops an update: at the request, while the control plane is updated, when nodes are drained, or later.
+REFUSED, CONTROL_PLANE, NODES, LATER = range(4)
+
+
+class Groupable(Protocol):
+    """A risk, as it is reported or as ClusterVersion carries it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def applies(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def severity(self) -> str: ...
+    @property
+    def resources(self) -> tuple[ReportedResource, ...]: ...
+    @property
+    def cause(self) -> str: ...
+    @property
+    def lacking(self) -> tuple[str, ...]: ...
+
+
+R = TypeVar("R", bound=Groupable)
+
+
+class Cause(msgspec.Struct, Generic[R], frozen=True):
+    """The risks that have one cause. `lead` is the cause's own risk, or the gravest where no risk is about the cause.
+
+    `node` is the name of the node that is the cause without a risk of its own, `message` what others say of it; both
+    are empty otherwise. `beside` are risks about the same object with a remedy of their own, `follows` those that go
+    away with the cause.
+    """
+
+    lead: R
+    beside: tuple[R, ...] = ()
+    follows: tuple[R, ...] = ()
+    node: str = ""
+    message: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the cause: that of its leading risk."""
+        return self.lead.name
+
+    @property
+    def risks(self) -> tuple[R, ...]:
+        """All risks of the cause, the leading one first."""
+        return (self.lead, *self.beside, *self.follows)
+
+    @property
+    def words(self) -> str:
+        """What is said of the cause itself."""
+        return self.message or self.lead.message
+
+    @property
+    def severity(self) -> str:
+        """The highest severity of its risks."""
+        return min((risk.severity for risk in self.risks), key=_gravity)
+
+
+class _Parent(NamedTuple):
+    """What a risk belongs to: a risk by its name, or a node that has no risk; `follows` or is about the same object."""
+
+    risk: str = ""
+    node: str = ""
+    follows: bool = True
+
+
+class _Scene:
+    """All risks that are grouped, and the nodes that are known not to be ready, each with the words about it."""
+
+    def __init__(self, risks: Sequence[Groupable]) -> None:
+        self.risks = risks
+        self.by_name = {risk.name: risk for risk in risks}
+        self.broken_nodes = {node: words for risk in risks for node, words in _named_nodes(risk)}
+        self.not_ready = {
+            item.name for risk in risks if risk.name == "NodeNotReady" and _applies(risk) for item in risk.resources
+        }
+
+    def of_family(self, *families: str) -> list[Groupable]:
+        """Returns the applying risks of these families, the gravest first."""
+        return sorted((r for r in self.risks if family(r.name) in families and _applies(r)), key=_weight)
+
+
+class Rule(NamedTuple):
+    """To which cause the risks of some families belong: `parent` returns None where it is another one.
+
+    `source` says why that is so.
+    """
+
+    families: tuple[str, ...]
+    parent: Callable[[Groupable, _Scene], _Parent | None]
+    source: str
+
+
+def grouped(risks: Iterable[R]) -> tuple[Cause[R], ...]:
+    """Returns the causes of the risks, those first that stop an update first; every risk is in one of them."""
+    given = tuple(risks)
+    scene = _Scene(given)
+    parents = {risk.name: parent for risk in given if (parent := _parent(risk, scene))}
+    members: dict[_Parent, list[R]] = {}
+    for risk in given:
+        members.setdefault(_root(risk.name, parents), []).append(risk)
+    return tuple(sorted((_cause(root, of, parents, scene) for root, of in members.items()), key=_order))
+
+
+def family(name: str) -> str:
+    """Returns the name of a risk without the object: `ClusterOperatorDegraded` of `ClusterOperatorDegraded-etcd`."""
+    return name.partition("-")[0]
+
+
+def stage(risk: Groupable) -> int:
+    """Returns when the risk stops an update."""
+    if family(risk.name) in _REFUSED:
+        return REFUSED
+    return min((_STAGES.get(item.kind, LATER) for item in risk.resources), default=LATER)
+
+
+# Risks for which the operator refuses the request itself (docs/upstream-behaviour.md, preconditions and Upgradeable).
+_REFUSED = frozenset(
+    {
+        "AdminAck",
+        "ClusterOperatorUpgradeable",
+        "ClusterVersionGiantHop",
+        "ClusterVersionOverrides",
+        "ClusterVersionRollback",
+        "ClusterVersionUpdating",
+        "ClusterVersionUpgradeable",
+        "FeatureSetForbidsUpdates",
+        "ReleaseSignatureNotVerified",
+        "UpdatePathNotOffered",
+    }
+)
+# By the kind of object. A release's manifests are applied in the order of their run levels, the machine-config
+# operator's late (level 80): nodes are drained when the control plane is updated (docs/upstream-behaviour.md 4).
+_STAGES = {
+    "APIService": CONTROL_PLANE,
+    "ClusterOperator": CONTROL_PLANE,
+    "ClusterVersion": CONTROL_PLANE,
+    "ConfigMap": CONTROL_PLANE,
+    "CustomResourceDefinition": CONTROL_PLANE,
+    "Etcd": CONTROL_PLANE,
+    "KubeAPIServer": CONTROL_PLANE,
+    "KubeControllerManager": CONTROL_PLANE,
+    "KubeScheduler": CONTROL_PLANE,
+    "MutatingWebhookConfiguration": CONTROL_PLANE,
+    "Network": CONTROL_PLANE,
+    "Proxy": CONTROL_PLANE,
+    "ValidatingAdmissionPolicy": CONTROL_PLANE,
+    "ValidatingAdmissionPolicyBinding": CONTROL_PLANE,
+    "ValidatingWebhookConfiguration": CONTROL_PLANE,
+    "CSINode": NODES,
+    "CertificateSigningRequest": NODES,
+    "KubeletConfig": NODES,
+    "Machine": NODES,
+    "MachineConfigPool": NODES,
+    "Module": NODES,
+    "Namespace": NODES,
+    "Node": NODES,
+    "PersistentVolume": NODES,
+    "Pod": NODES,
+    "PodDisruptionBudget": NODES,
+    "VirtualMachineInstance": NODES,
+    "VolumeAttachment": NODES,
+}
+
+_NODE = re.compile(r'node "([^"]+)" not ready')
+_WHY = re.compile(r" since [^()]*? because (\w+) \((.*?)\)(?=, node |[.] The master |[.]$| \(since | \w+: |$)")
+# How a kubelet prints a condition of its runtime (pkg/kubelet/container, RuntimeCondition): the message says it all.
+_RUNTIME = re.compile(r"\w+=false reason:\w+ message:")
+_UNHEALTHY = re.compile(r"(\S+) is unhealthy")
+_OPERATORS = re.compile(r"[Cc]luster operators? ([a-z0-9.-]+(?:, [a-z0-9.-]+)*) (?:is|are) ")
+_WAITED_FOR = re.compile(
+    r"(?:for these operators:|waiting on|waiting up to \d+ minutes on) ([a-z0-9.-]+(?:, [a-z0-9.-]+)*)"
+)
+_NOT_UPGRADEABLE = re.compile(r"Cluster operator (\S+) should not be upgraded")
+_REASONS = re.compile(r"for multiple reasons: ([A-Za-z0-9_,:]+)")
+_OWN_REASON = re.compile(r": [A-Z][A-Za-z0-9_:]+: ")
+_SINCE = re.compile(r" \(since [^()]*\)\.?$")
+
+
+def _named_nodes(risk: Groupable) -> Iterator[tuple[str, str]]:
+    """Yields the control plane nodes that an operator calls not ready, each with its reason."""
+    if family(risk.name) not in (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"):
+        return
+    for match in _NODE.finditer(risk.message):
+        why = _WHY.match(risk.message, match.end())
+        yield match[1], _RUNTIME.sub("", why[2]) or why[1] if why else ""
+
+
+def _of_node(risk: Groupable, scene: _Scene) -> _Parent | None:
+    named = [*_NODE.findall(risk.message), *_UNHEALTHY.findall(risk.message)]
+    for node in named:
+        if node in scene.not_ready:
+            return _Parent("NodeNotReady")
+    return next((_Parent(node=node) for node in named if node in scene.broken_nodes), None)
+
+
+def _of_members(risk: Groupable, scene: _Scene) -> _Parent | None:
+    is_etcd = risk.name.endswith("-etcd") and "EtcdMembers" in risk.message
+    return _Parent("EtcdMembersUnhealthy") if is_etcd and scene.of_family("EtcdMembersUnhealthy") else None
+
+
+def _of_operators(risk: Groupable, scene: _Scene) -> _Parent | None:
+    """Returns the gravest risk of the operators that the message names, if each of them has one."""
+    names = [name for found in (*_OPERATORS.findall(risk.message), *_WAITED_FOR.findall(risk.message))
+             for name in found.split(", ")]  # fmt: skip
+    of_each = [[r for r in scene.of_family(*_OPERATOR_HEALTH) if r.name.partition("-")[2] == name] for name in names]
+    if not names or not all(of_each):
+        return None
+    return _Parent(min((found[0] for found in of_each), key=_weight).name)
+
+
+def _of_failing(_risk: Groupable, scene: _Scene) -> _Parent | None:
+    return _Parent("ClusterVersionFailing") if scene.of_family("ClusterVersionFailing") else None
+
+
+def _of_upgradeable(risk: Groupable, scene: _Scene) -> _Parent | None:
+    """Returns the gravest of the risks that Upgradeable=False sums up, if each of them is there."""
+    operators = [f"ClusterOperatorUpgradeable-{name}" for name in _NOT_UPGRADEABLE.findall(risk.message)]
+    listed = [reason for found in _REASONS.findall(risk.message) for reason in found.strip(",").split(",")]
+    others = [_SUMMED_UP[reason] for reason in _SUMMED_UP if f"{reason}:" in risk.message or reason in listed]
+    found = [scene.by_name.get(name) for name in operators]
+    found += [next(iter(scene.of_family(name)), None) for name in others]
+    found += [scene.by_name.get(reason) for reason in listed if reason not in (*_SUMMED_UP, _OPERATORS_SAY)]
+    if not found or None in found:
+        return None
+    return _Parent(min((one for one in found if one), key=_weight).name)
+
+
+def _of_pools(risk: Groupable, scene: _Scene) -> _Parent | None:
+    wanted = next((pools for word, pools in _POOL_REASONS.items() if word in risk.message), "")
+    pools = scene.of_family(wanted) if wanted and risk.name.endswith("-machine-config") else []
+    return _Parent(pools[0].name) if pools else None
+
+
+def _of_update(_risk: Groupable, scene: _Scene) -> _Parent | None:
+    """Returns the unfinished update if it waits for the machine-config operator, which then updates its pools."""
+    for update in scene.of_family("ClusterVersionUpdating"):
+        if any("machine-config" in found.split(", ") for found in _WAITED_FOR.findall(update.message)):
+            return _Parent(update.name)
+    return None
+
+
+def _of_operator(risk: Groupable, scene: _Scene) -> _Parent | None:
+    """Returns the worse risk about the same operator: not available, then degraded, then not upgradeable."""
+    name = risk.name.partition("-")[2]
+    for worse in _OPERATOR_HEALTH:
+        if worse == family(risk.name):
+            break
+        if (other := scene.by_name.get(f"{worse}-{name}")) is not None and _applies(other):
+            return _Parent(other.name, follows=_says_no_more(risk, other))
+    return None
+
+
+def _of_pool_update(risk: Groupable, scene: _Scene) -> _Parent | None:
+    pools = scene.of_family("MachineConfigPoolDegraded", "MachineConfigPoolUpdating")
+    # The check tells apart who cordoned; a node that somebody cordoned by hand stays so.
+    by_hand = "nothing can be scheduled there" in risk.message
+    return _Parent(pools[0].name) if pools and "machine config pool" in risk.message and not by_hand else None
+
+
+def _of_same_object(risk: Groupable, scene: _Scene) -> _Parent | None:
+    """Returns the gravest risk about all objects of this one."""
+    if not risk.resources:
+        return None
+    objects = set(map(_identity, risk.resources))
+    for other in sorted(scene.risks, key=_weight):
+        if _weight(other) >= _weight(risk):
+            return None
+        if other.applies == risk.applies and _one_thing(risk, other) and objects <= set(
+            map(_identity, other.resources)
+        ):  # fmt: skip
+            return _Parent(other.name, follows=_says_no_more(risk, other))
+    return None
+
+
+_OPERATOR_HEALTH = ("ClusterOperatorNotAvailable", "ClusterOperatorDegraded")
+_OPERATORS_SAY = "ClusterOperatorsNotUpgradeable"
+# Reasons of Upgradeable=False, and the risk that says the same (cluster-version-operator, pkg/cvo/upgradeable.go).
+_SUMMED_UP = {
+    "AdminAckRequired": "AdminAck",
+    "ClusterVersionOverridesSet": "ClusterVersionOverrides",
+}
+# Why the machine-config operator is not upgradeable or degraded (pkg/operator/status.go, sync.go).
+_POOL_REASONS = {
+    "DegradedPool": "MachineConfigPoolDegraded",
+    "RequiredPoolsFailed": "MachineConfigPoolDegraded",
+    "PoolUpdating": "MachineConfigPoolUpdating",
+}
+# Risks about the health of a node. Others about nodes, such as an old kubelet, are problems of their own.
+_NODE_HEALTH = ("NodeNotReady", "NodePressure", "NodeUninitialized", "NodeCordoned")
+# There is one object of the name in any cluster, which has settings and conditions of all sorts.
+_SINGLETONS = frozenset({"cluster", "version"})
+# The first rule that returns a cause counts.
+RULES: tuple[Rule, ...] = (
+    Rule(
+        (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"),
+        _of_node,
+        "openshift/library-go, pkg/operator/staticpod/controller/node: the operators of the control plane are degraded "
+        "while a control plane node is not ready, and quote it; cluster-etcd-operator, pkg/etcdcli: a member has its "
+        "node's name",
+    ),
+    Rule(
+        _OPERATOR_HEALTH,
+        _of_members,
+        "cluster-etcd-operator, pkg/operator/etcdmemberscontroller: EtcdMembersDegraded is part of the ClusterOperator",
+    ),
+    Rule(
+        ("ClusterVersionFailing", "ClusterVersionUpdating"),
+        _of_operators,
+        "docs/upstream-behaviour.md 4.6 and 4.7: an update waits for the operators that Failing names",
+    ),
+    Rule(
+        ("ClusterVersionUpdating",),
+        _of_failing,
+        "docs/upstream-behaviour.md 4.7: an update that fails does not go on until the failure is over",
+    ),
+    Rule(
+        ("ClusterVersionUpgradeable",),
+        _of_upgradeable,
+        "cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable sums up operators, overrides and gates",
+    ),
+    Rule(
+        ("ClusterOperatorUpgradeable", *_OPERATOR_HEALTH),
+        _of_pools,
+        "machine-config-operator, pkg/operator/status.go and sync.go: reasons PoolUpdating, DegradedPool, "
+        "RequiredPoolsFailed",
+    ),
+    Rule(
+        ("MachineConfigPoolUpdating",),
+        _of_update,
+        "docs/upstream-behaviour.md 4.7: the operator waits for machine-config, which updates its pools to the release",
+    ),
+    Rule(
+        ("ClusterOperatorUpgradeable", *_OPERATOR_HEALTH),
+        _of_operator,
+        "openshift/api, config/v1: the conditions of a ClusterOperator are about one operator",
+    ),
+    Rule(
+        ("NodeCordoned",),
+        _of_pool_update,
+        "machine-config-operator, pkg/controller/drain: it cordons the nodes of a pool that it updates",
+    ),
+    Rule((), _of_same_object, "docs/decisions/0072 D38: what is about one object stands together"),
+)
+
+
+def _parent(risk: Groupable, scene: _Scene) -> _Parent | None:
+    if risk.cause in scene.by_name and risk.cause != risk.name:
+        return _Parent(risk.cause)
+    if not _applies(risk):
+        return _of_same_object(risk, scene) if not risk.lacking else None
+    for rule in RULES:
+        if rule.families and family(risk.name) not in rule.families:
+            continue
+        parent = rule.parent(risk, scene)
+        if parent is not None and parent.risk != risk.name:
+            return parent
+    return None
+
+
+def _root(name: str, parents: Mapping[str, _Parent]) -> _Parent:
+    """Returns the cause at the end of the chain; a circle, which a report may name, ends at its first name by order."""
+    passed = [name]
+    while (parent := parents.get(passed[-1])) is not None:
+        if parent.node:
+            return _Parent(node=parent.node)
+        if parent.risk in passed:
+            return _Parent(min(passed[passed.index(parent.risk) :]))
+        passed.append(parent.risk)
+    return _Parent(passed[-1])
+
+
+def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], scene: _Scene) -> Cause[R]:
+    ordered = sorted(members, key=_weight)
+    lead = next((risk for risk in ordered if risk.name == root.risk), ordered[0])
+    others = [risk for risk in ordered if risk is not lead]
+    beside = tuple(risk for risk in others if risk.name in parents and not parents[risk.name].follows)
+    follows = tuple(risk for risk in others if risk not in beside)
+    if not root.node:
+        return Cause(lead, beside, follows)
+    why = scene.broken_nodes[root.node]
+    words = f"Node {root.node} is not ready{f': {why}' if why else ''}"
+    return Cause(lead, beside, follows, root.node, words if words.endswith(("?", "!", ".")) else f"{words}.")
+
+
+def _one_thing(risk: Groupable, other: Groupable) -> bool:
+    """Returns whether two risks about the same objects are one thing to see to."""
+    if not _applies(risk):
+        return not (risk.lacking or other.lacking)
+    # Whether the operator is worse off has a rule of its own.
+    if any(item.name in _SINGLETONS or item.kind == "ClusterOperator" for item in risk.resources):
+        return False
+    of_nodes = any(item.kind == "Node" for item in risk.resources)
+    return not of_nodes or (risk.name in _NODE_HEALTH and other.name in _NODE_HEALTH)
+
+
+def _says_no_more(risk: Groupable, other: Groupable) -> bool:
+    """Returns whether the risk gives no reason of its own, or that of the other."""
+    own = _OWN_REASON.search(_SINCE.sub("", risk.message))
+    of_operators = risk.name.startswith("ClusterOperator")
+    same = _after_colon(risk.message) == _after_colon(other.message)
+    return (of_operators and own is None) or same or not _applies(risk)
+
+
+def _after_colon(message: str) -> str:
+    return _SINCE.sub("", message).partition(": ")[2]
+
+
+def _identity(item: ReportedResource) -> tuple[str, str, str, str]:
+    return item.group, item.kind, item.namespace, item.name
+
+
+def _applies(risk: Groupable) -> bool:
+    return risk.applies == "True"
+
+
+def _gravity(severity: str) -> int:
+    return SEVERITIES.get(severity, 1)
+
+
+def _weight(risk: Groupable) -> tuple[bool, int, int, str]:
+    return not _applies(risk), _gravity(risk.severity), stage(risk), risk.name
+
+
+def _order(cause: Cause[R]) -> tuple[bool, bool, int, int, int, str]:
+    """Returns the sort key of a cause: what applies first, information last, then by when it stops the update."""
+    applies = any(map(_applies, cause.risks))
+    first = min(map(stage, cause.risks))
+    return not applies, cause.severity == "info", first, _gravity(cause.severity), -len(cause.risks), cause.name

@@ -1,0 +1,87 @@
+"""Tells what could not be checked by what is missing: the kinds of objects, and the subjects they are needed for. Pure.
+
+A kind that is not known here is its own subject (docs/decisions/0072 D38).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Generic
+
+import msgspec
+
+from runup.preflight.decide.causes import R
+
+
+class Missing(msgspec.Struct, Generic[R], frozen=True):
+    """The risks that could not be told for want of objects, and the kinds, `PLURAL.GROUP`, that were not had in full.
+
+    The kind that most of the risks lack comes first; `subjects` are in the order in which an update meets them.
+    """
+
+    risks: tuple[R, ...] = ()
+    kinds: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+
+
+def missing(risks: Iterable[R]) -> Missing[R]:
+    """Returns what is missing, without what an unknown risk says of objects that are there."""
+    unsure = tuple(risk for risk in risks if risk.applies == "Unknown" and risk.lacking)
+    wanted = Counter(kind for risk in unsure for kind in risk.lacking)
+    kinds = tuple(sorted(wanted, key=lambda kind: (-wanted[kind], kind)))
+    subjects = dict.fromkeys(map(subject, kinds))
+    return Missing(unsure, kinds, tuple(sorted(subjects, key=lambda one: (_ORDER.get(one, len(_ORDER)), one))))
+
+
+def subject(kind: str) -> str:
+    """Returns what objects of the kind, `PLURAL.GROUP`, are needed for: by its name, else by its group."""
+    plural, _, group = kind.partition(".")
+    return _OF_KIND.get(kind) or _OF_GROUP.get(group) or (plural if "." in group and not _BUILT_IN(group) else _APIS)
+
+
+# Kinds of Kubernetes itself that have no other subject are read for what the target no longer serves.
+_APIS = "APIs"
+_BUILT_IN = re.compile(r".*\.k8s\.io").fullmatch
+# In the order in which an update meets them: the request, the control plane, what runs beside it, the nodes.
+_OF_GROUP = {
+    "config.openshift.io": "configuration",
+    "operator.openshift.io": "control plane",
+    "admissionregistration.k8s.io": "admission",
+    "apiextensions.k8s.io": _APIS,
+    "apiregistration.k8s.io": _APIS,
+    "apiserver.openshift.io": _APIS,
+    "migration.k8s.io": _APIS,
+    "operators.coreos.com": "operators",
+    "packages.operators.coreos.com": "operators",
+    "olm.operatorframework.io": "operators",
+    "gateway.networking.k8s.io": "networking",
+    "networking.k8s.io": "networking",
+    "route.openshift.io": "networking",
+    "cloudcredential.openshift.io": "credentials",
+    "certificates.k8s.io": "certificates",
+    "imageregistry.operator.openshift.io": "image registry",
+    "machine.openshift.io": "nodes",
+    "machineconfiguration.openshift.io": "nodes",
+    "kmm.sigs.x-k8s.io": "kernel modules",
+    "policy": "drains",
+    "ceph.rook.io": "storage",
+    "ocs.openshift.io": "storage",
+    "kubevirt.io": "drains",
+    "storage.k8s.io": "storage",
+}
+_OF_KIND = {
+    "cloudcredentials.operator.openshift.io": "credentials",
+    "configmaps": "certificates",
+    "endpoints": "admission",
+    "endpointslices.discovery.k8s.io": "admission",
+    "namespaces": "drains",
+    "nodes": "nodes",
+    "nodes.config.openshift.io": "nodes",
+    "persistentvolumeclaims": "storage",
+    "persistentvolumes": "storage",
+    "pods": "drains",
+    "services": "admission",
+}
+_ORDER = {one: place for place, one in enumerate(dict.fromkeys(_OF_GROUP.values()))}

@@ -1,0 +1,298 @@
+"""Which risks have one cause, in which order causes stand, and what a missing kind of objects takes away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runup.checks import pages
+from runup.preflight.decide import causes, missing, unsupported
+from runup.preflight.decide.causes import RULES, grouped
+from runup.preflight.decide.report import ReportedResource, ReportedRisk
+
+CONFIG = "config.openshift.io"
+SINCE = "(since 2026-01-14T08:00:00Z)."
+# What the operators of the control plane say while a control plane node is not ready
+# (openshift/library-go, pkg/operator/staticpod/controller/node), as a kubelet's Ready condition reads.
+NOT_READY = (
+    'NodeController_MasterNodesReady: NodeControllerDegraded: The master nodes not ready: node "m-1.example" not ready '
+    "since 2026-01-14 08:00:00 +0000 UTC because KubeletNotReady (container runtime network not ready: "
+    "NetworkReady=false reason:NetworkPluginNotReady message:No CNI configuration file in /etc/cni. Started?)"
+)
+UNHEALTHY = "EtcdMembers_UnhealthyMembers: EtcdMembersDegraded: 2 of 3 members are available, m-1.example is unhealthy"
+
+
+def risk(name: str, message: str = "It is so.", severity: str = "warning", **more: Any) -> ReportedRisk:
+    """A risk of a report; objects by `Kind/name`."""
+    objects = tuple(
+        ReportedResource(kind=kind, name=name_) for each in more.pop("about", ()) for kind, name_ in [each.split("/")]
+    )
+    return ReportedRisk(name=name, message=message, severity=severity, resources=objects, **more)  # type: ignore[arg-type]
+
+
+def operator(name: str, what: str, why: str = "", severity: str = "warning") -> ReportedRisk:
+    """A risk about a ClusterOperator."""
+    text = f"Cluster operator {name} is so{f': {why}' if why else ''} {SINCE}"
+    return risk(f"ClusterOperator{what}-{name}", text, severity, about=(f"ClusterOperator/{name}",))
+
+
+def version(what: str, why: str, **more: Any) -> ReportedRisk:
+    """A risk about ClusterVersion."""
+    return risk(f"ClusterVersion{what}", f"It is so: {why} {SINCE}", about=("ClusterVersion/version",), **more)
+
+
+def names(*risks: ReportedRisk) -> list[list[str]]:
+    """The risks of each cause, the leading one first."""
+    return [[each.name for each in cause.risks] for cause in grouped(risks)]
+
+
+KAS, SCHEDULER = operator("kube-apiserver", "Degraded", NOT_READY), operator("kube-scheduler", "Degraded", NOT_READY)
+ETCD = risk(
+    "EtcdMembersUnhealthy",
+    f"Not every member of etcd is healthy: {UNHEALTHY} {SINCE}",
+    "critical",
+    about=("Etcd/cluster",),
+)
+DOWN = risk("NodeNotReady", "1 node (m-1.example) is not ready.", about=("Node/m-1.example",))
+DNS = operator("dns", "Degraded", "DNSDegraded: DNS default is degraded")
+UPDATING = version("Updating", "ClusterOperatorUpdating: Working towards 5.0.1, waiting on machine-config")
+POOL = risk(
+    "MachineConfigPoolUpdating-worker", "Machine config pool worker is updated.", about=("MachineConfigPool/worker",)
+)
+MCO = operator("machine-config", "Upgradeable", "PoolUpdating: One or more machine config pools are updating")
+
+TOGETHER = {
+    "operators that wait for one node": ([KAS, SCHEDULER], [[KAS.name, SCHEDULER.name]]),
+    "a member of etcd on that node": ([KAS, ETCD], [[ETCD.name, KAS.name]]),
+    "a node that has a risk of its own": ([KAS, ETCD, DOWN], [[DOWN.name, ETCD.name, KAS.name]]),
+    "a member that is unhealthy on a node that nobody calls not ready": (
+        [DNS, ETCD],
+        [[ETCD.name], [DNS.name]],
+    ),
+    "etcd's operator says the same as its members": (
+        [operator("etcd", "Degraded", UNHEALTHY), ETCD],
+        [[ETCD.name, "ClusterOperatorDegraded-etcd"]],
+    ),
+    "etcd's operator has another reason": (
+        [operator("etcd", "Degraded", "BackupController_Error: no backup"), ETCD],
+        [[ETCD.name], ["ClusterOperatorDegraded-etcd"]],
+    ),
+    "a failure that names its operators": (
+        [version("Failing", "ClusterOperatorsDegraded: Cluster operators dns, kube-apiserver are degraded"), DNS, KAS],
+        [["ClusterOperatorDegraded-dns", "ClusterVersionFailing"], [KAS.name]],
+    ),
+    "a failure that names an operator without a risk": (
+        [version("Failing", "ClusterOperatorsDegraded: Cluster operators dns, network are degraded"), DNS],
+        [["ClusterOperatorDegraded-dns"], ["ClusterVersionFailing"]],
+    ),
+    "an update that waits for an operator": (
+        [version("Updating", "Unable to apply 5.0.1: wait has exceeded 40 minutes for these operators: dns"), DNS],
+        [["ClusterOperatorDegraded-dns", "ClusterVersionUpdating"]],
+    ),
+    "an update that fails otherwise": (
+        [
+            version("Updating", "Working towards 5.0.1"),
+            version("Failing", "UpdatePayloadFailed: no space", severity="critical"),
+        ],
+        [["ClusterVersionFailing", "ClusterVersionUpdating"]],
+    ),
+    "an update that updates its pools": ([UPDATING, POOL, MCO], [[UPDATING.name, MCO.name, POOL.name]]),
+    "pools that are updated without an update": ([POOL, MCO], [[POOL.name, MCO.name]]),
+    "a pool is updated, and another operator is not upgradeable": (
+        [POOL, operator("etcd", "Upgradeable", "PoolUpdating: x")],
+        [["ClusterOperatorUpgradeable-etcd"], [POOL.name]],
+    ),
+    "not upgradeable for one operator": (
+        [
+            version("Upgradeable", "Cluster operator dns should not be upgraded between minor versions: Why: x"),
+            operator("dns", "Upgradeable", "Why: x"),
+        ],
+        [["ClusterOperatorUpgradeable-dns", "ClusterVersionUpgradeable"]],
+    ),
+    "not upgradeable for two reasons, one of them without a risk": (
+        [
+            version(
+                "Upgradeable",
+                "MultipleReasons: Cluster should not be upgraded between minor versions for multiple reasons: "
+                "ClusterVersionOverridesSet,PoolUpdating * Disabling ownership. * Pools.",
+            ),
+            version("Overrides", "x"),
+        ],
+        [["ClusterVersionOverrides"], ["ClusterVersionUpgradeable"]],
+    ),
+    "not upgradeable for overrides": (
+        [version("Upgradeable", "ClusterVersionOverridesSet: Disabling ownership."), version("Overrides", "x")],
+        [["ClusterVersionOverrides", "ClusterVersionUpgradeable"]],
+    ),
+    "one operator, not available and degraded": (
+        [DNS, operator("dns", "NotAvailable", "DNSUnavailable: no pods", "critical")],
+        [["ClusterOperatorNotAvailable-dns", "ClusterOperatorDegraded-dns"]],
+    ),
+    "two operators": (
+        [DNS, operator("network", "Degraded", "X: y")],
+        [[DNS.name], ["ClusterOperatorDegraded-network"]],
+    ),
+    "two risks about one budget": (
+        [
+            risk(
+                "PodDisruptionBudgetBlocksDrain",
+                severity="critical",
+                about=("PodDisruptionBudget/a", "PodDisruptionBudget/b"),
+            ),
+            risk("PodDisruptionBudgetPodsUnready", "Pods.", about=("PodDisruptionBudget/a",)),
+        ],
+        [["PodDisruptionBudgetBlocksDrain", "PodDisruptionBudgetPodsUnready"]],
+    ),
+    "two budgets": (
+        [
+            risk("PodDisruptionBudgetBlocksDrain", about=("PodDisruptionBudget/a",)),
+            risk("PodDisruptionBudgetPodsUnready", about=("PodDisruptionBudget/b",)),
+        ],
+        [["PodDisruptionBudgetBlocksDrain"], ["PodDisruptionBudgetPodsUnready"]],
+    ),
+    "two settings of one object of its kind": (
+        [
+            risk("RemovedFlag", about=("KubeAPIServer/cluster",)),
+            risk("UnsupportedConfigOverrides", about=("KubeAPIServer/cluster",)),
+        ],
+        [["RemovedFlag"], ["UnsupportedConfigOverrides"]],
+    ),
+    "an old kubelet on a node with little memory": (
+        [risk("KubeletSkew", about=("Node/w-0",)), risk("NodePressure", about=("Node/w-0",))],
+        [["KubeletSkew"], ["NodePressure"]],
+    ),
+    "a node that is not ready and cordoned": (
+        [risk("NodeNotReady", about=("Node/w-0",)), risk("NodeCordoned", "Nothing.", about=("Node/w-0",))],
+        [["NodeCordoned", "NodeNotReady"]],
+    ),
+    "risks about nothing": ([risk("A"), risk("B")], [["A"], ["B"]]),
+    "a cause that the target named": ([risk("A", cause="B"), risk("B")], [["B", "A"]]),
+    "a cause that nobody found": ([risk("A", cause="Z")], [["A"]]),
+    "causes in a circle": ([risk("A", cause="B"), risk("B", cause="A"), risk("C", cause="B")], [["A", "B", "C"]]),
+}
+
+
+@pytest.mark.parametrize(("risks", "told"), TOGETHER.values(), ids=list(TOGETHER))
+def test_what_stands_together(risks: list[ReportedRisk], told: list[list[str]]) -> None:
+    """Whatever order the risks come in."""
+    assert names(*risks) == told
+    assert names(*reversed(risks)) == told
+
+
+def test_a_node_that_others_call_not_ready_is_the_cause() -> None:
+    """By name and with its own words; without those of a kubelet's condition that say nothing more."""
+    (cause,) = grouped([KAS, ETCD])
+    assert (cause.node, cause.name, cause.severity) == ("m-1.example", "EtcdMembersUnhealthy", "critical")
+    assert cause.words == (
+        "Node m-1.example is not ready: container runtime network not ready: No CNI configuration file in /etc/cni. "
+        "Started?"
+    )
+    unsaid = NOT_READY.partition(" not ready since")[0] + " not ready, no Ready condition found in status block"
+    (cause,) = grouped([operator("kube-apiserver", "Degraded", unsaid)])
+    assert cause.words == "Node m-1.example is not ready."
+
+
+@pytest.mark.parametrize(
+    ("why", "beside"),
+    [
+        pytest.param("", False, id="no reason of its own"),
+        pytest.param("X: no pods", False, id="the same reason"),
+        pytest.param("RecentBackup: no backup", True, id="a reason of its own"),
+    ],
+)
+def test_what_has_a_remedy_of_its_own_is_told_in_full(why: str, beside: bool) -> None:
+    """A risk about the same operator that only repeats the other is told by name."""
+    (cause,) = grouped([operator("etcd", "NotAvailable", "X: no pods"), operator("etcd", "Upgradeable", why)])
+    assert [bool(cause.beside), bool(cause.follows)] == [beside, not beside]
+
+
+def test_causes_stand_in_the_order_in_which_they_stop_an_update() -> None:
+    """The request, the control plane, the nodes, the rest; then by severity; information and unknowns last."""
+    refused = risk("ClusterVersionOverrides", about=("ClusterVersion/version",))
+    plane = risk("CRDNotInForce", about=("CustomResourceDefinition/a",))
+    grave = risk("WebhookBlocksUpdate", severity="critical", about=("ValidatingWebhookConfiguration/a",))
+    drains = risk("PodDisruptionBudgetBlocksDrain", severity="critical", about=("PodDisruptionBudget/a",))
+    later = risk("OperatorFailed-a", severity="critical", about=("ClusterServiceVersion/a",))
+    info = risk("DeprecatedAPIRequested", severity="info", about=("ClusterVersion/version",))
+    unsure = risk("NodeHealthUnknown", severity="critical", applies="Unknown")
+    ordered = [refused, grave, plane, drains, later, info, unsure]
+    assert names(*reversed(ordered)) == [[each.name] for each in ordered]
+
+
+NAMES = ("A", "B", "ClusterOperatorDegraded-a", "ClusterOperatorUpgradeable-a", "ClusterVersionFailing", "NodeNotReady")
+RISKS = st.builds(
+    risk,
+    st.sampled_from(NAMES),
+    st.sampled_from((NOT_READY, UNHEALTHY, "Cluster operator a is degraded", "x")),
+    st.sampled_from(("critical", "warning", "info")),
+    about=st.lists(st.sampled_from(("Node/m-1.example", "ClusterOperator/a", "ClusterVersion/version")), max_size=2),
+    applies=st.sampled_from(("True", "Unknown")),
+    cause=st.sampled_from(("", *NAMES)),
+)
+
+
+@given(st.lists(RISKS, max_size=6, unique_by=lambda each: each.name))
+def test_no_risk_is_lost_and_none_is_told_twice(risks: list[ReportedRisk]) -> None:
+    """Whatever a report says of causes."""
+    found = [each.name for cause in grouped(risks) for each in cause.risks]
+    assert sorted(found) == sorted(each.name for each in risks)
+    assert names(*risks) == names(*reversed(risks))
+
+
+def test_rules_are_about_risks_that_there_are() -> None:
+    """A family that no check reports any more would never match."""
+    known = set(pages.names())
+    families = {name for rule in RULES for name in rule.families} | set(unsupported.WHY)
+    assert families <= known
+    assert all(rule.source for rule in RULES)
+
+
+def test_what_is_missing_is_told_by_kinds() -> None:
+    """The kind that most risks lack first; what could be read is not missing; subjects as an update meets them."""
+    pods = risk("SystemPodsFailingUnknown", applies="Unknown", lacking=("pods",))
+    budgets = risk("PodDisruptionBudgetPodsUnknown", applies="Unknown", lacking=("poddisruptionbudgets.policy", "pods"))
+    hooks = risk(
+        "WebhookBlocksUpdateUnknown", applies="Unknown",
+        lacking=("services", "validatingwebhookconfigurations.admissionregistration.k8s.io"),
+    )  # fmt: skip
+    said = risk("KubeletSkewUnknown", applies="Unknown", about=("Node/a",))
+    found = missing.missing([hooks, said, pods, budgets, DNS])
+    assert found.kinds == (
+        "pods", "poddisruptionbudgets.policy", "services",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    )  # fmt: skip
+    assert found.subjects == ("admission", "drains")
+    assert found.risks == (hooks, pods, budgets)
+    assert missing.missing([said, DNS]) == missing.Missing()
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject"),
+    [
+        ("pods", "drains"),
+        ("machines.machine.openshift.io", "nodes"),
+        ("cloudcredentials.operator.openshift.io", "credentials"),
+        ("kubeapiservers.operator.openshift.io", "control plane"),
+        ("flowschemas.flowcontrol.apiserver.k8s.io", "APIs"),
+        ("horizontalpodautoscalers.autoscaling", "APIs"),
+        ("widgets.example.com", "widgets"),
+    ],
+)
+def test_what_a_kind_is_needed_for(kind: str, subject: str) -> None:
+    """By its name, else by its group; what Kubernetes has besides is read for APIs that are removed."""
+    assert missing.subject(kind) == subject
+
+
+@pytest.mark.parametrize(("name", "why"), [("CgroupV1", True), ("KubeletSkewUnknown", False), ("NodeCordoned", False)])
+def test_what_nobody_supports(name: str, why: bool) -> None:
+    """Not a risk that could not be told, and not one that somebody may live with."""
+    assert bool(unsupported.why_unsupported(name)) is why
+
+
+def test_stages_are_those_of_the_gravest_object() -> None:
+    """The earliest of its objects counts; without any it stops nothing before the end."""
+    both = risk("X", about=("Pod/a", "ClusterOperator/b"))
+    assert [causes.stage(both), causes.stage(risk("X"))] == [causes.CONTROL_PLANE, causes.LATER]
