@@ -123,6 +123,36 @@ TOGETHER = {
         ],
         [["ClusterVersionOverrides"], ["ClusterVersionUpgradeable"]],
     ),
+    "not upgradeable for two operators": (
+        [
+            version(
+                "Upgradeable",
+                "ClusterOperatorsNotUpgradeable: Multiple cluster operators should not be upgraded between minor "
+                "versions: "
+                "* Cluster operator dns should not be upgraded between minor versions: Why: x "
+                "* Cluster operator etcd should not be upgraded between minor versions: Why: y",
+            ),
+            operator("dns", "Upgradeable", "Why: x"),
+            operator("etcd", "Upgradeable", "Why: y"),
+        ],
+        [["ClusterOperatorUpgradeable-dns", "ClusterVersionUpgradeable"], ["ClusterOperatorUpgradeable-etcd"]],
+    ),
+    "not upgradeable for an update and a gate": (
+        [
+            version(
+                "Upgradeable",
+                "MultipleReasons: Cluster should not be upgraded between minor or major versions for multiple reasons: "
+                "* An update is already in progress and the details are in the Progressing condition. "
+                "* Kubernetes 1.37 removes APIs: see https://example.com/removed",
+            ),
+            version("Updating", "Working towards 5.0.1"),
+            risk(
+                "AdminAck-a",
+                "Gate a is not acknowledged: Kubernetes 1.37 removes APIs: see https://example.com/removed.",
+            ),
+        ],
+        [["AdminAck-a", "ClusterVersionUpgradeable"], ["ClusterVersionUpdating"]],
+    ),
     "not upgradeable for overrides": (
         [version("Upgradeable", "ClusterVersionOverridesSet: Disabling ownership."), version("Overrides", "x")],
         [["ClusterVersionOverrides", "ClusterVersionUpgradeable"]],

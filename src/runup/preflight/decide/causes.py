@@ -135,7 +135,7 @@ def stage(risk: Groupable) -> int:
     return min((_STAGES.get(item.kind, LATER) for item in risk.resources), default=LATER)
 
 
-# Risks for which the operator refuses the request itself (docs/upstream-behaviour.md, preconditions and Upgradeable).
+# Risks for which the operator refuses the request itself (docs/upstream-behaviour.md 7.6 and 8.1).
 _REFUSED = frozenset(
     {
         "AdminAck",
@@ -193,7 +193,6 @@ _WAITED_FOR = re.compile(
     r"(?:for these operators:|waiting on|waiting up to \d+ minutes on) ([a-z0-9.-]+(?:, [a-z0-9.-]+)*)"
 )
 _NOT_UPGRADEABLE = re.compile(r"Cluster operator (\S+) should not be upgraded")
-_REASONS = re.compile(r"for multiple reasons: ([A-Za-z0-9_,:]+)")
 _OWN_REASON = re.compile(r": [A-Z][A-Za-z0-9_:]+: ")
 _SINCE = re.compile(r" \(since [^()]*\)\.?$")
 
@@ -236,15 +235,22 @@ def _of_failing(_risk: Groupable, scene: _Scene) -> _Parent | None:
 
 def _of_upgradeable(risk: Groupable, scene: _Scene) -> _Parent | None:
     """Returns the gravest of the risks that Upgradeable=False sums up, if each of them is there."""
-    operators = [f"ClusterOperatorUpgradeable-{name}" for name in _NOT_UPGRADEABLE.findall(risk.message)]
-    listed = [reason for found in _REASONS.findall(risk.message) for reason in found.strip(",").split(",")]
-    others = [_SUMMED_UP[reason] for reason in _SUMMED_UP if f"{reason}:" in risk.message or reason in listed]
-    found = [scene.by_name.get(name) for name in operators]
-    found += [next(iter(scene.of_family(name)), None) for name in others]
-    found += [scene.by_name.get(reason) for reason in listed if reason not in (*_SUMMED_UP, _OPERATORS_SAY)]
-    if not found or None in found:
-        return None
-    return _Parent(min((one for one in found if one), key=_weight).name)
+    parts = [part for part in _after_colon(risk.message).split(" * ") if not _SUMMARY.search(part)]
+    summed_up = [_summed_up(part, scene) for part in parts]
+    found = [one for one in summed_up if one is not None]
+    return _Parent(min(found, key=_weight).name) if found and len(found) == len(parts) else None
+
+
+def _summed_up(part: str, scene: _Scene) -> Groupable | None:
+    """Returns the risk that one of the reasons of Upgradeable=False is about, or None if there is none."""
+    if named := _NOT_UPGRADEABLE.search(part):
+        return scene.by_name.get(f"ClusterOperatorUpgradeable-{named[1]}")
+    for words, name in _SUMMED_UP.items():
+        if words in part:
+            return next(iter(scene.of_family(name)), None)
+    # An operator's or a gate's own message is repeated as it is.
+    said = part.partition(": ")[2] or part
+    return next((each for each in scene.of_family(*_QUOTED) if said and said in each.message), None)
 
 
 def _of_pools(risk: Groupable, scene: _Scene) -> _Parent | None:
@@ -295,12 +301,15 @@ def _of_same_object(risk: Groupable, scene: _Scene) -> _Parent | None:
 
 
 _OPERATOR_HEALTH = ("ClusterOperatorNotAvailable", "ClusterOperatorDegraded")
-_OPERATORS_SAY = "ClusterOperatorsNotUpgradeable"
-# Reasons of Upgradeable=False, and the risk that says the same (cluster-version-operator, pkg/cvo/upgradeable.go).
+# How Upgradeable=False begins where it has several reasons.
+_SUMMARY = re.compile(r"for multiple reasons:|^(?:\w+: )?Multiple cluster operators should not be upgraded")
+# Words of Upgradeable=False, and the risk that they are about.
 _SUMMED_UP = {
-    "AdminAckRequired": "AdminAck",
-    "ClusterVersionOverridesSet": "ClusterVersionOverrides",
+    "Disabling ownership": "ClusterVersionOverrides",
+    "An update is already in progress": "ClusterVersionUpdating",
+    "while resource deletions are in progress": "ResourceDeletionInProgress",
 }
+_QUOTED = ("ClusterOperatorUpgradeable", "AdminAck")
 # Why the machine-config operator is not upgradeable or degraded (pkg/operator/status.go, sync.go).
 _POOL_REASONS = {
     "DegradedPool": "MachineConfigPoolDegraded",
@@ -338,7 +347,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         ("ClusterVersionUpgradeable",),
         _of_upgradeable,
-        "cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable sums up operators, overrides and gates",
+        "docs/upstream-behaviour.md 6.1 and 7.6, and cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable sums "
+        "up operators, overrides, gates and the update in progress",
     ),
     Rule(
         ("ClusterOperatorUpgradeable", *_OPERATOR_HEALTH),

@@ -1,7 +1,6 @@
 """Lists the risks that nobody supports an update with, so that no verdict offers to accept them.
 
-Acceptance by name stays possible, as for any risk (docs/decisions/0072 D32); the pages of these risks say why it is
-wrong.
+Acceptance by name stays possible, as for any risk; the pages of these risks say why it is wrong.
 """
 
 from __future__ import annotations
