@@ -347,7 +347,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         ("ClusterVersionUpgradeable",),
         _of_upgradeable,
-        "docs/upstream-behaviour.md 6.1 and 7.6, and cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable sums "
+        "docs/upstream-behaviour.md 6.1 and 7.6; cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable sums "
         "up operators, overrides, gates and the update in progress",
     ),
     Rule(
