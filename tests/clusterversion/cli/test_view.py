@@ -100,14 +100,14 @@ def test_the_region_fits(width: int) -> None:
 )
 def test_how_many_risks_a_screen_has_room_for(height: int | None, risks: int, names: int, more: str) -> None:
     """A table while it fits, then names alone, and how many are left."""
-    found = tuple(replace(samples.SERVICE, name=f"Risk{number}", message="m") for number in range(risks))
+    found = tuple(replace(samples.SERVICE, name=f"Risk{number:02}", message="m") for number in range(risks))
     text = region(Progress(CHECKING, found), Screen(200, height))
     below = text.partition("Found so far:\n")[2].partition("\n\n")[0].lstrip("\n").splitlines()
     if not more:
         assert below[0].split() == ["STATE", "RISK", "MESSAGE"]
         assert len(below) == risks + 1
         return
-    assert below == [*(f"  Risk{number}" for number in range(names)), more]
+    assert below == [*(f"  Risk{number:02}" for number in range(names)), more]
 
 
 def test_a_region_without_risks_says_nothing_of_any() -> None:

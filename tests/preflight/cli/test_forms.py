@@ -59,9 +59,9 @@ def test_markdown_is_a_list_of_what_is_left_to_do() -> None:
         "- [ ] **SlowDisks** (critical, applies): Disks are slow.\n"
         "  Fix: Take faster ones.\n"
         "- [ ] **Unsure** (unknown severity, unknown): Who knows.\n"
+        "- [x] **Bare** (warning, accepted): Disks are slow.\n"
         "- [x] **Told** (info, accepted): Disks are slow.\n"
         "  Why it may stay: they are new\n"
-        "- [x] **Bare** (warning, accepted): Disks are slow.\n"
         "\nClear: etcd.\n"
         "Not for this update: old.\n\n"
         "# beta: could not be judged\n\nthe dump is \\*empty\\*\n\n"
@@ -244,3 +244,62 @@ def test_a_page_is_of_one_cluster() -> None:
     assert "As of <strong>2026-01-14 12:00 UTC</strong>" in html
     assert "<strong>alpha</strong>" in html
     assert "beta" not in html
+
+
+NODE = 'The master nodes not ready: node "m-1" not ready since 2026 because KubeletNotReady (no network) (since 2026).'
+FOLLOWS = tuple(
+    replace(DISKS, name=f"ClusterOperatorDegraded-{name}", message=f"{name} is degraded: {NODE}", resources=())
+    for name in ("etcd", "kube-apiserver")
+)
+DNS = (ReportedResource("config.openshift.io", "ClusterOperator", "", "dns"),)
+DOWN = replace(DISKS, name="ClusterOperatorNotAvailable-dns", message="dns is down: A: no pods", resources=DNS)
+HELD = replace(
+    DOWN, name="ClusterOperatorUpgradeable-dns", message="dns is held: Zone: a zone", fix="Wait.", severity=""
+)
+LACKS = replace(UNSURE, name="PodsUnknown", message="No pods.", lacking=("pods",))
+BY_CAUSE = replace(JUDGED, risks=(*FOLLOWS, DOWN, HELD, LACKS), of_dump=True, checks=())
+
+
+def test_a_checklist_has_the_risks_of_a_cause_below_it() -> None:
+    """In full only with a remedy of its own; a node without a risk is an entry by its words; what is missing last."""
+    text = forms.markdown([forms.ClusterResult("alpha", BY_CAUSE)])
+    assert text.partition("\n\n")[2].partition("\n\nClear:")[0] == (
+        "4 risks apply, 1 could not be told, as of 2026-01-14T12:00:00Z.\n\n"
+        "- [ ] **ClusterOperatorNotAvailable-dns** (critical, applies): dns is down: A: no pods\n"
+        "  Fix: Take faster ones.\n"
+        "  - [ ] **ClusterOperatorUpgradeable-dns** (unknown severity, applies): dns is held: Zone: a zone\n"
+        "    Fix: Wait.\n"
+        "- [ ] **Node m-1 is not ready: no network.** (critical)\n"
+        "  Fix: Bring it back: \\`oc describe node m-1\\`.\n"
+        "  - [ ] **ClusterOperatorDegraded-etcd** (critical, applies)\n"
+        "  - [ ] **ClusterOperatorDegraded-kube-apiserver** (critical, applies)\n"
+        "\n1 check could not tell: the dump does not have all pods. Not fully checked: drains.\n"
+        "Unknown: PodsUnknown."
+    )
+
+
+def test_junit_names_the_cause_of_each_risk() -> None:
+    """Every risk stays a case of its own; what lacked objects says which."""
+    (suite,) = ElementTree.fromstring(forms.junit([forms.ClusterResult("alpha", BY_CAUSE)]))
+    cases = {case.get("name"): (case[0].tag, case[0].get("message"), case[0].text) for case in suite}
+    assert cases["ClusterOperatorUpgradeable-dns"][2] == "Cause: ClusterOperatorNotAvailable-dns\nWait."
+    assert cases["ClusterOperatorNotAvailable-dns"][2] == "Take faster ones."
+    assert (cases["ClusterOperatorDegraded-etcd"][2] or "").splitlines()[
+        0
+    ] == "Cause: Node m-1 is not ready: no network."
+    assert cases["PodsUnknown"] == ("error", "not all could be read: pods", "No pods.")
+    assert suite.get("tests") == "5"
+
+
+def test_data_has_causes_and_what_is_missing() -> None:
+    """By the names of risks, in the order of the text; each risk names its cause."""
+    data = forms.data(forms.ClusterResult("alpha", BY_CAUSE))
+    assert [(cause["name"], cause["node"], cause["risks"]) for cause in data["causes"]] == [
+        (DOWN.name, None, [DOWN.name, HELD.name]),
+        (FOLLOWS[0].name, "m-1", [each.name for each in FOLLOWS]),
+    ]
+    assert data["missing"] == {"kinds": ["pods"], "subjects": ["drains"], "risks": ["PodsUnknown"]}
+    assert {risk["name"]: risk["cause"] for risk in data["risks"]} == {
+        DOWN.name: DOWN.name, HELD.name: DOWN.name, FOLLOWS[0].name: FOLLOWS[0].name,
+        FOLLOWS[1].name: FOLLOWS[0].name, "PodsUnknown": None,
+    }  # fmt: skip

@@ -14,7 +14,9 @@ from runup.advice.decide.preflight_reasons import IN_PROGRESS, INCOMPLETE, OUTDA
 from runup.cli.output import bare, screen_of
 from runup.cli.render.screen import Drawn, Screen, joined
 from runup.cli.render.table import drawn, wrapped
+from runup.preflight.cli.render.cause_texts import name_and_more
 from runup.preflight.cli.render.finding_texts import brief_table
+from runup.preflight.decide.causes import grouped
 from runup.preflight.decide.findings import Findings, Risk
 
 if TYPE_CHECKING:
@@ -77,13 +79,14 @@ def region(progress: Progress, screen: Screen) -> Drawn:
 
 
 def _table(risks: tuple[Risk, ...], screen: Screen) -> Drawn:
-    """Returns as many of the risks as fit the screen: more would push the progress line out of view."""
+    """Returns as many of the causes as fit the screen: more would push the progress line out of view."""
     room = max((screen.height or 24) - _BESIDE, _FEWEST)
-    whole = drawn(brief_table(risks, indent=2), screen)
+    found = grouped(risks)
+    whole = drawn(brief_table(found, indent=2), screen)
     if whole.count("\n") <= room:
         return whole
-    names = [f"  {risk.name}" for risk in risks[: room - 1]]
-    omitted = len(risks) - len(names)
+    names = [f"  {name_and_more(cause)}" for cause in found[: room - 1]]
+    omitted = len(found) - len(names)
     return joined("".join(f"{name}\n" for name in names), f"  and {omitted} more\n" if omitted else "")
 
 

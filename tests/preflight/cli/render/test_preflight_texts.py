@@ -36,6 +36,7 @@ from runup.preflight.cli.render.finding_texts import (
     verdict,
     verdict_on,
 )
+from runup.preflight.decide.causes import grouped
 from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.report import FORMAT, Report, ReportedResource, ReportedRisk
 from runup.preflight.decide.stored_reports import History
@@ -184,7 +185,7 @@ def test_remedies_stand_below_their_risk() -> None:
     one = replace(A, fix="\nDo this.\n\nThen that.\n")
     assert risk_table([one]).rows[0].notes == ("Fix: Do this.", "     Then that.")
     assert risk_table([one], remedies=False).rows[0].notes == ()
-    assert plain(brief_table([one], indent=1)) == " STATE     RISK   MESSAGE\n applies   A      It is so.\n"
+    assert plain(brief_table(grouped([one]), indent=1)) == " STATE     RISK   MESSAGE\n applies   A      It is so.\n"
 
 
 def test_a_long_name_is_folded_on_a_narrow_terminal() -> None:

@@ -41,6 +41,11 @@ class CauseReport(msgspec.Struct, frozen=True):
     unsure: tuple[Cause[Risk], ...]
     missing: Missing[Risk]
 
+    @property
+    def every(self) -> tuple[Cause[Risk], ...]:
+        """The causes in the order in which they are told: those that apply, then what is not known, then accepted."""
+        return (*self.applying, *self.unsure, *self.accepted)
+
     def number(self, name: str) -> int:
         """Returns the number of the cause that the risk belongs to, 0 if it belongs to none that applies."""
         return next((n for n, cause in enumerate(self.applying, 1) if name in (r.name for r in cause.risks)), 0)
@@ -144,6 +149,12 @@ def names_in_short(risks: Sequence[Risk]) -> str:
     )
 
 
+def name_and_more(cause: Cause[Risk]) -> str:
+    """Returns the name of the cause, and how many other risks it has."""
+    more = len(cause.risks) - 1
+    return f"{cause.name} and {more} more" if more else cause.name
+
+
 def _with_why(risk: Risk) -> str:
     return f"{risk.name} ({risk.because})" if risk.because else risk.name
 
@@ -214,7 +225,7 @@ def _coloured(text: Drawn, screen: Screen, *styles: tuple[str, str]) -> Drawn:
 def as_data(report: CauseReport) -> dict[str, Any]:
     """Returns the causes, and what is missing, for programs; all names are those of the risks."""
     return {
-        "causes": [_cause_data(cause) for cause in (*report.applying, *report.unsure, *report.accepted)],
+        "causes": [_cause_data(cause) for cause in report.every],
         "missing": {
             "kinds": sorted(report.missing.kinds),
             "subjects": list(report.missing.subjects),
@@ -236,5 +247,4 @@ def _cause_data(cause: Cause[Risk]) -> dict[str, Any]:
 
 def cause_names(report: CauseReport) -> dict[str, str]:
     """Returns the name of the cause of each risk; a risk that could not be told for want of objects has none."""
-    every = (*report.applying, *report.unsure, *report.accepted)
-    return {risk.name: cause.name for cause in every for risk in cause.risks}
+    return {risk.name: cause.name for cause in report.every for risk in cause.risks}

@@ -285,9 +285,13 @@ _COLUMNS = (
 )
 
 
-def brief_table(risks: Sequence[Risk], *, indent: int = 0) -> Table:
-    """Returns the table of risks while their preflight runs, without severity, which comes with the complete report."""
-    return Table(_COLUMNS[1:], [Row(_cells(risk)[1:]) for risk in risks], indent)
+def brief_table(causes: Sequence[Cause[Risk]], *, indent: int = 0) -> Table:
+    """Returns the table of causes while their preflight runs, without severity, which comes with the complete report.
+
+    A cause of several risks has the name of the leading one, and how many there are besides.
+    """
+    rows = [Row((state(cause.lead), cause_texts.name_and_more(cause), cause.words)) for cause in causes]
+    return Table(_COLUMNS[1:], rows, indent)
 
 
 def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = True, indent: int = 0) -> Table:

@@ -12,7 +12,8 @@ from runup import __version__
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import timestamp
-from runup.preflight.cli.render import finding_texts, preflight_page
+from runup.preflight.cli.render import cause_texts, finding_texts, preflight_page
+from runup.preflight.decide.causes import Cause
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, counts
 
 _GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
@@ -20,6 +21,8 @@ _SARIF = {"critical": "error", "warning": "warning", "": "warning", "info": "not
 # As many missing kinds as are named with the command that collects them where the short text is asked for.
 _FEW = 5
 _COLLECT = "Where the cluster can be reached, collect what is missing:"
+# As many missing kinds as a checklist names.
+_MOST_KINDS = 10
 _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 
@@ -126,20 +129,43 @@ def _markdown(one: ClusterResult) -> Iterator[str]:
         yield f"{_plain(findings.failed.message) if findings.failed else ''}\n"
         return
     yield f"# {_plain(one.where)}: {findings.source} to {findings.target}\n"
+    report = cause_texts.by_cause(findings)
     yield f"{_plain(finding_texts.counted(findings.risks))}, as of {timestamp(findings.observed)}.\n"
-    for risk in finding_texts.standing(findings):
-        # A ticked box of a Markdown task list: nothing is left to do about the risk.
-        box = "x" if risk.accepted else " "
-        gravity = risk.severity or "unknown severity"
-        yield f"- [{box}] **{risk.name}** ({gravity}, {finding_texts.state(risk)}): {_plain(risk.message)}"
-        if risk.fix:
-            yield f"  Fix: {_plain(risk.fix)}"
-        if risk.because:
-            yield f"  Why it may stay: {_plain(risk.because)}"
+    for cause in report.every:
+        yield from _markdown_cause(cause)
+    if report.missing.risks:
+        yield f"\n{_plain(cause_texts.missing_text(report.missing, of_dump=findings.of_dump, named=_MOST_KINDS))}"
+        yield f"Unknown: {', '.join(risk.name for risk in report.missing.risks)}."
     clear = [check.name for check in findings.checks if check.result == "Clear"]
     skipped = [check.name for check in findings.checks if check.result == "Skipped"]
     yield f"\nClear: {', '.join(clear) or 'none'}."
     yield f"Not for this update: {', '.join(skipped) or 'none'}.\n"
+
+
+def _markdown_cause(cause: Cause[Risk]) -> Iterator[str]:
+    """Yields the entry of a cause; its other risks are entries below it, in full only with a remedy of their own."""
+    if cause.node:
+        box = "x" if all(risk.accepted for risk in cause.risks) else " "
+        yield f"- [{box}] **{_plain(cause.words)}** ({cause.severity or 'unknown severity'})"
+        yield f"  Fix: {_plain(cause_texts.fix_of(cause))}"
+    else:
+        yield from _markdown_risk(cause.lead)
+    for risk in cause.beside:
+        yield from _markdown_risk(risk, indent="  ")
+    for risk in (*([cause.lead] if cause.node else []), *cause.follows):
+        yield from _markdown_risk(risk, indent="  ", follows=True)
+
+
+def _markdown_risk(risk: Risk, *, indent: str = "", follows: bool = False) -> Iterator[str]:
+    # A ticked box of a Markdown task list: nothing is left to do about the risk.
+    box = "x" if risk.accepted else " "
+    gravity = risk.severity or "unknown severity"
+    words = "" if follows else f": {_plain(risk.message)}"
+    yield f"{indent}- [{box}] **{risk.name}** ({gravity}, {finding_texts.state(risk)}){words}"
+    if risk.fix and not follows:
+        yield f"{indent}  Fix: {_plain(risk.fix)}"
+    if risk.because:
+        yield f"{indent}  Why it may stay: {_plain(risk.because)}"
 
 
 def _plain(words: str) -> str:
@@ -170,9 +196,14 @@ def _suite(parent: ElementTree.Element, one: ClusterResult) -> None:
 
     if not one.found.completed:
         case("preflight", "error", one.found.failed.message if one.found.failed else "no result")
-    for risk in finding_texts.standing(one.found):
-        kind = "skipped" if risk.accepted else "failure" if risk.applies == "True" else "error"
-        case(risk.name, kind, f"accepted: {risk.because}" if risk.accepted else risk.message, risk.fix)
+    report = cause_texts.by_cause(one.found)
+    for cause in report.every:
+        for risk in cause.risks:
+            kind = "skipped" if risk.accepted else "failure" if risk.applies == "True" else "error"
+            told = f"accepted: {risk.because}" if risk.accepted else risk.message
+            case(risk.name, kind, told, _details(risk, cause))
+    for risk in report.missing.risks:
+        case(risk.name, "error", f"not all could be read: {', '.join(risk.lacking)}", risk.message)
     for check in one.found.checks:
         if check.result == "Clear":
             case(check.name)
@@ -185,6 +216,13 @@ def _suite(parent: ElementTree.Element, one: ClusterResult) -> None:
 def _xml(words: str) -> str:
     """Returns the text without the control characters that XML cannot hold."""
     return words.translate(_CONTROL)
+
+
+def _details(risk: Risk, cause: Cause[Risk]) -> str:
+    """Returns the remedy, below the cause if that is another risk or a node."""
+    told = f"Cause: {cause.words}" if cause.node else f"Cause: {cause.name}" if cause.lead is not risk else ""
+    fix = cause_texts.fix_of(cause) if cause.node else risk.fix
+    return "\n".join(part for part in (told, fix) if part)
 
 
 def sarif(found: Sequence[ClusterResult]) -> str:
