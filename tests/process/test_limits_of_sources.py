@@ -28,6 +28,7 @@ from kubekit.oci.signatures import MAX_SIGNATURE_BYTES
 from runup.advice.control import prometheus, update_service
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
+from runup.advice.decide import promql
 from runup.advice.decide.service import Query
 from runup.preflight.control import catalogs
 from runup.preflight.control.catalogs import Choice, read_catalog
@@ -193,9 +194,14 @@ def test_why_in_words() -> None:
 
 
 def test_what_each_may_send_at_most() -> None:
-    """16 MiB of alerts or rules, a graph of 64, a certificate bundle of 256 KiB, a file of a catalog of 32 MiB."""
+    """8 MiB of alerts, 1 of a rule, a graph of 16, a certificate bundle of 256 KiB, a file of a catalog of 32 MiB."""
     mib = 1 << 20
-    assert (16 * mib, 64 * mib, mib // 4) == (monitoring.MAX_BYTES, update_service.MAX_BYTES, MAX_BYTES)
+    assert (8 * mib, mib, 16 * mib, mib // 4) == (
+        monitoring.MAX_BYTES,
+        promql.MAX_BYTES,
+        update_service.MAX_BYTES,
+        MAX_BYTES,
+    )
     assert (32 * mib, 512 * mib) == (catalogs.MAX_FILE_BYTES, catalogs.MAX_CATALOG_BYTES)
 
 

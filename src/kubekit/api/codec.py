@@ -67,6 +67,21 @@ def exactly(kind: type[T], data: bytes | str) -> T:
         raise DecodeError(_words(error)) from error
 
 
+def bounded(kind: type[T], data: bytes, *, most_values: int) -> T:
+    """Decodes JSON of other people into `kind`. Raises DecodeError, before any object is made, for too many values."""
+    if (values := values_in(data)) > most_values:
+        raise DecodeError(f"it has {values} values; the limit is {most_values}")
+    return decode(kind, data)
+
+
+def values_in(data: bytes) -> int:
+    """Returns a number that the values in the JSON `data` do not exceed, in linear time and without decoding them.
+
+    Every value but the outermost follows a comma or an opening bracket, or is the value of a member, whose name does.
+    """
+    return 1 + sum(map(data.count, (b",", b"[", b"{")))
+
+
 def undecodable(data: bytes | str, error: DecodeError) -> Undecodable:
     """Returns the identity of the object in `data`, as far as it can be read, with `error` as its problem."""
     obj = _parsed(data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,7 @@ import pysequoia
 import kubekit
 from kubekit.oci.errors import BadImage, Unverified
 from kubekit.oci.keyrings import Keyring, UsableKeys, said, usable
+from kubekit.oci.openpgp_packets import unpacked
 from kubekit.oci.reference import digest_of, is_digest
 
 KEY_PREFIX = "verifier-public-key-"
@@ -27,6 +29,9 @@ STORE_PREFIX = "store-"
 
 MAX_SIGNATURE_BYTES = 50 * 1024
 """Maximum size of a signature: a real one has some 600 bytes, and OpenPGP messages can be compressed."""
+
+MAX_MESSAGE_BYTES = 256 * 1024
+"""Maximum size of a signature once it is decompressed."""
 
 _TYPE = "atomic container signature"
 
@@ -112,7 +117,8 @@ def _check(signature: bytes, name: str, keys: UsableKeys, digest: str) -> str:
     """
     ended = f" ({'; '.join(keys.dead)})" if keys.dead else ""
     try:
-        message = pysequoia.verify(bytes=signature, store=lambda _ids: list(keys.certificates))
+        packets = unpacked(signature, MAX_MESSAGE_BYTES)
+        message = pysequoia.verify(bytes=packets, store=lambda _ids: list(keys.certificates))
     except Exception as error:  # noqa: BLE001  (whatever goes wrong: it is not verified)
         return f"keyring {name}: {said(error)}{ended}"
     body = bytes(message.bytes or b"")
@@ -145,7 +151,7 @@ def unique_members(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     by_name = dict(members)
     if len(by_name) < len(members):
         names = [name for name, _ in members]
-        raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)!r} twice")
+        raise ValueError(f"it has {Counter(names).most_common(1)[0][0]!r} twice")
     return by_name
 
 

@@ -16,7 +16,8 @@ from runup import __version__
 from runup.process import http_fetch
 from runup.process.file_version import stamp_of
 
-MAX_BYTES = 16 << 20
+# What many thousand alerts take. The answer to a query of one sample takes a few hundred bytes.
+MAX_BYTES = 8 << 20
 # The errors of a query: of the server, of the connection, or of our credential.
 FAILURES = (aiohttp.ClientError, KubeError, OSError, TimeoutError)
 
@@ -35,20 +36,23 @@ class Monitoring:
         self._ca_file = ca_file
         self._context: tuple[object, ssl.SSLContext] | None = None
 
-    async def get(self, path: str, *, within_s: float, statuses: Collection[int] = (200,)) -> bytes:
-        """Returns the body of an answer whose status is one of `statuses`. Raises FAILURES."""
+    async def get(
+        self, path: str, *, within_s: float, statuses: Collection[int] = (200,), limit: int | None = None
+    ) -> bytes:
+        """Returns the body of an answer, `limit` bytes at most, whose status is one of `statuses`. Raises FAILURES."""
+        limit = MAX_BYTES if limit is None else limit
         context = await asyncio.to_thread(self._trusted) if self.url.startswith("https:") else None
         credential = await asyncio.to_thread(self._auth.credential, self._clock.now())
         page = await http_fetch.fetch(
             self.url + path,
             within_s=within_s,
-            limit=MAX_BYTES,
+            limit=limit,
             headers=self._headers,
             authorization=credential.authorization,
             context=context,
         )
-        if len(page.body) > MAX_BYTES:
-            raise aiohttp.ClientError(f"the answer is longer than {MAX_BYTES} bytes")
+        if len(page.body) > limit:
+            raise aiohttp.ClientError(f"the answer is longer than {limit} bytes")
         if page.status not in statuses:
             raise aiohttp.ClientError(f"unexpected HTTP status: {page.status}")
         return page.body

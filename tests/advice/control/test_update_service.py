@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -140,6 +141,53 @@ async def test_after_an_answer_that_nobody_can_read_it_is_asked_again(api: Scrip
     service.ask(query(api, "5.0.0"))
     await asked_out()
     assert versions(service.state) == ["5.0.0"]
+
+
+LEADING_NOWHERE = {"edges": [{"from": "5.0.0", "to": "9.9.9"}], "risks": []}
+INVALID = "ResponseInvalid"
+NODE = {"version": "5.0.0", "payload": "registry.example/r"}
+
+
+@pytest.mark.parametrize(
+    ("document", "reason", "says"),
+    [
+        pytest.param(
+            {"nodes": [NODE], "conditionalEdges": [LEADING_NOWHERE]},
+            INVALID,
+            "'9.9.9', which is no node",
+            id="to nowhere",
+        ),
+        pytest.param(
+            {"nodes": [NODE], "edges": [[0, 0]] * 150_001}, INVALID, "the limit is 150000", id="too many edges"
+        ),
+        pytest.param(
+            {"nodes": [NODE], "x": "x" * (16 << 20)}, "RemoteFailed", "longer than 16777216 bytes", id="too many bytes"
+        ),
+        pytest.param({"nodes": [NODE], "x": [0] * 800_000}, INVALID, "the limit is 800000", id="too many values"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_replaces_none_that_can(
+    api: ScriptedApi, document: Any, reason: str, says: str
+) -> None:
+    """It is judged before it takes the place of the last good one."""
+    service = UpdateService(SystemClock(), lambda: None)
+    api.answers(graph("5.0.0"), reply(document))
+    for _ in range(2):
+        service.ask(query(api, "5.0.0"))
+        await asked_out()
+    failure = service.state.failure
+    assert failure is not None
+    assert (failure.reason, says in failure.message) == (reason, True)
+    assert versions(service.state) == ["5.0.0"]
+
+
+async def test_a_graph_without_the_current_release_is_one(api: ScriptedApi) -> None:
+    """What follows from that is decided by whoever reads it."""
+    service = UpdateService(SystemClock(), lambda: None)
+    api.answers(graph("5.0.3"))
+    service.ask(query(api, "5.0.0"))
+    await asked_out()
+    assert (service.state.failure, versions(service.state)) == (None, ["5.0.3"])
 
 
 async def test_what_is_no_graph_is_a_failure_that_says_why(api: ScriptedApi) -> None:

@@ -258,6 +258,13 @@ def test_that_nobody_tells_of_alerts_is_a_risk_of_every_update(known: AlertState
         pytest.param(b'{"status": "error", "error": "too busy"}', "too busy", id="with a reason"),
         pytest.param(b'{"status": "error"}', "the answer says error and no more", id="without one"),
         pytest.param(b"<html>", "JSON", id="no JSON"),
+        pytest.param(
+            json.dumps({"status": "error", "error": "x" * 5000}).encode(), "x{900}.*more characters$", id="a long one"
+        ),
+        pytest.param(
+            json.dumps({"data": {"alerts": [{}] * 10_001}}).encode(), "10001 alerts; the limit is 10000", id="too many"
+        ),
+        pytest.param(b'{"x":[' + b"1," * 400_000 + b"1]}", "values; the limit is 400000", id="a flood"),
     ],
 )
 def test_an_answer_that_tells_no_alerts(body: bytes, words: str) -> None:
@@ -265,6 +272,44 @@ def test_an_answer_that_tells_no_alerts(body: bytes, words: str) -> None:
     with pytest.raises(codec.DecodeError, match=words):
         read_alerts(body)
     assert read_alerts(b'{"status": "success", "data": {"alerts": []}}') == ()
+
+
+def _critical(number: int, **annotations: str) -> Alert:
+    labels = {"alertname": f"Alert{number:03}", "severity": "critical"}
+    return Alert(labels=labels, annotations=annotations, state="firing")
+
+
+@pytest.mark.parametrize(("count", "more"), [pytest.param(200, False, id="all"), pytest.param(201, True, id="more")])
+def test_as_many_alerts_become_risks_as_an_update_can_have(count: int, more: bool) -> None:
+    """That there are more is a risk of its own, and not silence."""
+    found = list(alert_risks.risks(AlertState(NOW, tuple(map(_critical, range(count)))), NOW))
+    names = [risk.name for risk in found if risk.name != alert_risks.UNKNOWN]
+    assert names == [f"Alert{number:03}" for number in range(200)]
+    told = [risk.unknown for risk in found if risk.name == alert_risks.UNKNOWN]
+    assert told == (["alerts of 201 names fire, and 200 are listed"] if more else [])
+
+
+def test_what_alerts_tell_is_short_enough_for_every_update() -> None:
+    """Whatever their annotations say: each update has the risk, and is written with it."""
+    told = [_critical(0, summary="s" * 100_000, description=f"{number}" * 40_000) for number in range(3)]
+    (risk,) = alert_risks.risks(AlertState(NOW, tuple(told)), NOW)
+    assert risk.found is not None
+    assert max(len(risk.message), len(risk.found.message)) <= 32_768
+
+
+def test_a_query_with_a_flood_of_samples_has_no_answer() -> None:
+    """It is refused by the number of values, in few words."""
+    sample = {"metric": {}, "value": [1, "1"]}
+    body = {"status": "success", "data": {"resultType": "vector", "result": [sample] * 3000}}
+    with pytest.raises(BadAnswer, match="cannot be read: it has more than 10000 values"):
+        promql.read(json.dumps(body).encode())
+
+
+def test_the_words_of_prometheus_are_kept_short() -> None:
+    """They become part of a message for each risk."""
+    with pytest.raises(BadAnswer) as caught:
+        promql.read(json.dumps({"status": "error", "error": "x" * 5000}).encode())
+    assert 900 < len(caught.value.message) <= 1024
 
 
 def test_a_time_without_a_zone_costs_no_pass() -> None:

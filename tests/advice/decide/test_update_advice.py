@@ -12,7 +12,8 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import Version
 from runup.advice.decide import matching_rules
 from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk
-from runup.advice.decide.graph import BadGraph, advice, parse_graph, reachable
+from runup.advice.decide.graph import advice, parse_graph, reachable
+from runup.advice.decide.graph_limits import BadGraph
 from runup.advice.decide.promql import NOTHING
 from runup.advice.decide.recommended import recommended
 from runup.advice.decide.service import NotAsked, query_for

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
 import pytest
 import yaml
+from aiohttp import web
 from prometheus_client import generate_latest
 from tests.applying.control.applied_world import eventually
 from tests.kubekit.kube.apiscript import scripted_api, silence
@@ -210,6 +212,43 @@ async def test_an_operator_that_starts_anew_finds_its_own_work(tmp_path: Path) -
             assert before is not None and after is not None
             assert after.metadata.uid == before.metadata.uid
             assert after.metadata.annotations[preflight_deployment.ID_ANNOTATION] == preflight_id
+
+
+FLOOD = b'{"nodes":[{"version":"5.0.0"}],"edges":[' + b"[0,0]," * 2_000_000 + b"[0,0]]}"
+NOWHERE = {"edges": [{"from": "5.0.0", "to": "9.9.9"}], "risks": []}
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        pytest.param(FLOOD, "the limit is 800000", id="a flood of edges"),
+        pytest.param(
+            json.dumps({"nodes": [{"version": "5.0.0"}], "conditionalEdges": [NOWHERE]}).encode(),
+            "9.9.9",
+            id="an edge to nowhere",
+        ),
+        pytest.param(b"<html>", "is no graph", id="no graph"),
+    ],
+)
+async def test_a_bad_answer_keeps_the_last_good_one_also_over_a_restart(tmp_path: Path, body: bytes, says: str) -> None:
+    """The status has what was offered; an operator that has heard nothing else yet offers that."""
+    async with cluster(tmp_path) as (world, manager):
+        async with running(manager()):
+            before = await world.condition("RetrievedUpdates", "True")
+        assert before.status.available_updates or before.status.conditional_updates
+
+        async def bad(_request: web.Request) -> web.StreamResponse:
+            return web.Response(body=body, content_type="application/json")
+
+        async with scripted_api() as service:
+            service.answers(bad)
+            async with running(manager(update_service=service.url)):
+                after = await world.condition("RetrievedUpdates", "False", "ResponseInvalid")
+        told = find(after.status.conditions, "RetrievedUpdates")
+        assert told is not None
+        assert says in told.message
+        assert after.status.available_updates == before.status.available_updates
+        assert after.status.conditional_updates == before.status.conditional_updates
 
 
 async def test_an_update_with_unaccepted_risks_is_blocked(tmp_path: Path) -> None:

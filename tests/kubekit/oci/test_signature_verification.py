@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import bz2
 import json
 import shutil
 import subprocess
 import sys
+import tracemalloc
+import zlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -246,6 +249,73 @@ def test_how_large_a_signature_may_be() -> None:
     assert verification.add(fits, "two") is True
     assert verification.add(fits + b"x", "three") is True
     assert verification.result().signatures == (fits,)
+
+
+def compressed(packets: bytes, algorithm: int = 1, *, indeterminate: bool = False) -> bytes:
+    """An OpenPGP packet of compressed data (RFC 9580, 5.6), with a length or, as GnuPG writes it, to the end."""
+    packer: Any = {1: lambda: zlib.compressobj(9, zlib.DEFLATED, -15), 2: lambda: zlib.compressobj(9)}.get(algorithm)
+    if algorithm == 3:
+        packed = bz2.compress(packets)
+    elif packer is None:
+        packed = packets
+    else:
+        making = packer()
+        packed = making.compress(packets) + making.flush()
+    body = bytes([algorithm]) + packed
+    return (b"\xa3" if indeterminate else b"\xc8\xff" + len(body).to_bytes(4, "big")) + body
+
+
+GOOD = KEY.sign(DIGEST, NAME)
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        pytest.param(compressed(GOOD, 0), id="as it is"),
+        pytest.param(compressed(GOOD, 1), id="ZIP"),
+        pytest.param(compressed(GOOD, 2), id="ZLIB"),
+        pytest.param(compressed(GOOD, 3), id="BZip2"),
+        pytest.param(compressed(GOOD, indeterminate=True), id="as GnuPG writes it"),
+    ],
+)
+def test_a_signature_may_be_compressed_once(signature: bytes) -> None:
+    """By each algorithm of the standard."""
+    assert verify_signatures(DIGEST, [RING], [signature], now=NOW).signatures == (signature,)
+
+
+def partial(body: bytes) -> bytes:
+    """Compressed data in two parts (RFC 9580, 4.2.1.4): 512 bytes, then the rest, of less than 192 bytes."""
+    return b"\xc8\xe9" + body[:512] + bytes([len(body) - 512]) + body[512:]
+
+
+BOMB = signed(b"0" * (40 << 20))
+BOMBS = {
+    "compressed": (compressed(BOMB), "decompresses to more than 262144 bytes"),
+    "compressed by BZip2": (compressed(BOMB, 3), "decompresses to more than 262144 bytes"),
+    "compressed twice": (compressed(compressed(BOMB)), "compressed more than once"),
+    "compressed below a packet that says what is signed": (GOOD[:15] + compressed(BOMB), "compressed more than once"),
+    "compressed beside a signature": (compressed(BOMB) + GOOD, "compressed more than once"),
+    "in parts": (partial(compressed(compressed(BOMB))[6:]), "compressed more than once"),
+    "of an algorithm nobody knows": (compressed(GOOD, 9), "an unknown algorithm 9"),
+    "of no algorithm": (b"\xc8\x00", "an unknown algorithm -1"),
+    "that is no stream": (b"\xc8\x03\x01\xff\xff", "cannot be decompressed"),
+    "cut short": (GOOD[:-1], "ends inside a packet"),
+    "cut in a length": (b"\xcb\xff\x00", "ends inside a packet"),
+    "text": (b"-----BEGIN PGP MESSAGE-----", "not a binary OpenPGP message"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_message_that_grows_is_not_read(name: str) -> None:
+    """Six hundred bytes could be gigabytes: nothing that is larger than a claim by far is decompressed."""
+    signature, text = BOMBS[name]
+    assert len(signature) <= MAX_SIGNATURE_BYTES
+    tracemalloc.start()
+    try:
+        assert text in refusal(signature)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_each_store_and_keyring_said_is_kept() -> None:

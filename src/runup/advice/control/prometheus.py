@@ -19,6 +19,7 @@ from kubekit.kube.clock import Clock
 from runup.advice.decide import promql
 from runup.advice.decide.promql import AlertState, Answer, BadAnswer, PrometheusState
 from runup.process.monitoring import FAILURES, Monitoring
+from runup.process.threads import in_thread
 from runup.updatestatus.decide.alerts import PATH as ALERTS
 from runup.updatestatus.decide.alerts import read_alerts
 
@@ -114,7 +115,7 @@ class Prometheus:
             # The tenancy proxy maps POST to `create`, so a query is in the address.
             asked = promql.of_cluster(query, self._cluster_id) if self._hosted else query
             path = f"{promql.PATH}?{urlencode({'query': asked})}"
-            body = await self._server.get(path, within_s=TIMEOUT_S, statuses=TOLD)
+            body = await self._server.get(path, within_s=TIMEOUT_S, statuses=TOLD, limit=promql.MAX_BYTES)
             return Answer(self._clock.now(), promql.read(body))
         except BadAnswer as error:
             return Answer(self._clock.now(), error=error.message)
@@ -124,8 +125,9 @@ class Prometheus:
     async def _alerts(self) -> None:
         known = self.state.alerting
         try:
-            alerts = read_alerts(await self._server.get(ALERTS, within_s=TIMEOUT_S, statuses=TOLD))
-            known = AlertState(self._clock.now(), alerts)
+            body = await self._server.get(ALERTS, within_s=TIMEOUT_S, statuses=TOLD)
+            # In a thread: the event loop has a lease to renew.
+            known = AlertState(self._clock.now(), await in_thread(lambda: read_alerts(body), "read alerts"))
         except (*FAILURES, codec.DecodeError) as error:
             known = replace(known, error=self._server.why(ALERTS, error))
         self._alerts_at = self._clock.now()

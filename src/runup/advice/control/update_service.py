@@ -13,14 +13,16 @@ from dataclasses import replace
 import aiohttp
 
 from kubekit.kube.clock import Clock
+from kubekit.lang.version import Version
 from runup import __version__
-from runup.advice.decide.graph import BadGraph, parse_graph
+from runup.advice.decide.graph import Graph, judge, parse_graph
+from runup.advice.decide.graph_limits import MAX_BYTES, BadGraph
 from runup.advice.decide.service import Failure, Query, ServiceState, unable
 from runup.process import http_fetch
+from runup.process.threads import in_thread
 
 # Upstream allows an hour, which is far too long for a few hundred kilobytes.
 TIMEOUT_S = 60.0
-MAX_BYTES = 64 << 20
 
 
 class UpdateService:
@@ -68,9 +70,11 @@ class UpdateService:
         if status != 200:
             return Failure("ResponseFailed", unable(f"unexpected HTTP status: {status}"))
         try:
-            self.state = replace(self.state, graph=parse_graph(body))
+            # In a thread: the event loop has a lease to renew.
+            graph = await in_thread(lambda: _graph(body, query), "read the update service's answer")
         except BadGraph as error:
             return Failure(error.reason, unable(error.message))
+        self.state = replace(self.state, graph=graph)
         return None
 
     async def _get(self, uri: str) -> tuple[int, bytes]:
@@ -80,3 +84,17 @@ class UpdateService:
         if len(page.body) > MAX_BYTES:
             raise aiohttp.ClientPayloadError(f"the answer is longer than {MAX_BYTES} bytes")
         return page.status, page.body
+
+
+def _graph(body: bytes, query: Query) -> Graph:
+    """Returns the graph, with all derived that passes need. Raises BadGraph.
+
+    A graph without the current version is one nevertheless, and what follows from it is decided in a pass.
+    """
+    graph = parse_graph(body)
+    try:
+        judge(graph, current=Version(query.version), channel=query.channel)
+    except BadGraph as error:
+        if error.reason != "VersionNotFound":
+            raise
+    return graph

@@ -14,7 +14,8 @@ from kubekit.lang.version import Version, parse
 from runup.advice.decide import graph as graphs
 from runup.advice.decide import preflight_reasons, risks, service
 from runup.advice.decide.candidates import Candidate, from_advice
-from runup.advice.decide.graph import MULTI, Advice, BadGraph, Graph
+from runup.advice.decide.graph import MULTI, Advice, Graph
+from runup.advice.decide.graph_limits import BadGraph
 from runup.advice.decide.promql import NOTHING, PrometheusState
 from runup.advice.decide.service import Failure, Query, ServiceState
 from runup.api.config_v1 import ClusterVersionSpec, ClusterVersionStatus, ConditionalUpdate, Release

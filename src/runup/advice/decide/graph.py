@@ -6,6 +6,7 @@ because an update without its condition would look safer than it is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 
@@ -14,9 +15,10 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
-from kubekit.errors import Terminal
 from kubekit.lang.version import Version, parse
-from runup.advice.decide.update_paths import Step
+from runup.advice.decide import graph_limits
+from runup.advice.decide.graph_limits import BadGraph
+from runup.advice.decide.update_paths import Step, StepMap
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, MatchingRule, Release
 
 ARCHITECTURE = "release.openshift.io/architecture"
@@ -65,18 +67,52 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
         return tuple(_release(node) for node in self.document.nodes)
 
     @cached_property
-    def steps(self) -> dict[str, list[Step]]:
+    def step_map(self) -> StepMap:
         """The updates that lead on from each version, with and without risks."""
         versions = [node.version for node in self.document.nodes]
-        steps: dict[str, list[Step]] = {version: [] for version in versions}
+        steps: dict[str, dict[tuple[str, bool], Step]] = {version: {} for version in versions}
         for origin, to in self.document.edges:
-            steps[versions[origin]].append(Step(versions[origin], versions[to]))
+            steps[versions[origin]].setdefault((versions[to], False), Step(versions[origin], versions[to]))
         for group in self.document.conditional_edges:
             names = tuple(risk.name for risk in group.risks)
             for edge in group.edges:
                 if edge.from_ in steps and edge.to in steps:
-                    steps[edge.from_].append(Step(edge.from_, edge.to, names))
-        return steps
+                    steps[edge.from_].setdefault((edge.to, bool(names)), Step(edge.from_, edge.to, names))
+        return StepMap({version: tuple(onward.values()) for version, onward in steps.items()})
+
+    @cached_property
+    def versions(self) -> tuple[Version | None, ...]:
+        """The versions of the nodes."""
+        return tuple(parse(node.version) for node in self.document.nodes)
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The indexes of the nodes, the newest version first."""
+        keys = [(version is not None, version or Version("0.0.0")) for version in self.versions]
+        return tuple(sorted(range(len(keys)), key=keys.__getitem__, reverse=True))
+
+    @cached_property
+    def hops(self) -> dict[int, set[int]]:
+        """The indexes that each node leads on to, with and without risks."""
+        by_version = {node.version: index for index, node in enumerate(self.document.nodes)}
+        hops: dict[int, set[int]] = {}
+        for origin, to in self.document.edges:
+            hops.setdefault(origin, set()).add(to)
+        for group in self.document.conditional_edges:
+            for edge in group.edges:
+                if edge.from_ in by_version and edge.to in by_version:
+                    hops.setdefault(by_version[edge.from_], set()).add(by_version[edge.to])
+        return hops
+
+    @cached_property
+    def advised(self) -> dict[tuple[str, str, bool], Advice]:
+        """The advice that was derived already, by version, channel and migration."""
+        return {}
+
+    @cached_property
+    def reached(self) -> dict[str, tuple[Release, ...]]:
+        """The reachable releases that were derived already, by version."""
+        return {}
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -86,24 +122,37 @@ class Advice(msgspec.Struct, frozen=True):
     conditional: tuple[ConditionalUpdate, ...] = ()
 
 
-class BadGraph(Terminal):
-    """The answer is not a usable graph; the reasons are ResponseInvalid and VersionNotFound."""
-
-
 def parse_graph(data: bytes) -> Graph:
-    """Returns the graph in `data`. Raises BadGraph if it cannot be used."""
+    """Returns the graph in `data`. Raises BadGraph if it cannot be used, before any object is made if it is too large.
+
+    Takes a second at most, and 256 MiB: not for an event loop.
+    """
+    if len(data) > graph_limits.MAX_BYTES:
+        raise graph_limits.bad(f"the update service's answer is longer than {graph_limits.MAX_BYTES} bytes")
     try:
-        document = codec.decode(GraphDocument, data)
+        document = codec.bounded(GraphDocument, data, most_values=graph_limits.MAX_VALUES)
     except codec.DecodeError as error:
-        raise BadGraph(f"the update service's answer is no graph: {error}", reason="ResponseInvalid") from error
+        raise graph_limits.bad(f"the update service's answer is no graph: {error}") from error
+    groups = [(len(group.edges), group.risks) for group in document.conditional_edges]
+    graph_limits.document(len(document.nodes), len(document.edges), groups)
     last = len(document.nodes)
     for edge in document.edges:
         if not all(0 <= index < last for index in edge):
-            raise BadGraph(f"edge {list(edge)} points outside the {last} nodes", reason="ResponseInvalid")
+            raise graph_limits.bad(f"edge {list(edge)} points outside the {last} nodes")
     for node in document.nodes:
-        if parse(node.version) is None:
-            raise BadGraph(f"node version {node.version!r} is no semantic version", reason="ResponseInvalid")
+        if len(node.version) > graph_limits.MAX_VERSION or parse(node.version) is None:
+            raise graph_limits.bad(f"node version {graph_limits.shown(node.version)} is no semantic version")
     return Graph(document)
+
+
+def judge(graph: Graph, *, current: Version, channel: str) -> None:
+    """Derives from `graph` all that passes need. Raises BadGraph if it cannot be used for `current`.
+
+    The first pass would derive the same, but a pass runs in the event loop.
+    """
+    reachable(graph, current)
+    graph.step_map.prepare()
+    advice(graph, current=current, channel=channel)
 
 
 def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = False) -> Advice:
@@ -111,37 +160,42 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
 
     Raises BadGraph with reason VersionNotFound if `current` is not a node.
     """
+    key = (current.text, channel, migrating)
+    if key not in graph.advised:
+        graph.advised[key] = _advice(graph, current, channel, migrating)
+    return graph.advised[key]
+
+
+def _advice(graph: Graph, current: Version, channel: str, migrating: bool) -> Advice:
     here = _current_index(graph, current, channel)
     if migrating:
         return Advice(updates=(graph.releases[here],))
-    plain = tuple(graph.releases[to] for origin, to in graph.document.edges if origin == here)
+    plain = dict.fromkeys(to for origin, to in graph.document.edges if origin == here)
+    graph_limits.updates(graph_limits.shown(current.text), len(plain), _groups(graph, current))
     conditional = _conditional(graph, current)
     # A release that is offered with and without risks counts as one with risks.
     guarded = {update.release.image for update in conditional}
     return Advice(
-        updates=newest_first(release for release in plain if release.image not in guarded),
+        updates=newest_first(release for to in plain if (release := graph.releases[to]).image not in guarded),
         conditional=tuple(sorted(_unique(conditional), key=lambda update: _order(update.release), reverse=True)),
     )
 
 
 def reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
     """Returns every release that some path from `current` reaches, regardless of risks; `current` is not included."""
-    by_version = {node.version: index for index, node in enumerate(graph.document.nodes)}
-    hops: dict[int, set[int]] = {}
-    for origin, to in graph.document.edges:
-        hops.setdefault(origin, set()).add(to)
-    for group in graph.document.conditional_edges:
-        for edge in group.edges:
-            ends = by_version.get(edge.from_), by_version.get(edge.to)
-            if ends[0] is not None and ends[1] is not None:
-                hops.setdefault(ends[0], set()).add(ends[1])
-    start = {index for index, node in enumerate(graph.document.nodes) if parse(node.version) == current}
+    if current.text not in graph.reached:
+        graph.reached[current.text] = _reachable(graph, current)
+    return graph.reached[current.text]
+
+
+def _reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
+    start = {index for index, version in enumerate(graph.versions) if version == current}
     visited, queue = set(start), list(start)
     while queue:
-        unvisited = hops.get(queue.pop(), set()) - visited
+        unvisited = graph.hops.get(queue.pop(), set()) - visited
         visited |= unvisited
         queue.extend(unvisited)
-    return newest_first(graph.releases[index] for index in visited - start)
+    return tuple(graph.releases[index] for index in graph.order if index in visited and index not in start)
 
 
 def newest_first(releases: Iterable[Release]) -> tuple[Release, ...]:
@@ -160,39 +214,47 @@ def _valid(rule: MatchingRule) -> bool:
     return rule.type == "PromQL" and rule.promql is not None and bool(rule.promql.promql)
 
 
+def _groups(graph: Graph, current: Version) -> list[tuple[int, tuple[ConditionalUpdateRisk, ...]]]:
+    """Returns the number of updates from `current` in each group of conditional edges, and the group's risks."""
+    counts = ((len(_targets(group, current)), group.risks) for group in graph.document.conditional_edges)
+    return [(number, risks) for number, risks in counts if number]
+
+
+def _targets(group: ConditionalEdges, current: Version) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(edge.to for edge in group.edges if edge.from_ == current.text))
+
+
 def _conditional(graph: Graph, current: Version) -> tuple[ConditionalUpdate, ...]:
     by_version = {release.version: release for release in graph.releases}
-    risks: dict[str, list[ConditionalUpdateRisk]] = {}
+    # Risks by name; of two of one name the last counts.
+    risks: dict[str, dict[str, ConditionalUpdateRisk]] = {}
+    unknown: set[str] = set()
     for group in graph.document.conditional_edges:
-        for edge in group.edges:
-            if edge.from_ != current.text:
-                continue
-            to = edge.to
-            if to not in by_version:
-                raise BadGraph(f"a conditional edge leads to {to!r}, which is no node", reason="ResponseInvalid")
-            risks.setdefault(to, []).extend(group.risks)
-    updates = []
-    for to, edge_risks in risks.items():
-        pruned = tuple(known_rules(risk) for risk in edge_risks)
+        targets = _targets(group, current)
+        pruned = [known_rules(risk) for risk in group.risks] if targets else []
         # Fail closed: an update with a risk whose rules are all unknown is not offered.
-        if all(risk.matching_rules for risk in pruned):
-            updates.append(ConditionalUpdate(release=by_version[to], risks=_by_name(pruned)))
-    return tuple(updates)
-
-
-def _by_name(risks: Iterable[ConditionalUpdateRisk]) -> tuple[ConditionalUpdateRisk, ...]:
-    return tuple({risk.name: risk for risk in risks}.values())
+        if not all(risk.matching_rules for risk in pruned):
+            unknown.update(targets)
+        for to in targets:
+            if to not in by_version:
+                raise graph_limits.bad(f"a conditional edge leads to {graph_limits.shown(to)}, which is no node")
+            risks.setdefault(to, {}).update((risk.name, risk) for risk in pruned)
+    return tuple(
+        ConditionalUpdate(release=by_version[to], risks=tuple(by_name.values()))
+        for to, by_name in risks.items()
+        if to not in unknown
+    )
 
 
 def _unique(updates: tuple[ConditionalUpdate, ...]) -> Iterable[ConditionalUpdate]:
     """Returns the conditional updates without those that share an image: they contradict each other."""
-    images = [update.release.image for update in updates]
-    return (update for update in updates if images.count(update.release.image) == 1)
+    images = Counter(update.release.image for update in updates)
+    return (update for update in updates if images[update.release.image] == 1)
 
 
 def _current_index(graph: Graph, current: Version, channel: str) -> int:
-    for index, node in enumerate(graph.document.nodes):
-        if parse(node.version) == current:
+    for index, version in enumerate(graph.versions):
+        if version == current:
             return index
     raise BadGraph(
         f'currently reconciling cluster version {current} not found in the "{channel}" channel',
@@ -202,6 +264,7 @@ def _current_index(graph: Graph, current: Version, channel: str) -> int:
 
 def _release(node: GraphNode) -> Release:
     architecture = node.metadata.get(ARCHITECTURE, "")
+    channels = {channel.strip() for channel in node.metadata.get(CHANNELS, "").split(",")}
     return Release(
         version=node.version,
         image=node.payload,
@@ -209,7 +272,7 @@ def _release(node: GraphNode) -> Release:
         url=node.metadata.get("url", ""),
         # The graph writes `multi`, ClusterVersion `Multi`.
         architecture=MULTI if architecture.lower() == "multi" else architecture,
-        channels=tuple(sorted(filter(None, (c.strip() for c in node.metadata.get(CHANNELS, "").split(","))))),
+        channels=tuple(sorted(filter(None, channels))[: graph_limits.MAX_CHANNELS]),
     )
 
 

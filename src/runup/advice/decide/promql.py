@@ -16,6 +16,7 @@ import msgspec
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.errors import Terminal
+from kubekit.lang.truncate import cut
 from runup.api.config_v1 import ConditionalUpdateRisk
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ PATH = "/api/v1/query"
 # The time until a query is sent again, by its last answer; and the time for which an answer counts.
 QUERY_INTERVAL = {True: timedelta(seconds=30), False: timedelta(minutes=5), None: timedelta(seconds=30)}
 FRESH_FOR = {True: timedelta(seconds=60), False: timedelta(minutes=10)}
+MAX_BYTES = 1 << 20
+MAX_VALUES = 10_000
+# Bytes of Prometheus' own words that are kept.
+MAX_ERROR = 1024
 NOT_CONFIGURED = "no Prometheus is configured to ask: the operator's flag --prometheus-url names it"
 NOT_YET = "Prometheus has not answered yet"
 
@@ -110,6 +115,8 @@ def read(body: bytes) -> bool:
     Raises BadAnswer for any other answer.
     """
     try:
+        if codec.values_in(body) > MAX_VALUES:
+            raise _bad(f"the answer cannot be read: it has more than {MAX_VALUES} values")
         answer = codec.exactly(_Answer, body)
         if answer.status != "success":
             raise _bad(answer.error or "it says no more than that it failed")
@@ -136,7 +143,7 @@ def _verdict(text: str) -> bool:
 
 
 def _bad(why: str) -> BadAnswer:
-    return BadAnswer(why, reason="EvaluationFailed")
+    return BadAnswer(cut(why, MAX_ERROR), reason="EvaluationFailed")
 
 
 def of_cluster(query: str, cluster_id: str) -> str:

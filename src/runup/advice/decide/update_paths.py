@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
+
+import msgspec
 
 from kubekit.lang.version import Version
 
@@ -17,6 +19,32 @@ class Step(NamedTuple):
     origin: str
     to: str
     risks: tuple[str, ...] = ()
+
+
+class StepMap(msgspec.Struct, frozen=True, dict=True):
+    """The updates that lead on from each version, with what a search derives from them once."""
+
+    steps: Mapping[str, Sequence[Step]]
+
+    @cached_property
+    def ranks(self) -> dict[str, int]:
+        """The place of each version; newer ones come first."""
+        ordered = sorted(self.steps, key=self.versions.__getitem__, reverse=True)
+        return {version: place for place, version in enumerate(ordered)}
+
+    @cached_property
+    def versions(self) -> dict[str, Version]:
+        """The versions by their text."""
+        return {version: Version(version) for version in self.steps}
+
+    @cached_property
+    def named(self) -> dict[Version, str]:
+        """The texts by version: build metadata does not count."""
+        return {version: text for text, version in self.versions.items()}
+
+    def prepare(self) -> None:
+        """Derives all that a search needs."""
+        self.ranks, self.named  # noqa: B018 -- they keep what they return
 
 
 class UpdatePaths(NamedTuple):
@@ -50,44 +78,60 @@ def ways(
         for edge in group["edges"]:
             steps[edge["from"]].append(Step(edge["from"], edge["to"], names))
     goal = goal or max(versions, key=Version)
+    onward = StepMap(steps)
     updates = tuple(sorted(steps[origin], key=lambda step: Version(step.to), reverse=True))
     blocked = {new: files for (old, new), files in removed.items() if old == origin and new in steps}
-    way = _shortest(steps, origin, goal)
+    way = _shortest(onward, origin, goal, allows=lambda _from, _to: True)
     risk_names = {name for step in (*updates, *way) for name in step.risks}
     return UpdatePaths(origin, goal, updates, blocked, way, {name: risks[name] for name in sorted(risk_names)})
 
 
-def way(
-    steps: Mapping[str, Sequence[Step]], origin: str, goal: str, *, allows: Callable[[str, str], bool]
-) -> tuple[Step, ...]:
+def way(onward: StepMap, origin: str, goal: str, *, allows: Callable[[str, str], bool]) -> tuple[Step, ...]:
     """Returns the shortest way from `origin` to `goal` whose steps `allows` (from, to) admits; empty if there is none.
 
     Versions are compared as semantic versions, whose build metadata does not count.
     """
-    named = {Version(version): version for version in steps}
-    start, end = named.get(Version(origin)), named.get(Version(goal))
+    start, end = onward.named.get(Version(origin)), onward.named.get(Version(goal))
     if start is None or end is None:
         return ()
-    allowed = {version: [step for step in onward if allows(step.origin, step.to)] for version, onward in steps.items()}
-    return _shortest(allowed, start, end)
+    return _shortest(onward, start, end, allows=allows)
 
 
-def _shortest(steps: Mapping[str, list[Step]], origin: str, goal: str) -> tuple[Step, ...]:
-    """Returns the path with the fewest updates, then the fewest with risks, then the one over the newest releases."""
-    # Newer releases get smaller ranks, so that the heap prefers them.
-    rank = {version: -place for place, version in enumerate(sorted(steps, key=Version))}
-    # Costs grow with each step, so the first time that a release is taken off the heap is its best.
-    queue: list[tuple[int, int, list[int], str, tuple[Step, ...]]] = [(0, 0, [], origin, ())]
-    visited: set[str] = set()
-    while queue:
-        hops, risky, over, reached, way = heapq.heappop(queue)
-        if reached == goal:
-            return way
-        if reached in visited:
-            continue
-        visited.add(reached)
-        for step in steps[reached]:
-            if step.to not in visited:
-                cost = (hops + 1, risky + bool(step.risks), [*over, rank[step.to]])
-                heapq.heappush(queue, (*cost, step.to, (*way, step)))
-    return ()
+class _Arrival(NamedTuple):
+    """The best way to a version so far; `order` is smaller for a way over newer releases."""
+
+    risky: int
+    order: int
+    step: Step
+
+
+def _shortest(onward: StepMap, origin: str, goal: str, *, allows: Callable[[str, str], bool]) -> tuple[Step, ...]:
+    """Returns the path with the fewest updates, then the fewest with risks, then the one over the newest releases.
+
+    Looks at each update once: the ways of one length are all known before the next longer ones.
+    """
+    arrivals: dict[str, _Arrival] = {}
+    # The versions that are reached by as many updates, those by way of newer releases first.
+    front = [origin]
+    risky = {origin: 0}
+    while front and goal not in arrivals and goal not in front:
+        reached: dict[str, _Arrival] = {}
+        for order, version in enumerate(front):
+            for step in onward.steps[version]:
+                arrival = _Arrival(risky[version] + bool(step.risks), order, step)
+                earlier = reached.get(step.to)
+                is_new = step.to not in risky and (earlier is None or arrival[:2] < earlier[:2])
+                if is_new and allows(step.origin, step.to):
+                    reached[step.to] = arrival
+        arrivals |= reached
+        risky |= {version: arrival.risky for version, arrival in reached.items()}
+        front = sorted(reached, key=lambda version: (reached[version].order, onward.ranks[version]))
+    return _backwards(arrivals, origin, goal)
+
+
+def _backwards(arrivals: Mapping[str, _Arrival], origin: str, goal: str) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    while goal != origin and goal in arrivals:
+        steps.append(arrivals[goal].step)
+        goal = steps[-1].origin
+    return tuple(reversed(steps))

@@ -86,7 +86,7 @@ def way_to(view: View, release: Release) -> str:
     graph = view.advised.graph
     if graph is None:
         return "Whether there is a way by other releases is not known: the update service's graph could not be read."
-    way = update_paths.way(graph.steps, view.current.version, release.version, allows=preconditions.allows_step)
+    way = update_paths.way(graph.step_map, view.current.version, release.version, allows=preconditions.allows_step)
     between = [step.to for step in way[:-1]]
     if not way:
         return "The update service knows no way to it in steps that are supported."

@@ -12,6 +12,7 @@ from kubekit.api import codec
 from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
 from runup.process.monitoring import FAILURES, Monitoring
+from runup.process.threads import in_thread
 from runup.updatestatus.decide.alerts import PATH, read_alerts
 from runup.updatestatus.decide.snapshot import Alert, Unreadable
 
@@ -42,6 +43,7 @@ class Alerts:
 
     async def _ask(self) -> tuple[Alert, ...] | Unreadable:
         try:
-            return read_alerts(await self._server.get(PATH, within_s=TIMEOUT_S))
+            body = await self._server.get(PATH, within_s=TIMEOUT_S)
+            return await in_thread(lambda: read_alerts(body), "read alerts")
         except (*FAILURES, codec.DecodeError) as error:
             return Unreadable(self._server.why(PATH, error))

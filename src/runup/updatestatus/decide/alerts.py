@@ -8,8 +8,14 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
+from kubekit.lang.truncate import cut
 
 PATH = "/api/v1/alerts"
+# More than any cluster has at once: what is decided on alerts looks at each of them.
+MAX_ALERTS = 10_000
+MAX_VALUES = 400_000
+# Characters of Prometheus' own words that are kept.
+MAX_ERROR = 1024
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,10 +45,12 @@ class _Answer(Wire, frozen=True):
 
 
 def read_alerts(body: bytes) -> tuple[Alert, ...]:
-    """Returns the alerts of an answer; raises DecodeError if it cannot be decoded or says `error`."""
-    answer = codec.decode(_Answer, body)
+    """Returns the alerts of an answer; raises DecodeError if it cannot be decoded, has too many or says `error`."""
+    answer = codec.bounded(_Answer, body, most_values=MAX_VALUES)
     if answer.status == "error":
-        raise codec.DecodeError(answer.error or "the answer says error and no more")
+        raise codec.DecodeError(cut(answer.error, MAX_ERROR) or "the answer says error and no more")
+    if (number := len(answer.data.alerts)) > MAX_ALERTS:
+        raise codec.DecodeError(f"the answer has {number} alerts; the limit is {MAX_ALERTS}")
     return tuple(
         Alert(labels=each.labels, annotations=each.annotations, state=each.state, active_at=_zoned(each.active_at))
         for each in answer.data.alerts

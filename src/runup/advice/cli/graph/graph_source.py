@@ -15,7 +15,8 @@ from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import contents
 from runup.advice.decide import build_graph, graph_data
 from runup.advice.decide.build_graph import Hop, KnownRelease, channels_of
-from runup.advice.decide.graph import BadGraph, parse_graph
+from runup.advice.decide.graph import parse_graph
+from runup.advice.decide.graph_limits import BadGraph
 from runup.cli.errors import CommandError
 from runup.release.cli import shared
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from kubekit.api.meta_v1 import Condition
+from kubekit.lang.truncate import cut, joined
 from runup.advice.decide.promql import AlertState
 from runup.advice.decide.risks.risk_source import SourceRisk
 from runup.release.decide import documentation
@@ -20,6 +21,9 @@ from runup.updatestatus.decide.snapshot import Alert
 REASON = "Alert:"
 UNKNOWN = "AlertsUnknown"
 FRESH_FOR = timedelta(seconds=60)
+# Names of alerts that become risks, and bytes of what one of them tells: each becomes a risk of every update.
+MAX_NAMES = 200
+_MAX_MESSAGE = 32768
 _NO_RUNBOOK = "https://github.com/openshift/runbooks/tree/master/alerts?runbook=notfound"
 _UNNAMED = "<alert does not have a runbook_url annotation>"
 # A risk's name; an alert of another name cannot be one.
@@ -50,7 +54,11 @@ def risks(alerting: AlertState, now: datetime) -> Iterable[SourceRisk]:
         text = "Whether alerts fire that speak against an update is not known."
         why = f"the alerts could not be read: {alerting.error}"
         yield SourceRisk(UNKNOWN, text, documentation.page(UNKNOWN), unknown=why, everywhere=True)
-    for name in sorted(by_name):
+    elif len(by_name) > MAX_NAMES:
+        text = "More alerts speak against an update than can be listed."
+        why = f"alerts of {len(by_name)} names fire, and {MAX_NAMES} are listed"
+        yield SourceRisk(UNKNOWN, text, documentation.page(UNKNOWN), unknown=why, everywhere=True)
+    for name in sorted(by_name)[:MAX_NAMES]:
         yield _risk(name, by_name[name], "" if live else alerting.error or "Prometheus has not answered since")
 
 
@@ -75,14 +83,14 @@ def _risk(name: str, alerts: Sequence[Alert], gone: str) -> SourceRisk:
     if gone:
         why = f"the alert {name} was {first.state} when Prometheus answered last, and now: {gone}"
         return SourceRisk(name, text, url, unknown=why, everywhere=True)
-    messages = "; ".join(dict.fromkeys(_message(name, alert) for alert in alerts))
+    messages = joined(list(dict.fromkeys(_message(name, alert) for alert in alerts)), "; ", _MAX_MESSAGE)
     since = min((alert.active_at for alert in alerts if alert.active_at), default=None)
     applies = Condition("Applies", "True", f"{REASON}{first.state}", messages, since)
     return SourceRisk(name, text, url, everywhere=True, found=applies)
 
 
 def _summary(name: str, alert: Alert) -> str:
-    text = alert.annotations.get("summary") or name
+    text = cut(alert.annotations.get("summary") or name, _MAX_MESSAGE)
     return text if text.endswith(".") else f"{text}."
 
 
