@@ -58,6 +58,19 @@ def test_a_pod_can_do_little(name: str) -> None:
     assert pod["securityContext"].get("runAsNonRoot", False) is not WORKLOADS[name]
 
 
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_an_event_loop_that_stands_still_is_ended(name: str) -> None:
+    """By a probe of what the loop answers, without the certificate that may come later; not on a busy machine."""
+    (container,) = named("Deployment", name)["spec"]["template"]["spec"]["containers"]
+    probe = container["livenessProbe"]
+    assert probe["httpGet"] == {"path": "/healthz", "port": "health"}
+    (port,) = (port["containerPort"] for port in container["ports"] if port["name"] == "health")
+    assert f"--health-listen=0.0.0.0:{port}" in container["args"]
+    # Longer than the process needs to lose its lease and end by itself (137 s).
+    assert probe["failureThreshold"] * probe["periodSeconds"] == 180
+    assert (probe["timeoutSeconds"], probe["initialDelaySeconds"]) == (15, 60)
+
+
 def test_the_operator_can_remove_the_reports_of_preflights() -> None:
     """A read-only mount left every preflight's folder on the node for ever."""
     pod = named("Deployment", "cluster-version-operator")["spec"]["template"]["spec"]

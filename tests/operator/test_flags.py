@@ -107,10 +107,17 @@ def test_what_start_cannot_do_without(missing: str, monkeypatch: pytest.MonkeyPa
 def test_what_every_process_is_told(command: click.Command) -> None:
     """Where it serves and for whom, and how it leads."""
     needed = NEEDED if command is start else ()
-    served = ("--listen=127.0.0.1:1", "--serving-cert-file=c", "--serving-key-file=k", "--metrics-auth=none")
+    served = (
+        "--listen=127.0.0.1:1",
+        "--serving-cert-file=c",
+        "--serving-key-file=k",
+        "--metrics-auth=none",
+        "--health-listen=:2",
+    )
     tls = ("--tls-min-version=VersionTLS13", "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")
     told = common(flags(command, *needed, *served, *tls, "--no-leader-elect", "--lease=3,2,1"))
     assert (told["listen"], told["serving_cert_file"], told["serving_key_file"]) == ("127.0.0.1:1", "c", "k")
+    assert told["health_listen"] == ":2"
     assert (told["metrics_auth"], told["leader_elect"], told["election"]) == (False, False, Election(3, 2, 1))
     assert (told["serving_tls"].min_version, told["serving_tls"].ciphers) == (
         "VersionTLS13",
@@ -118,6 +125,7 @@ def test_what_every_process_is_told(command: click.Command) -> None:
     )
     unsaid = common(flags(command, *needed))
     assert (unsaid["metrics_auth"], unsaid["leader_elect"], unsaid["election"]) == (True, True, None)
+    assert unsaid["health_listen"] == ""
     assert unsaid["listen"] == ("127.0.0.1:9099" if command is start else "")
     assert (unsaid["serving_tls"].min_version, unsaid["serving_tls"].ciphers) == ("", ())
 

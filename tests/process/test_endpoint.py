@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -138,6 +139,59 @@ async def test_an_answer_is_kept_for_a_short_time(scene: Scene, account: str, la
     await scene.clock.advance(1)
     assert (await scene.get("metrics", header))[0] == status
     assert scene.reviews == before + 2
+
+
+async def test_health_alone_is_answered_in_plain_http_by_a_loop_that_turns() -> None:
+    """Before there is a certificate, and by nobody while the event loop stands still: a liveness probe notices."""
+    address, held, stop = "", threading.Event(), threading.Event()
+    started, blocked = threading.Event(), threading.Event()
+
+    async def process() -> None:
+        nonlocal address
+        endpoint = Endpoint(Metrics())
+        await endpoint.start_health("127.0.0.1:0")
+        address = endpoint.health_address
+        started.set()
+        while not stop.is_set():
+            if not held.is_set():
+                blocked.set()
+            held.wait()
+            await asyncio.sleep(0.01)
+        await endpoint.stop()
+
+    async def asked(path: str, within_s: float) -> tuple[int, str]:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(within_s)) as session,
+            session.get(f"{address}/{path}") as response,
+        ):
+            return response.status, await response.text()
+
+    held.set()
+    thread = threading.Thread(target=lambda: asyncio.run(process()))
+    thread.start()
+    try:
+        await asyncio.to_thread(started.wait)
+        assert await asked("healthz", 90) == (200, "ok\n")
+        assert [(await asked(path, 90))[0] for path in ("metrics", "readyz")] == [404, 404]
+        held.clear()
+        await asyncio.to_thread(blocked.wait)
+        with pytest.raises(TimeoutError):
+            await asked("healthz", 0.5)
+        held.set()
+        assert await asked("healthz", 90) == (200, "ok\n")
+    finally:
+        stop.set()
+        held.set()
+        await asyncio.to_thread(thread.join)
+
+
+@pytest.mark.parametrize("listen", ["nowhere", "127.0.0.1:x", "192.0.2.1:1"])
+async def test_where_health_cannot_be_served_the_flag_is_named(listen: str) -> None:
+    """One line that says which flag is wrong."""
+    endpoint = Endpoint(Metrics())
+    with pytest.raises(Terminal, match=f"^--health-listen {listen}: "):
+        await endpoint.start_health(listen)
+    await endpoint.stop()
 
 
 async def test_an_api_server_that_cannot_be_asked_lets_nobody_in(scene: Scene) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from kubekit.lang.truncate import cut
+
+MAX_MESSAGE = 4096
+"""Bytes of a message, which may quote what a registry sent."""
+
 
 class OciError(Exception):
-    """Base of the errors. `message` is for a person, names the image and the remedy."""
+    """Base of the errors. `message` is for a person, names the image and the remedy; a long one is cut."""
 
     reason = "ImageError"
     layer = ""
     """The digest of the layer that the error is about, if any."""
 
     def __init__(self, message: str) -> None:
+        message = cut(message, MAX_MESSAGE)
         super().__init__(message)
         self.message = message
 

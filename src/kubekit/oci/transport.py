@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import re
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +26,8 @@ from kubekit.http.proxies import Proxy
 from kubekit.http.single_request import send
 from kubekit.lang.truncate import cut
 from kubekit.oci.access import Access
+from kubekit.oci.challenges import parse as parse_challenges
+from kubekit.oci.challenges import shown
 from kubekit.oci.credentials import Login
 from kubekit.oci.errors import AddressNotAllowed, BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
 from kubekit.oci.reference import DOCKER_HUB, Reference
@@ -38,6 +39,7 @@ FIRST_PAUSE_S = 1.0
 MAX_PAUSE_S = 60.0
 MAX_REDIRECTS = 10
 _MAX_ANSWER = 1 << 20
+_MAX_TOKEN = 64 * 1024
 _UPLOADED_PIECE = 32 * 1024
 # Of a registry's own messages, each in bytes.
 _MOST_TEXTS, _LONGEST_TEXT = 3, 200
@@ -45,8 +47,8 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _READS = frozenset({"GET", "HEAD"})
 # Docker Hub serves the registry API under another name than its images have.
 _HUB_HOST = "registry-1.docker.io"
-_CHALLENGE = re.compile(r"(\w+)\s+((?:[\w-]+=(?:\"[^\"]*\"|[^\",\s]+)\s*,?\s*)+)")
-_PARAMETER = re.compile(r'([\w-]+)=(?:"([^"]*)"|([^",\s]+))')
+# Characters of a place that a registry leads to which messages quote.
+_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,29 +210,27 @@ class Transport:
                 host.encode("idna")
         except ValueError as error:
             raise BadImage(
-                f"{question.what}: {question.reference.host} leads to {url!r}, which is not a URL"
+                f"{question.what}: {question.reference.host} leads to {url[:_SHOWN]!r}, which is not a URL"
             ) from error
         if parts.scheme == "https" or (parts.scheme == "http" and self._access.is_plain(parts.netloc)):
             return parts
         raise Unauthorized(
-            f"{question.what}: {question.reference.host} leads to {parts.scheme}://{parts.netloc}; "
+            f"{question.what}: {question.reference.host} leads to {parts.scheme[:_SHOWN]}://{parts.netloc[:_SHOWN]}; "
             "plain HTTP is for this machine and for hosts that were listed for it"
         )
 
     def _authorization(self, question: Question, challenges: list[str]) -> str:
         """Returns the Authorization header that answers the registry's challenges: a token, else user and password."""
         login = self._access.credentials.login(question.reference)
-        offered = {
-            scheme.lower(): _parameters(rest) for text in challenges for scheme, rest in _CHALLENGE.findall(text)
-        }
+        offered = parse_challenges(challenges)
         if "realm" in offered.get("bearer", {}):
             return f"Bearer {self._token(question, offered['bearer'], login)}"
-        if "basic" in offered or any(text.lower().startswith("basic") for text in challenges):
+        if "basic" in offered:
             if login is not None and login.basic:
                 return login.basic
             raise Unauthorized(_no_login(question))
         raise Unauthorized(
-            f"{question.what}: {question.reference.host} asks for {', '.join(challenges) or 'nothing known'}"
+            f"{question.what}: {question.reference.host} asks for {shown(challenges) or 'nothing known'}"
         )
 
     def _token(self, question: Question, challenge: Mapping[str, str], login: Login | None) -> str:
@@ -390,16 +390,12 @@ def _line(text: str) -> str:
     return "".join(char if char.isprintable() and char != '"' else " " for char in " ".join(text.split()))
 
 
-def _parameters(text: str) -> dict[str, str]:
-    return {name.lower(): quoted or bare for name, quoted, bare in _PARAMETER.findall(text)}
-
-
 def _token_in(data: bytes, question: Question) -> str:
     try:
         document = json.loads(data)
         token = document.get("token") or document.get("access_token")
     except (ValueError, RecursionError, AttributeError) as error:
         raise Unauthorized(f"{question.what}: the token service of {question.reference.host} sent no JSON") from error
-    if not isinstance(token, str) or not token or not token.isprintable():
+    if not isinstance(token, str) or not 0 < len(token) <= _MAX_TOKEN or not token.isprintable():
         raise Unauthorized(f"{question.what}: the token service of {question.reference.host} sent no token")
     return token

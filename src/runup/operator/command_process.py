@@ -24,7 +24,7 @@ def common(flags: Mapping[str, Any]) -> dict[str, Any]:
     from runup.operator.leadership import read_election
     from runup.process.serving_tls import asked_by_flags
 
-    same = ("listen", "serving_cert_file", "serving_key_file", "leader_elect")
+    same = ("listen", "health_listen", "serving_cert_file", "serving_key_file", "leader_elect")
     return {name: flags[name] for name in same} | {
         "serving_tls": asked_by_flags(flags["tls_min_version"], flags["tls_cipher_suites"]),
         "metrics_auth": flags["metrics_auth"] == "token",

@@ -28,6 +28,12 @@ def _options(listen: str) -> tuple[Callable[[Callable[..., Any]], Callable[..., 
             metavar="ADDR",
             help="Where metrics and health are served; '' for nowhere.",
         ),
+        click.option(
+            "--health-listen",
+            default="",
+            metavar="ADDR",
+            help="Where /healthz alone is served in plain HTTP, for a liveness probe; default: nowhere.",
+        ),
         click.option("--serving-cert-file", default="", metavar="FILE", help="Serve HTTPS with this certificate."),
         click.option("--serving-key-file", default="", metavar="FILE", help="The certificate's key."),
         click.option(

@@ -7,6 +7,7 @@ server lets read them, unless that was explicitly turned off.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
@@ -48,9 +49,10 @@ class Endpoint:
         self._following: asyncio.Task[None] | None = None
         self._ready: Ready = _not_started
         self._refused: Refused | None = None
-        self._runner: web.AppRunner | None = None
+        self._runners: list[web.AppRunner] = []
         self._secured: TlsSettings | None = None
         self.address = ""
+        self.health_address = ""
 
     async def start(
         self,
@@ -83,17 +85,34 @@ class Endpoint:
         app.router.add_get("/metrics", self._serve_metrics)
         app.router.add_get("/healthz", self._serve_health)
         app.router.add_get("/readyz", self._serve_ready)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_S)
-        await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, host, port, ssl_context=context).start()
+            self.address = await self._serve(app, host, port, context)
         except OSError as error:
             raise _bad(listen, error.strerror or str(error)) from error
         if certificate is not None:
             self._following = asyncio.create_task(restart_on_error(certificate.follow, self._clock))
-        bound = self._runner.addresses[0]
+
+    async def start_health(self, listen: str) -> None:
+        """Serves `/healthz` on `listen` (host:port) in plain HTTP. Raises Terminal, which names the flag.
+
+        It is answered in the event loop: a loop that stands still does not, and a liveness probe notices.
+        """
+        host, port = host_and_port(listen, "--health-listen")
+        app = web.Application()
+        app.router.add_get("/healthz", self._serve_health)
+        try:
+            self.health_address = await self._serve(app, host, port, None)
+        except OSError as error:
+            raise _bad(listen, error.strerror or str(error), "--health-listen") from error
+
+    async def _serve(self, app: web.Application, host: str, port: int, context: ssl.SSLContext | None) -> str:
+        """Serves `app` and returns its address. Raises OSError."""
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_S)
+        self._runners.append(runner)
+        await runner.setup()
+        await web.TCPSite(runner, host, port, ssl_context=context).start()
         shown = f"[{host}]" if ":" in host else host
-        self.address = f"{'https' if context else 'http'}://{shown}:{bound[1]}"
+        return f"{'https' if context else 'http'}://{shown}:{runner.addresses[0][1]}"
 
     def follow(self, profile: TlsProfile | None) -> None:
         """Serves by the cluster's TLS profile from the next connection on; None means our own defaults."""
@@ -104,8 +123,8 @@ class Endpoint:
         """Stops serving."""
         if self._following is not None:
             await cancel([self._following])
-        if self._runner is not None:
-            await self._runner.cleanup()
+        for runner in self._runners:
+            await runner.cleanup()
 
     async def _serve_metrics(self, request: web.Request) -> web.Response:
         if self._refused is not None:
@@ -128,14 +147,14 @@ async def _not_started() -> str:
     return "starting"
 
 
-def host_and_port(listen: str) -> tuple[str, int]:
+def host_and_port(listen: str, flag: str = "--listen") -> tuple[str, int]:
     """Returns host and port of an address to listen on. Raises Terminal if it is not one."""
     host, colon, port = listen.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise _bad(listen, "give host:port, such as 127.0.0.1:9099")
+        raise _bad(listen, "give host:port, such as 127.0.0.1:9099", flag)
     # An empty host means every address, as it does for other programs.
     return host.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port)  # noqa: S104
 
 
-def _bad(listen: str, why: str) -> Terminal:
-    return Terminal(f"--listen {listen}: {why}", reason="BadFlag")
+def _bad(listen: str, why: str, flag: str = "--listen") -> Terminal:
+    return Terminal(f"{flag} {listen}: {why}", reason="BadFlag")

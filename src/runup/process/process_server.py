@@ -24,9 +24,13 @@ from runup.process.tls_profile import TlsProfile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOptions:
-    """The common options: where metrics and health are served (nowhere if `listen` is empty), and leader election."""
+    """The common options: where metrics and health are served (nowhere if `listen` is empty), and leader election.
+
+    At `health_listen` only `/healthz` is served: the kubelet has to get an answer before there is a certificate.
+    """
 
     listen: str = ""
+    health_listen: str = ""
     serving_cert_file: str = ""
     serving_key_file: str = ""
     # The minimum TLS version and ciphers from flags, which override the cluster's.
@@ -54,6 +58,8 @@ async def served(
     """
     following: list[asyncio.Task[None]] = []
     try:
+        if options.health_listen:
+            await endpoint.start_health(options.health_listen)
         if options.listen:
             await endpoint.start(
                 options.listen,

@@ -174,6 +174,7 @@ def test_a_login_that_is_refused(status: int, words: bytes, told: str, made: Bui
         pytest.param([], ANN, "asks for nothing known", id="nothing said"),
         pytest.param(["Negotiate"], ANN, "asks for Negotiate", id="another scheme"),
         pytest.param(['Bearer service="x"'], ANN, 'asks for Bearer service="x"', id="no place to ask for a token"),
+        pytest.param([f"Negotiate {'x' * 60_000}"], ANN, f"asks for Negotiate {'x' * 90}...", id="a long one"),
         pytest.param(["Basic"], None, "wants credentials, and none are known for", id="nobody known"),
         pytest.param(
             ['Basic realm="x"'],

@@ -87,10 +87,12 @@ def _fit(spec: JSON, port: int) -> None:
     spec["replicas"] = 1
     [container] = spec["template"]["spec"]["containers"]
     del container["command"]
-    kept = (arg for arg in container["args"] if not arg.startswith("--listen="))
+    kept = (arg for arg in container["args"] if not arg.startswith(("--listen=", "--health-listen=")))
+    # Every pod has this machine's ports: two sandboxes would share the one that is probed.
+    del container["livenessProbe"]
     own = [FOLDER, f"--listen=127.0.0.1:{port}", _LEASE, "--inner-registry=${registry}"]
     container |= {"image": "${release}", "args": [*own, *kept]}
-    container["ports"] = [{**each, "containerPort": port} for each in container["ports"]]
+    container["ports"] = [{**each, "containerPort": port} for each in container["ports"] if each["name"] == "https"]
     for variable in container["env"]:
         if variable["name"].startswith("RELATED_IMAGE_"):
             variable["value"] = f"${{kernelModules}}:{BUILDER_TAG}"

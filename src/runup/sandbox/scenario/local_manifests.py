@@ -60,7 +60,10 @@ def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, w
     if cluster.imported:
         pod["nodeSelector"] = {HOSTNAME: OWN_NODE}
     container = pod["containers"][0]
+    without = (*without, "--health-listen=")
     container["args"] = [*(arg for arg in container.get("args") or () if not arg.startswith(without)), *ours]
+    # Every pod has this machine's ports: two sandboxes would share the one that is probed.
+    container.pop("livenessProbe", None)
 
 
 _OWN: dict[str, Callable[[JSON, ClusterSpec, str], None]] = {
