@@ -5,6 +5,7 @@ Source: docs/decisions/0072 D7, D21, D24.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide.report import ReportedCheck, encode
+from runup.process.plan import Apply, PatchStatus
 
 WHEN = "2026-01-14T10:00:00Z"
 TO = Update(version="5.0.3")
@@ -243,6 +245,22 @@ async def test_a_stopped_target_is_stale_after_ninety_seconds(tmp_path: Path) ->
     assert world.recommended("5.0.3") == ("Unknown", "ReportStale")
     world.ask(TO).settle()
     assert world.condition("ReleaseAccepted") == ("False", "UnacceptedRisks")
+
+
+async def test_a_target_that_changes_its_mind_each_second_is_written_every_ten(tmp_path: Path) -> None:
+    """Of status and record alike: 40 seconds were 32 writes of the one and 33 of the other."""
+    scene = Silent(tmp_path)
+    written = Counter[type[Any]]()
+    before = len(scene.world.plans)
+    for second in range(40):
+        scene.write(risk(f"Risk{second}"))
+        await scene.wait(1)
+    for plan in scene.world.plans[before:]:
+        written.update(type(action) for action in plan.actions)
+    assert 0 < written[PatchStatus] <= 8
+    assert 0 < written[Apply] <= 8
+    await scene.wait(10)
+    assert list(scene.world.risks("5.0.3")) == ["Risk39"]
 
 
 async def test_a_target_that_goes_on_is_live_again(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -122,6 +123,88 @@ async def test_how_long_a_report_in_a_config_map_has_not_changed(tmp_path: Path)
     assert age(1) == 0
     reader.follow_map("id", None)
     assert reader.seen is not None
+
+
+class Flood:
+    """A target that writes another report each time, in a file or a ConfigMap, and the reports that are taken."""
+
+    def __init__(self, folder: Path, *, in_map: bool) -> None:
+        self.clock = ManualClock()
+        self.taken: list[tuple[float, str]] = []
+        self.reader = ReportReader(folder, self.clock, self._take)
+        self._place = None if in_map else folder / "id"
+        if self._place is not None:
+            self._place.mkdir()
+
+    def write(self, message: str, status: str = "running") -> None:
+        """Another report, which a watch brings at once where it is a ConfigMap."""
+        data = encode(replace(GOOD, message=message, execution_status=status))
+        if self._place is None:
+            self.reader.follow_map("id", ConfigMap(data={"report.json": data.decode()}))
+        else:
+            (self._place / "new").write_bytes(data)
+            (self._place / "new").rename(self._place / "report.json")
+            self.reader.follow("id")
+        self._take()
+
+    async def wait(self, seconds: float) -> None:
+        """Time passes, in which the reader looks."""
+        running = asyncio.create_task(self.reader.run())
+        await self.clock.advance(seconds)
+        running.cancel()
+
+    def _take(self) -> None:
+        seen = self.reader.seen
+        assert seen is not None
+        assert isinstance(seen.content, Report)
+        if not self.taken or self.taken[-1][1] != seen.content.message:
+            self.taken.append((self.clock.monotonic(), seen.content.message))
+
+
+@pytest.mark.parametrize("in_map", [pytest.param(False, id="a file"), pytest.param(True, id="a ConfigMap")])
+@pytest.mark.parametrize("status", ["running", "completed"])
+async def test_a_report_that_changes_each_second_is_taken_every_ten(tmp_path: Path, in_map: bool, status: str) -> None:
+    """The first and four more at once, then the newest of ten; the last one is not left out."""
+    flood = Flood(tmp_path, in_map=in_map)
+    for second in range(60):
+        flood.write(f"{second}", status)
+        await flood.wait(1)
+    await flood.wait(10)
+    times = [at for at, _ in flood.taken]
+    assert times[:5] == [0, 1, 2, 3, 4]
+    assert len(times) <= 5 + 7
+    assert all(later - earlier >= 9.5 for earlier, later in itertools.pairwise(times[5:]))
+    assert flood.taken[-1][1] == "59"
+
+
+@pytest.mark.parametrize("in_map", [pytest.param(False, id="a file"), pytest.param(True, id="a ConfigMap")])
+async def test_the_first_complete_report_is_taken_at_once(tmp_path: Path, in_map: bool) -> None:
+    """Whoever waits for it does not wait for a turn; a target that completes again and again does."""
+    flood = Flood(tmp_path, in_map=in_map)
+    for number in range(9):
+        flood.write(f"partial {number}")
+    flood.write("complete", "completed")
+    assert flood.taken[-1] == (0, "complete")
+    for number in range(9):
+        flood.write(f"partial again {number}")
+        flood.write(f"complete again {number}", "completed")
+    assert flood.taken[-1] == (0, "complete")
+    assert flood.reader.seen is not None
+    assert flood.reader.seen.unchanged_s == 0
+    flood.reader.follow_map("another", ConfigMap(data={"report.json": encode(GOOD).decode()}))
+    assert flood.reader.seen.preflight_id == "another"
+
+
+async def test_a_flood_is_no_silence(tmp_path: Path) -> None:
+    """A report that waits for its turn has changed all the same."""
+    flood = Flood(tmp_path, in_map=False)
+    for number in range(6):
+        flood.write(f"{number}")
+    await flood.clock.advance(3)
+    flood.write("newest")
+    seen = flood.reader.seen
+    assert seen is not None
+    assert (seen.unchanged_s, seen.content.message) == (0, "4")
 
 
 async def test_folders_of_earlier_preflights_are_removed(tmp_path: Path) -> None:

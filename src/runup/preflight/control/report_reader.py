@@ -2,6 +2,10 @@
 
 The file was written by another, untrusted process. So it is opened without following links, must be a regular file, and
 is read only up to a limit before anything parses it.
+
+Each report that is taken may lead to writes of ClusterVersion and of the record. So a target that changes its report
+all the time is not followed at its own pace: a few changes are taken at once, then one in `INTERVAL_S`, always the
+newest. An attempt's first report is taken at once, and so is its first complete one.
 """
 
 from __future__ import annotations
@@ -21,10 +25,18 @@ from kubekit.kube.clock import Clock
 from runup.preflight.decide import preflight_deployment, report
 from runup.preflight.decide.attempt import is_attempt_id
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
-from runup.preflight.decide.report import BadReport
+from runup.preflight.decide.report import BadReport, Report
+from runup.process.allowance import Allowance
 
 # Seconds within which a renamed file is noticed; a stat of one file costs microseconds.
 POLL_S = 0.25
+# Changes of a report that are taken at once, and seconds until there is room for another one.
+BURST = 4
+INTERVAL_S = 10.0
+
+
+Signature = tuple[int, ...] | str
+"""A value that changes when a report does: of a file, or the text of a ConfigMap."""
 
 
 class ReportReader:
@@ -39,9 +51,16 @@ class ReportReader:
         self._clock = clock
         self._on_change = on_change
         self._id = ""
-        self._signature: tuple[int, ...] | str | None = None
+        # The report in a ConfigMap, if that is where it is.
+        self._text: str | None = None
+        # What the report looked like when it was taken, and when it was looked at last.
+        self._signature: Signature | None = None
+        self._noticed: Signature | None = None
         self._seen: ReportSeen | None = None
         self._changed_at = clock.monotonic()
+        self._allowance = Allowance(BURST, INTERVAL_S)
+        # Whether a complete report of this preflight was taken.
+        self._completed = False
         # The ID of the preflight whose folder is kept: None while it is not known, empty when nobody writes any more.
         self._keep: str | None = None
         # Folders that `run` removes: those that existed when another preflight, or none, was followed. Later ones may
@@ -55,7 +74,7 @@ class ReportReader:
 
     @property
     def seen(self) -> ReportSeen | None:
-        """The report that was read last; None if there was none. A report whose file vanishes counts as unchanged."""
+        """The report that was taken last; None if there was none. A report whose file vanishes counts as unchanged."""
         if self._seen is None:
             return None
         return replace(self._seen, unchanged_s=self._clock.monotonic() - self._changed_at)
@@ -63,6 +82,7 @@ class ReportReader:
     def follow(self, preflight_id: str) -> None:
         """Reads this preflight's report from now on, the first time at once; an empty ID follows none."""
         self._turn_to(preflight_id)
+        self._text = None
         if preflight_id:
             self._stay(preflight_id)
             self.poll()
@@ -70,32 +90,48 @@ class ReportReader:
     def follow_map(self, preflight_id: str, config_map: ConfigMap | None) -> None:
         """Takes this preflight's report from `config_map`, on clusters that forbid host paths."""
         self._turn_to(preflight_id)
-        text = config_map.data.get(report.FILE_NAME) if config_map else None
-        if text is not None and text != self._signature:
-            self._take(text, parse(text.encode(), preflight_id, self._clock))
+        self._text = config_map.data.get(report.FILE_NAME) if config_map else None
+        self.poll()
 
     def poll(self) -> bool:
-        """Reads the file if it differs from the one that was read last; returns whether it did."""
+        """Takes the report if it differs from the one that was taken last and may be taken; returns whether it did."""
         if not self._id:
             return False
         path = self._folder / self._id / report.FILE_NAME
+        text = self._text
+        if text is not None:
+            return self._look(text, lambda: parse(text.encode(), self._id, self._clock))
         signature = _signature(path)
-        if signature is None or signature == self._signature:
+        return signature is not None and self._look(signature, lambda: read_file(path, self._id, self._clock))
+
+    def _look(self, signature: Signature, read: Callable[[], ReportSeen]) -> bool:
+        if signature == self._signature:
             return False
-        self._take(signature, read_file(path, self._id, self._clock))
-        return True
+        is_new = signature != self._noticed
+        if is_new:
+            self._noticed, self._changed_at = signature, self._clock.monotonic()
+        if self._seen is None or self._allowance.take(self._clock.monotonic()):
+            self._take(signature, read())
+            return True
+        # Read once to see whether it is the end that everybody waits for, which does not wait for its turn.
+        if is_new and not self._completed and _is_complete(seen := read()):
+            self._take(signature, seen)
+            return True
+        return False
+
+    def _take(self, signature: Signature, seen: ReportSeen) -> None:
+        self._signature, self._seen = signature, seen
+        self._completed = self._completed or _is_complete(seen)
 
     def _turn_to(self, preflight_id: str) -> None:
         if preflight_id != self._id:
-            self._id, self._signature, self._seen = preflight_id, None, None
+            self._id, self._signature, self._noticed, self._seen = preflight_id, None, None, None
+            self._text, self._completed = None, False
 
     def _stay(self, preflight_id: str) -> None:
         if self._keep != preflight_id:
             self._keep = preflight_id
             self._over = tuple(folders_of_others(self._folder, preflight_id))
-
-    def _take(self, signature: tuple[int, ...] | str, seen: ReportSeen) -> None:
-        self._signature, self._seen, self._changed_at = signature, seen, self._clock.monotonic()
 
     async def run(self) -> None:
         """Polls until cancelled; removes what earlier preflights left once another one is followed, or none."""
@@ -179,7 +215,11 @@ def read_up_to(handle: int, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _signature(path: Path) -> tuple[int, ...] | None:
+def _is_complete(seen: ReportSeen) -> bool:
+    return isinstance(seen.content, Report) and seen.content.execution_status == "completed"
+
+
+def _signature(path: Path) -> Signature | None:
     """Returns a value that changes when the file does; None if there is no file."""
     try:
         file_status = path.lstat()
