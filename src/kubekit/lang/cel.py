@@ -19,7 +19,10 @@ What cannot be done with this engine, and what it means for a rule:
 - Objects are not typed: `self.typo` compiles, and fails when evaluated (a real API server refuses the CRD).
 - URL, quantity, IP, CIDR and semver values are maps inside (no opaque types): `type(x)` and `string(x)` of them
   differ.
-- 10,000 iterations an evaluation are the budget; there is no cost estimate at compile time.
+- 10,000 iterations an evaluation are the engine's limit, besides the cost (`kubekit.lang.cel_cost`); there is no cost
+  estimate at compile time. What `map` and `filter` collect has been Python's for a moment: an unsigned integer comes
+  out as an integer, a time to the microsecond.
+- Optional values cannot be part of lists and maps.
 - Two-variable comprehensions (`all(k, v, ...)`), `format` named `named.format`, `authorizer` and `jsonpatch` are
   absent."""
 
@@ -30,9 +33,20 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from kubekit.lang import cel_ast, cel_cost
+from kubekit.lang.cel_cost import Budget
 from kubekit.lang.cel_functions import FUNCTIONS, Function, Kind
 
-__all__ = ["CelBudgetError", "CelError", "CelEvaluationError", "CelSyntaxError", "Function", "Program", "compile_cel"]
+__all__ = [
+    "Budget",
+    "CelBudgetError",
+    "CelError",
+    "CelEvaluationError",
+    "CelSyntaxError",
+    "Function",
+    "Program",
+    "compile_cel",
+]
 
 Hints = Mapping[str, str]  # variable -> dyn, bool, int, double, string, bytes, list, map, timestamp, duration, optional
 
@@ -50,9 +64,10 @@ class CelEvaluationError(CelError):
 
 
 class CelBudgetError(CelEvaluationError):
-    """The evaluation took more than 10,000 iterations and has no result; the expression must range over less."""
+    """The evaluation cost too much and has no result; the expression must range over less, or build less."""
 
 
+_TOO_MUCH = "operation cancelled: actual cost limit exceeded"
 # The engine takes no optional values, so one is passed as a list of zero or one items under this name.
 _CARRIER = "_optional_{}"
 
@@ -60,20 +75,36 @@ _CARRIER = "_optional_{}"
 class Program:
     """A compiled expression, which can be evaluated any number of times."""
 
-    __slots__ = ("_error", "_expression", "_optionals", "expression", "result_type")
+    __slots__ = ("_cost", "_error", "_expression", "_optionals", "expression", "result_type")
 
-    def __init__(self, expression: str, compiled: Any, optionals: frozenset[str]) -> None:
+    def __init__(self, expression: str, compiled: Any, result_type: str, optionals: frozenset[str], cost: int) -> None:
         self.expression = expression
-        self.result_type: str = compiled.return_type().name().lower()  # bool, int, string, dyn, ...
+        self.result_type = result_type  # bool, int, string, dyn, ...
+        self._cost = cost
         self._error = _engine().Type.ERROR
         self._expression = compiled
         self._optionals = optionals
 
-    def evaluate(self, variables: Mapping[str, Any]) -> Any:
+    def evaluate(self, variables: Mapping[str, Any], budget: Budget | None = None) -> Any:
         """Returns the expression's value for `variables`. Raises CelBudgetError and CelEvaluationError.
 
-        Values are plain dicts and lists of JSON types. An absent optional variable is None.
+        Values are plain dicts and lists of JSON types. An absent optional variable is None. One evaluation costs
+        `cel_cost.PER_CALL` at most, and takes what it costs from `budget`.
         """
+        with cel_cost.metered(budget) as costs_too_much:
+            try:
+                cel_cost.pay(self._cost)
+                value = self._evaluated(variables)
+            except (CelEvaluationError, cel_cost.Exhausted) as error:
+                if costs_too_much():
+                    raise CelBudgetError(_TOO_MUCH) from error
+                raise
+            # A disjunction has a value also where one of its parts cost too much.
+            if costs_too_much():
+                raise CelBudgetError(_TOO_MUCH)
+            return value
+
+    def _evaluated(self, variables: Mapping[str, Any]) -> Any:
         data = dict(variables)
         for name in self._optionals:
             value = data.pop(name, None)
@@ -92,12 +123,18 @@ def compile_cel(expression: str, variables: Hints) -> Program:
     """Compiles `expression` for `variables` (name -> type hint). Raises CelSyntaxError."""
     optionals = frozenset(name for name, hint in variables.items() if hint == "optional")
     source = _with_optionals(expression, optionals)
-    env = _environment(tuple(sorted(variables.items())))
+    hints = tuple(sorted(variables.items()))
     try:
-        compiled = env.compile(source)
+        compiled = _environment(hints).compile(source)
+        tree = cel_ast.parse(compiled.serialize())
+        cost = cel_cost.rewritten(tree, _NAMES)
+        counted = _environment(hints, counts=True).deserialize(cel_ast.serialize(tree))
     except (RuntimeError, ValueError) as error:
         raise CelSyntaxError(_tidy(str(error))) from error
-    return Program(expression, compiled, optionals)
+    return Program(expression, counted, compiled.return_type().name().lower(), optionals, cost)
+
+
+_NAMES = frozenset(function.name for function in FUNCTIONS)
 
 
 @cache
@@ -136,7 +173,8 @@ def _with_optionals(expression: str, names: frozenset[str]) -> str:
 
 
 @cache
-def _environment(variables: tuple[tuple[str, str], ...]) -> Any:
+def _environment(variables: tuple[tuple[str, str], ...], *, counts: bool = False) -> Any:
+    """Returns the engine's environment; one that `counts` has also what a rewritten tree calls."""
     from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
     cel, known = _engine(), _types()
@@ -153,7 +191,7 @@ def _environment(variables: tuple[tuple[str, str], ...]) -> Any:
         ext_bindings.ExtBindings(),
         ext_optional.ExtOptional(),
         # An extension, and the last one: only then may a function add overloads to an existing one, such as indexOf.
-        cel.CelExtension("kubernetes", _declarations(FUNCTIONS)),
+        cel.CelExtension("kubernetes", [*_declarations(FUNCTIONS), *(_hooks() if counts else ())]),
     ]
     return cel.NewEnv(variables=types, extensions=extensions)
 
@@ -163,6 +201,16 @@ def _declarations(functions: tuple[Function, ...]) -> list[Any]:
     overloads: dict[str, list[Any]] = {}
     for function in functions:
         overloads.setdefault(function.name, []).append(_overload(function))
+    return [_engine().FunctionDecl(name, same_name) for name, same_name in overloads.items()]
+
+
+def _hooks() -> list[Any]:
+    known = _types()
+    overloads: dict[str, list[Any]] = {}
+    for name, kinds, result, call in cel_cost.HOOKS:
+        identity = "_".join((name, *kinds))
+        parameters = [known[kind] for kind in kinds]
+        overloads.setdefault(name, []).append(_engine().Overload(identity, known[result], parameters, False, call))
     return [_engine().FunctionDecl(name, same_name) for name, same_name in overloads.items()]
 
 
@@ -176,19 +224,16 @@ def _overload(function: Function) -> Any:
 
 
 def _guarded(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns `call` with its arguments and its result paid for."""
+
     def guarded(*arguments: Any) -> Any:
-        return call(*(_plain(argument) for argument in arguments))
+        for argument in arguments:
+            cel_cost.pay_for(argument)
+        result = call(*arguments)
+        cel_cost.pay_for(result)
+        return result
 
     return guarded
-
-
-def _plain(value: Any) -> Any:
-    """Returns an argument with its engine values converted to Python's own."""
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {_plain(key): _plain(item) for key, item in value.items()}
-    return _plain(value.plain_value()) if hasattr(value, "plain_value") else value
 
 
 _STATUS = re.compile(r"^[A-Z_]+: ")

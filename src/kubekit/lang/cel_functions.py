@@ -11,14 +11,17 @@ import ipaddress
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
 import semver
 
+from kubekit.lang.cel_cost import pay, pay_for_match
 from kubekit.lang.quantity import parse_quantity, plain
+from kubekit.lang.regexp import Regexp, RegexpError, compile_regexp
 from kubekit.lang.urls import URLError, parse_request_uri
 
 Kind = Literal["dyn", "bool", "int", "double", "string", "bytes", "list", "strings", "map", "timestamp", "duration"]
@@ -207,13 +210,22 @@ def _family(value: Tagged) -> int:
 
 
 def _find(text: str, pattern: str) -> str:
-    match = re.search(pattern, text)
-    return match.group(0) if match else ""
+    return _regexp(text, pattern).find(text)
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    matches = [match.group(0) for match in re.finditer(pattern, text)]
-    return matches if limit < 0 else matches[:limit]
+    # `a.*b|a` looks at all that is left for each of its matches.
+    matches = _regexp(text, pattern).find_all(text, lambda left: pay(left / 1000))
+    return list(matches if limit < 0 else islice(matches, limit))
+
+
+def _regexp(text: str, pattern: str) -> Regexp:
+    """Returns the expression, with a search of `text` paid for."""
+    try:
+        pay_for_match(text, pattern)
+        return compile_regexp(pattern)
+    except RegexpError as error:
+        raise ValueError(f"Illegal regex: {error}") from error
 
 
 def _is_sorted(items: list[Any]) -> bool:
@@ -238,10 +250,14 @@ def _last_index_of(items: list[Any], item: Any) -> int:
 
 
 def _sum(items: list[Any]) -> Any:
+    # The sum of lists would be a list of all their items, again for each of them.
+    if not all(isinstance(item, int | float | timedelta) and not isinstance(item, bool) for item in items):
+        raise ValueError("no such overload")
     return sum(items[1:], items[0]) if items else 0
 
 
 def _subset(items: list[Any], others: list[Any]) -> bool:
+    pay(len(items) * len(others))
     return all(item in items for item in others)
 
 
@@ -250,6 +266,7 @@ def _equivalent(items: list[Any], others: list[Any]) -> bool:
 
 
 def _intersects(items: list[Any], others: list[Any]) -> bool:
+    pay(len(items) * len(others))
     return any(item in items for item in others)
 
 

@@ -121,7 +121,7 @@ BAD: dict[str, tuple[tuple[Any, ...], str]] = {
     ),
     "no expression": (
         ("1.0.0", {}, {"b/x.yaml": {"to": "4.1.0", "from": "("}}, {}),
-        "b/x.yaml: from '(' is not a regular expression",
+        "b/x.yaml: from '(' is not a regular expression: error parsing regexp: missing closing ): `(`",
     ),
     "a risk without words": (
         ("1.0.0", {}, {"b/x.yaml": {"to": "4.1.0", "from": ".", "matchingRules": ALWAYS}}, {}),

@@ -155,6 +155,27 @@ def test_a_list_that_is_too_long_is_unknown() -> None:
     assert "CelBudgetError" in finding.message
 
 
+GREEDY = """  expression: "object.data['ciphers'].replace('a', object.data['ciphers']).contains('RC4')"\n"""
+
+
+def test_an_object_that_costs_too_much_is_unknown() -> None:
+    """What is judged of the others stands."""
+    documents = (config_map("huge", {"ciphers": "a" * 20_000}), RC4, AES)
+    found = findings(PLAIN.replace(EXPRESSION, GREEDY), *documents)
+    told = [(each.applies.value, [resource.name for resource in each.resources]) for each in found]
+    assert told == [("True", ["old"]), ("Unknown", ["huge"])]
+    assert "operation cancelled: actual cost limit exceeded" in found[1].message
+
+
+def test_a_check_has_one_budget_for_all_its_objects() -> None:
+    """Each is below the limit of one evaluation, all of them are above that of a check: the last ones are Unknown."""
+    documents = [config_map(f"m{number:02}", {"ciphers": "a" * 2000}) for number in range(40)]
+    (found,) = findings(PLAIN.replace(EXPRESSION, GREEDY), *documents)
+    assert found.applies.value == "Unknown"
+    assert [resource.name for resource in found.resources][-1] == "m39"
+    assert len(found.resources) == 40 - 12
+
+
 READS = PLAIN[PLAIN.index("  reads:") : PLAIN.index("  for:")]
 QUERY = PLAIN.replace(READS + FOR + EXPRESSION, "  promql:\n    query: up\n")
 CONTAINER = PLAIN.replace(READS + FOR + EXPRESSION, "  container:\n    image: ingress-operator\n")
@@ -294,6 +315,11 @@ OWN = 'messageExpression: object.metadata.name + " offers RC4, which " + update.
     ("words", "message"),
     [
         pytest.param('messageExpression: object.data["nothing"]', "(no message: ", id="words that fail"),
+        pytest.param(
+            f"""messageExpression: '"{"a" * 5121}"'""",
+            "(no message: CelError: it has 5121",
+            id="more words than are shown",
+        ),
         pytest.param("messageExpression: '\"\"'", "A router offers a cipher that the target lacks.", id="no words"),
     ],
 )

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kubekit.lang.cel import CelBudgetError, CelEvaluationError, CelSyntaxError, compile_cel
+from kubekit.lang.cel import Budget, CelBudgetError, CelError, CelEvaluationError, CelSyntaxError, compile_cel
+
+# Answers of Kubernetes' own CEL environment: `go run -C tests/kubekit/lang/celtable . ../cel_table.json`.
+TABLE = json.loads((Path(__file__).parent / "cel_table.json").read_text())
+# Where one evaluation costs more here: the result of replace() is counted, and what map() and filter() collect.
+DEARER = {("size(s.replace('a', s + s))", 3000), ("['a', 'b', 'c'].map(x, s + x).filter(x, x != s).size()", 1_000_000)}
 
 
 @pytest.mark.parametrize(
@@ -79,3 +88,118 @@ def test_optional_variable(old: int | None, expected: bool) -> None:
     """An optional variable is none or a value, as `optionalOldSelf` needs it."""
     program = compile_cel("!old.hasValue() || old.value() <= self", {"self": "int", "old": "optional"})
     assert program.evaluate({"self": 3, "old": old}) is expected
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row['expression'][:60]} of {row['s'][:20]!r}")
+def test_as_kubernetes_answers(row: dict[str, Any]) -> None:
+    """Patterns, texts and costs have the value, or the error, that Kubernetes' libraries have for them."""
+    expression, text = row["expression"], row["s"] * row.get("repeat", 1)
+    error = row.get("error", "")
+    if (expression, row.get("repeat")) in DEARER:
+        error = "operation cancelled: actual cost limit exceeded"
+    if not error:
+        # Go writes an empty list as null.
+        assert compile_cel(expression, {"s": "string"}).evaluate({"s": text}) == (
+            [] if row["value"] is None else row["value"]
+        )
+        return
+    with pytest.raises(CelError) as raised:
+        compile_cel(expression, {"s": "string"}).evaluate({"s": text})
+    assert str(raised.value) == error or "invalid matches argument" in error
+
+
+def nested(depth: int, step: str, first: str, result: str) -> str:
+    """`result` of a value that `step` was applied to so often, each time to the last one, `V`."""
+    expression = result.replace("V", f"v{depth}")
+    for level in range(depth, 0, -1):
+        expression = f"cel.bind(v{level}, {step.replace('V', f'v{level - 1}')}, {expression})"
+    return f"cel.bind(v0, {first}, {expression})"
+
+
+LONG, MANY = "a" * 20_000, [""] * 9000
+GREEDY = {
+    "26 doublings of a text": (nested(26, "V + V", "'a'", "size(V)"), {}),
+    "26 doublings of a list": (nested(26, "V + V", "[1]", "size(V)"), {}),
+    "a list in a list, 26 times twice": (nested(26, "[V, V]", "[1]", "V == V"), {}),
+    "a map in a map, 26 times twice": (nested(26, "{'a': V, 'b': V}", "{'a': 1}", "V == V"), {}),
+    "what is returned in a list, 26 times twice": (nested(26, "[V, V]", "[1]", "V"), {}),
+    "a function of it": (nested(26, "[V, V]", "[1]", "V.isSorted()"), {}),
+    "three levels of a thousand": (nested(3, f"[{', '.join(['V'] * 1000)}]", "[1]", "V == V"), {}),
+    "replace": ("size(s.replace('a', s))", {"s": LONG}),
+    "join": ("size(l.join(s))", {"s": LONG, "l": MANY}),
+    "join of one text again and again": ("size(l.map(x, s).join())", {"s": LONG, "l": MANY}),
+    "map to long texts": ("size(l.map(x, s + 'b'))", {"s": LONG, "l": MANY}),
+    "split into characters": ("size(s.split(''))", {"s": "a" * 5_000_000}),
+    "substrings": ("l.all(x, s.substring(1) != '')", {"s": "a" * 1_000_000, "l": MANY}),
+    "lengths": ("l.all(x, size(s) > 0)", {"s": "a" * 1_000_000, "l": MANY}),
+    "keys of a map in a loop": ("l.all(x, m.exists(k, true))", {"l": MANY, "m": {str(n): 1 for n in range(20_000)}}),
+    "digits": (f"l.all(x, '{'%.1000f' * 100}'.format([{', '.join(['1.5'] * 100)}]) != '')", {"l": MANY}),
+    "a large quantity": ("l.all(x, quantity('1e999999').sign() == 1)", {"l": MANY}),
+    "a costly pattern": ("s.matches('(a{100}){9}b') || s.find('(a|b|c)*d') == ''", {"s": "a" * 1_000_000}),
+    "a search for each match": ("size(s.findAll('a.*b|a'))", {"s": "a" * 1_000_000}),
+    "a condition that goes on without it": ("size(s.replace('a', s)) > 0 || true", {"s": LONG}),
+    "sums of lists": ("size(l.map(x, [1]).sum()) > 0 || sets.contains(l, l.map(x, 'a'))", {"l": MANY}),
+}
+
+_IN_A_PROCESS = """
+import json, resource, sys, time
+from kubekit.lang.cel import CelError, compile_cel
+expression, variables = json.load(sys.stdin)
+compile_cel("'a'.matches('a') && 'a'.find('a') == 'a'", {}).evaluate({})
+before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+try:
+    outcome = repr(compile_cel(expression, {name: "dyn" for name in variables}).evaluate(variables))[:80]
+except CelError as error:
+    outcome = type(error).__name__
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps([outcome, (peak - before) / 1024, time.process_time() - started]))
+"""
+
+
+@pytest.mark.parametrize("what", GREEDY)
+def test_greedy(what: str) -> None:
+    """An expression that wants more than its budget ends by it, at once and with little memory."""
+    expression, variables = GREEDY[what]
+    done = subprocess.run(
+        [sys.executable, "-c", _IN_A_PROCESS],
+        input=json.dumps([expression, variables]),
+        text=True,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    outcome, mebibytes, _seconds = json.loads(done.stdout)
+    assert outcome == "CelBudgetError"
+    assert mebibytes < 256
+
+
+def test_optional_values_in_others() -> None:
+    """An optional value in a list, or handed to a function, is refused: the engine would end the process."""
+    for expression in ("[1].indexOf(optional.of(1))", "{'a': optional.none()}", "[1].map(x, optional.of(x))"):
+        with pytest.raises(CelSyntaxError, match="an optional value cannot be used here"):
+            compile_cel(expression, {})
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        pytest.param("[?optional.of(1), ?optional.none(), 2]", [1, 2], id="a list of what there is"),
+        pytest.param("{?'a': optional.of(1), ?'b': optional.none()}", {"a": 1}, id="a map of what there is"),
+        pytest.param("optional.of(2).optMap(x, x + 1).orValue(0)", 3, id="optMap"),
+        pytest.param("self.?a.?b.or(optional.of(1)).value()", 1, id="a choice"),
+        pytest.param("(true ? self.?a : optional.none()).hasValue()", False, id="a condition"),
+        pytest.param("self.?a == optional.none()", True, id="a comparison"),
+    ],
+)
+def test_optional_values(expression: str, expected: object) -> None:
+    """Where an optional value is taken apart or compared, it can be used."""
+    assert compile_cel(expression, {"self": "dyn"}).evaluate({"self": {}}) == expected
+
+
+def test_budget_of_several() -> None:
+    """Evaluations with one budget share it: the one that meets its end has no result, and none after it."""
+    program, budget = compile_cel("s + s != ''", {"s": "string"}), Budget(1000)
+    assert program.evaluate({"s": "a" * 2000}, budget) is True
+    for text in ("a" * 4000, "a" * 4000):
+        with pytest.raises(CelBudgetError):
+            program.evaluate({"s": text}, budget)
+    assert program.evaluate({"s": "a" * 2000}) is True

@@ -6,10 +6,10 @@ In: an OpenAPI v3 schema and its path. Out: FieldErrors in the words of apiexten
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
+from kubekit.lang.regexp import RegexpError, compile_regexp
 from kubesandbox.apiserver.schema.errors import Fault, FieldError
 
 JSON = dict[str, Any]
@@ -128,20 +128,10 @@ def _alternatives(schema: JSON, path: str, *, nested: bool = False) -> Errors:
 
 def _pattern(pattern: str, path: str) -> Errors:
     try:
-        re.compile(pattern)
-    except re.error as error:
-        why = _GO_REGEXP.get(error.msg, error.msg)
-        what = pattern[error.pos or 0 :] if error.msg in _GO_REGEXP else pattern
-        detail = f"must be a valid regular expression, but isn't: error parsing regexp: {why}: `{what}`"
+        compile_regexp(pattern)
+    except RegexpError as error:
+        detail = f"must be a valid regular expression, but isn't: {error}"
         yield FieldError(Fault.INVALID, f"{path}.pattern", pattern, detail)
-
-
-_GO_REGEXP = {
-    "unterminated character set": "missing closing ]",
-    "missing ), unterminated subpattern": "missing closing )",
-    "nothing to repeat": "missing argument to repetition operator",
-    "unbalanced parenthesis": "unexpected )",
-}
 
 
 def _nested(schema: JSON, path: str) -> Errors:

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from kubekit.lang.cel import CelBudgetError, CelError, CelEvaluationError, Program, compile_cel
+from kubekit.lang.cel import Budget, CelBudgetError, CelError, CelEvaluationError, Program, compile_cel
 from kubekit.lang.formats import is_date_time
 from kubesandbox.apiserver.schema.errors import Fault, FieldError
 from kubesandbox.apiserver.schema.structural import Rule, Structural
@@ -76,35 +76,38 @@ class RuleSet:
     def check(self, value: Any, old: Any = MISSING) -> list[FieldError]:
         """Returns the rules that `value` breaks. Once the cost budget is spent, the rest is not evaluated."""
         errors: list[FieldError] = []
+        budget = Budget()  # of the whole object: apiserver's RuntimeCELCostBudget
         try:
             # Not a list comprehension: faults found before the budget was spent are kept.
-            for error in self._walk(self._root, value, old, ""):
+            for error in self._walk(self._root, value, old, "", budget):
                 errors.append(error)  # noqa: PERF402
         except _OverBudget as stop:
             errors.append(stop.error)
         return errors
 
-    def _walk(self, node: Structural, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+    def _walk(self, node: Structural, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
         if value is None or id(node) not in self._with_rules:
             return
-        yield from self._own(node, value, old, path)
+        yield from self._own(node, value, old, path, budget)
         for child in node.all_of:
-            yield from self._walk(child, value, old, path)
+            yield from self._walk(child, value, old, path, budget)
         if isinstance(value, list) and node.items is not None:
             for index, (item, former) in enumerate(correlated_items(node, value, old)):
-                yield from self._walk(node.items, item, former, f"{path}[{index}]")
+                yield from self._walk(node.items, item, former, f"{path}[{index}]", budget)
         elif isinstance(value, dict):
-            yield from self._members(node, value, old, path)
+            yield from self._members(node, value, old, path, budget)
 
-    def _members(self, node: Structural, value: dict[str, Any], old: Any, path: str) -> Iterator[FieldError]:
+    def _members(
+        self, node: Structural, value: dict[str, Any], old: Any, path: str, budget: Budget
+    ) -> Iterator[FieldError]:
         correlated = old if isinstance(old, dict) and node.map_type != "atomic" else {}
         for name, member in value.items():
             child = node.field(name)
             if child is not None:
                 where = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-                yield from self._walk(child, member, correlated.get(name, MISSING), where)
+                yield from self._walk(child, member, correlated.get(name, MISSING), where, budget)
 
-    def _own(self, node: Structural, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+    def _own(self, node: Structural, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
         unchanged = old is not MISSING and old == value
         for rule in self._rules.get(id(node), ()):
             if isinstance(rule, FieldError):
@@ -112,7 +115,7 @@ class RuleSet:
             elif rule.transition and (old is MISSING or old is None) and not rule.rule.optional_old_self:
                 continue
             elif rule.transition or not unchanged:
-                yield from _broken(node, rule, value, old, path)
+                yield from _broken(node, rule, value, old, path, budget)
 
 
 class _OverBudget(Exception):
@@ -129,12 +132,14 @@ def _compiled(node: Structural, rule: Rule) -> CompiledRule | FieldError:
         return FieldError(Fault.INVALID, "", node.type, f"rule compile error: compilation failed: {error}")
 
 
-def _broken(node: Structural, compiled: CompiledRule, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+def _broken(
+    node: Structural, compiled: CompiledRule, value: Any, old: Any, path: str, budget: Budget
+) -> Iterator[FieldError]:
     rule = compiled.rule
     shown = (rule.message or rule.rule).strip()
     variables = {"self": _cel_value(node, value), "oldSelf": None if old is MISSING else _cel_value(node, old)}
     try:
-        holds = compiled.program.evaluate(variables)
+        holds = compiled.program.evaluate(variables, budget)
     except CelBudgetError as error:
         detail = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
         raise _OverBudget(FieldError(Fault.INVALID, path, node.type, detail)) from error
@@ -142,7 +147,7 @@ def _broken(node: Structural, compiled: CompiledRule, value: Any, old: Any, path
         yield FieldError(Fault.INVALID, path, node.type, _could_not_tell(str(error), shown))
         return
     if holds is not True:
-        yield _failure(node, compiled, variables, path)
+        yield _failure(node, compiled, variables, path, budget)
 
 
 def _could_not_tell(reason: str, shown: str) -> str:
@@ -154,19 +159,23 @@ def _could_not_tell(reason: str, shown: str) -> str:
     return f"{reason} evaluating rule: {shown}"
 
 
-def _failure(node: Structural, compiled: CompiledRule, variables: dict[str, Any], path: str) -> FieldError:
+def _failure(
+    node: Structural, compiled: CompiledRule, variables: dict[str, Any], path: str, budget: Budget
+) -> FieldError:
     rule = compiled.rule
     where = f"{path}{rule.field_path}" if path else rule.field_path.removeprefix(".")
-    detail = _message(compiled.message, variables) or rule.message.strip() or f"failed rule: {rule.rule.strip()}"
+    detail = (
+        _message(compiled.message, variables, budget) or rule.message.strip() or f"failed rule: {rule.rule.strip()}"
+    )
     return FieldError(_FAULTS.get(rule.reason, Fault.INVALID), where, node.type, detail)
 
 
-def _message(program: Program | None, variables: dict[str, Any]) -> str:
+def _message(program: Program | None, variables: dict[str, Any], budget: Budget) -> str:
     """Returns the result of messageExpression, or "" if it fails or is unfit to be shown; then `message` is used."""
     if program is None:
         return ""
     try:
-        text = program.evaluate(variables)
+        text = program.evaluate(variables, budget)
     except CelEvaluationError:
         return ""
     text = text.strip() if isinstance(text, str) else ""

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from typing import Any
 
-import jsonschema_rs
-
 from kubekit.lang.formats import is_format
+from kubekit.lang.regexp import RegexpError, compile_regexp
 from kubesandbox.apiserver.schema.errors import Fault, FieldError
 from kubesandbox.apiserver.schema.structural import Structural
 
@@ -243,15 +241,16 @@ def _max_length(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
 
 
 def _pattern(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
-    if not _matcher(raw["pattern"]).is_valid(value):
+    if not _has_match(raw["pattern"], value):
         yield _invalid(path, value, f"should match '{raw['pattern']}'")
 
 
-@cache
-def _matcher(pattern: str) -> jsonschema_rs.Draft4Validator:
-    # Rust's linear-time regex is RE2's cousin; Python's re differs in classes, anchors and worst case.
-    options = jsonschema_rs.RegexOptions()
-    return jsonschema_rs.Draft4Validator({"pattern": pattern}, pattern_options=options)
+def _has_match(pattern: str, value: str) -> bool:
+    try:
+        return compile_regexp(pattern).matches(value)
+    except (RegexpError, UnicodeEncodeError):
+        # Neither a definition nor a value can have these, if they came as JSON through this server.
+        return False
 
 
 def _format(raw: Mapping[str, Any], value: Any, path: str) -> Errors:

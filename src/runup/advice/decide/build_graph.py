@@ -165,7 +165,7 @@ def _judged(
     removed: dict[Hop, tuple[str, ...]] = {}
     for old, new in hops:
         name = f"{old}+{architecture}"
-        matching = [block for block in blocks.get(new, ()) if block.origin.search(name)]
+        matching = [block for block in blocks.get(new, ()) if block.origin.matches(name)]
         # A blocked edge without a risk removes the update, whatever risks others would add.
         if files := tuple(block.file for block in matching if block.risk is None):
             removed[old, new] = files

@@ -7,7 +7,6 @@ Its `from` is a regular expression that is searched in `VERSION+ARCHITECTURE`. A
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ import msgspec
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.errors import Terminal
+from kubekit.lang.regexp import Regexp, RegexpError, compile_regexp
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule
 
@@ -48,7 +48,7 @@ class BlockedEdge:
     """Updates to `to` from every release whose name `origin` matches. Without a risk they are removed."""
 
     to: str
-    origin: re.Pattern[str]
+    origin: Regexp
     file: str
     risk: ConditionalUpdateRisk | None = None
     fixed_in: str = ""
@@ -104,8 +104,8 @@ def _edge(file: str, document: Any) -> BlockedEdge:
     blocked = _converted(_Blocked, file, document)
     _check_version(file, blocked.to)
     try:
-        origin = re.compile(blocked.from_)
-    except re.error as error:
+        origin = compile_regexp(blocked.from_)
+    except RegexpError as error:
         raise _bad(file, f"from {blocked.from_!r} is not a regular expression: {error}") from error
     risk = None
     if blocked.matching_rules:

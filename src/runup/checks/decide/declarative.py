@@ -16,7 +16,7 @@ import msgspec
 
 from kubekit.api.meta_v1 import Object, Wire, key_of
 from kubekit.api.scheme import Resource
-from kubekit.lang.cel import CelError, CelSyntaxError, Program, compile_cel
+from kubekit.lang.cel import Budget, CelError, CelSyntaxError, Program, compile_cel
 from runup.advice.decide import promql
 from runup.api.kinds import RESOURCES
 from runup.checks.decide import declared_page
@@ -38,6 +38,8 @@ NOT_HERE = "a component's container answers it, and those run in a cluster that 
 NO_PROMETHEUS = "it is a query, and no Prometheus is asked here: --prometheus-url names one"
 # How many messages of single objects a risk's message holds at most.
 MESSAGES = 5
+# As of a CustomResourceDefinition's rule: MaxEvaluatedMessageExpressionSizeBytes of k8s.io/apiserver/pkg/apis/cel.
+MESSAGE_LENGTH = 5 * 1024
 
 
 class DeclarativeError(ValueError):
@@ -325,7 +327,9 @@ def _run(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[
     variables: dict[str, Any] = {UPDATE: _update(context), **shared}
     # One object at a time becomes a dict: all of them at once would take the memory that `reads` saves.
     objects: Sequence[Any] = lists[spec.for_] if spec.for_ else (None,)
-    answers = [_answer(compiled, obj, variables) for obj in objects]
+    # One for all objects: a check over five thousand of them must not cost as much for each.
+    budget = Budget()
+    answers = [_answer(compiled, obj, variables, budget) for obj in objects]
     yield from _findings(spec, objects, answers)
 
 
@@ -371,26 +375,29 @@ class _Answer:
 _CLEAR = _Answer()
 
 
-def _answer(compiled: _Compiled, obj: Object | None, variables: dict[str, Any]) -> _Answer:
+def _answer(compiled: _Compiled, obj: Object | None, variables: dict[str, Any], budget: Budget) -> _Answer:
     """Evaluates the expressions for one object, or without any if `obj` is None."""
     assert compiled.expression is not None
     values = variables if obj is None else {**variables, OBJECT: plain(obj)}
     try:
-        if compiled.when is not None and not _bool(compiled.when, values):
+        if compiled.when is not None and not _bool(compiled.when, values, budget):
             return _CLEAR
-        if not _bool(compiled.expression, values):
+        if not _bool(compiled.expression, values, budget):
             return _CLEAR
     except CelError as error:
         return _Answer(error=one_line(error))
     try:
-        return _Answer(True, str(compiled.message.evaluate(values)) if compiled.message else "")
+        message = str(compiled.message.evaluate(values, budget)) if compiled.message else ""
+        if len(message) > MESSAGE_LENGTH:
+            raise CelError(f"it has {len(message)} characters, and {MESSAGE_LENGTH} at most are shown")
+        return _Answer(True, message)
     except CelError as error:
         # The risk applies, and a message that could not be computed is no reason to hide it.
         return _Answer(True, f"(no message: {one_line(error)})")
 
 
-def _bool(program: Program, values: dict[str, Any]) -> bool:
-    value = program.evaluate(values)
+def _bool(program: Program, values: dict[str, Any], budget: Budget) -> bool:
+    value = program.evaluate(values, budget)
     if not isinstance(value, bool):
         raise CelError(f"the expression's value is {value!r}, not true or false")
     return value

@@ -1,0 +1,527 @@
+"""What an evaluation may cost, as Kubernetes counts it, and the syntax tree that counts while it is evaluated.
+
+The engine limits iterations alone: 26 nested `cel.bind` doublings made 64 MiB of text, `map` over 9,000 items 1.3 GiB
+of copies. So a compiled expression is rewritten once. Before a step whose time or memory grows with its values, the
+values are paid for (`guarded`), each iteration pays for the nodes of its body, and a list that `map` or `filter` makes
+is collected here, in linear time. Whatever is put into a list or a map is paid for with all that it contains; so no
+value is larger than what came in and what the budget allows, also where it contains one thing a million times over.
+
+Costs are those of cel-go's interpreter and of k8s.io/apiserver/pkg/cel/library: 1 a node, 0.1 a character that is
+walked over, 0.25 a character of a regular expression times that. Values are counted whole, where Kubernetes looks at
+their uppermost level.
+
+Optional values are refused where they would become part of other values or reach a function written in Python: the
+engine (0.1.3) ends the process there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from typing import Any
+
+from kubekit.lang.cel_ast import (
+    CALL,
+    COMPREHENSION,
+    CONST,
+    IDENT,
+    LIST,
+    SELECT,
+    STRUCT,
+    Entry,
+    Node,
+    Tree,
+)
+from kubekit.lang.regexp import compile_regexp
+
+PER_CALL = 1_000_000
+"""The most that one evaluation costs: PerCallLimit of k8s.io/apiserver/pkg/apis/cel."""
+
+PER_OBJECT = 10_000_000
+"""The most that all evaluations for one purpose cost: RuntimeCELCostBudget, there."""
+
+# What a list or a map costs besides its items: as much memory and time as these.
+_CONTAINER = 3
+
+
+class Exhausted(Exception):
+    """Raised by a function of an expression whose budget is spent."""
+
+
+class UnusableOptional(ValueError):
+    """Error raised for an expression that puts an optional value where the engine cannot have one."""
+
+
+class Budget:
+    """The cost that is left for several evaluations."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, cost: int = PER_OBJECT) -> None:
+        self.left: float = cost
+
+
+class _Meter:
+    """The cost of one evaluation, and the lists that it is collecting."""
+
+    __slots__ = ("left", "lists", "spent")
+
+    def __init__(self, limit: float) -> None:
+        self.left = limit
+        self.lists: list[list[Any]] = []
+        self.spent = False
+
+    def pay(self, cost: float) -> None:
+        self.left -= cost
+        # A function's error does not end an evaluation: `||` goes on without it. So it is remembered.
+        if self.left < 0:
+            self.spent = True
+            raise Exhausted
+
+
+_METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
+
+
+@contextmanager
+def metered(budget: Budget | None) -> Iterator[Callable[[], bool]]:
+    """Counts what is evaluated inside; yields a function that tells whether it cost too much."""
+    limit = PER_CALL if budget is None else min(PER_CALL, budget.left)
+    meter = _Meter(limit)
+    before = _METER.set(meter)
+    try:
+        yield lambda: meter.spent
+    finally:
+        _METER.reset(before)
+        if budget is not None:
+            budget.left -= limit - max(meter.left, 0)
+
+
+def pay(cost: float) -> None:
+    """Takes `cost` from the evaluation that runs. Raises Exhausted if it has less."""
+    meter = _METER.get()
+    if meter is not None:
+        meter.pay(cost)
+
+
+def pay_for(value: Any) -> None:
+    """Takes the cost of walking over all of `value`. Raises Exhausted before it has walked much further than that."""
+    meter = _METER.get()
+    if meter is None:
+        return
+    cost, stack = 0, [value]
+    while stack and cost <= meter.left:
+        each = stack.pop()
+        cost += 1
+        if isinstance(each, str | bytes | bytearray):
+            cost += len(each) // 10
+        elif isinstance(each, list):
+            cost += _CONTAINER
+            stack += each
+        elif isinstance(each, dict):
+            cost += _CONTAINER
+            stack += each
+            stack += each.values()
+    meter.pay(cost)
+
+
+# --- the functions that a rewritten tree calls ------------------------------------------------------------------------
+
+
+def _tick(nodes: int) -> bool:
+    pay(nodes)
+    return True
+
+
+def _pay_value(value: Any) -> bool:
+    pay_for(value)
+    return True
+
+
+def _pay_smaller(left: Any, right: Any) -> bool:
+    """Pays for a comparison, which ends with the smaller of two texts."""
+    if isinstance(left, str | bytes) and isinstance(right, str | bytes):
+        pay(1 + min(len(left), len(right)) // 10)
+    else:
+        pay_for(left)
+        pay_for(right)
+    return True
+
+
+def _pay_membership(item: Any, items: Any) -> bool:
+    if isinstance(items, list):
+        pay(len(items) * (1 + len(item) // 10 if isinstance(item, str | bytes) else 1))
+        for each in items:
+            if isinstance(each, list | dict):
+                pay_for(each)
+    pay_for(item)
+    return True
+
+
+def _pay_match(text: str, pattern: str) -> bool:
+    pay_for_match(text, pattern)
+    return True
+
+
+def pay_for_match(text: str, pattern: str) -> None:
+    """Pays for a search in `text`. Raises RegexpError, and Exhausted.
+
+    The number of instructions stands for the pattern's length where it is larger: `(a{1000}){3}` is short.
+    """
+    pay(len(pattern) // 4)
+    size = max(len(pattern), compile_regexp(pattern).size)
+    pay((1 + len(text)) / 10 * max(size / 4, 1))
+
+
+def _pay_replace(text: str, old: str, new: str, limit: int = -1) -> bool:
+    places = text.count(old) if limit < 0 else min(text.count(old), limit)
+    pay(1 + (2 * len(text) + len(old) + places * len(new)) // 10)
+    return True
+
+
+def _pay_join(items: list[Any], separator: str = "") -> bool:
+    pay(len(items))
+    pay(sum(len(each) for each in items if isinstance(each, str)) / 5 + len(items) * len(separator) / 5)
+    return True
+
+
+def _pay_split(text: str, separator: str, limit: int = -1) -> bool:
+    parts = text.count(separator) + 1
+    pay(1 + len(text) // 5 + (parts if limit < 0 else min(parts, limit)))
+    return True
+
+
+def _pay_format(text: str, values: list[Any]) -> bool:
+    # A number has up to a thousand digits behind its point.
+    pay(1 + len(text) // 10 + 110 * text.count("%"))
+    pay_for(values)
+    return True
+
+
+def _new_list(_zero: int) -> int:
+    meter = _METER.get()
+    if meter is None:
+        raise Exhausted
+    meter.lists.append([])
+    return len(meter.lists) - 1
+
+
+def _push(number: int, item: Any) -> int:
+    meter = _METER.get()
+    if meter is None:
+        raise Exhausted
+    pay_for(item)
+    meter.lists[number].append(item)
+    return number
+
+
+def _finished(number: int) -> list[Any]:
+    meter = _METER.get()
+    if meter is None:
+        raise Exhausted
+    return meter.lists[number]
+
+
+# Name, parameters, result, function; the @ keeps them out of expressions, whose names cannot have one.
+HOOKS: tuple[tuple[str, tuple[str, ...], str, Callable[..., Any]], ...] = (
+    ("@tick", ("int",), "bool", _tick),
+    ("@pay", ("dyn",), "bool", _pay_value),
+    ("@pay_smaller", ("dyn", "dyn"), "bool", _pay_smaller),
+    ("@pay_membership", ("dyn", "dyn"), "bool", _pay_membership),
+    ("@pay_match", ("string", "string"), "bool", _pay_match),
+    ("@pay_replace", ("string", "string", "string"), "bool", _pay_replace),
+    ("@pay_replace", ("string", "string", "string", "int"), "bool", _pay_replace),
+    ("@pay_join", ("list",), "bool", _pay_join),
+    ("@pay_join", ("list", "string"), "bool", _pay_join),
+    ("@pay_split", ("string", "string"), "bool", _pay_split),
+    ("@pay_split", ("string", "string", "int"), "bool", _pay_split),
+    ("@pay_format", ("string", "list"), "bool", _pay_format),
+    ("@new_list", ("int",), "int", _new_list),
+    ("@push", ("int", "dyn"), "int", _push),
+    ("@finished", ("int",), "list", _finished),
+)
+
+# Functions that are paid for by a hook of their own, with all their arguments.
+_SPECIAL = {
+    "matches": "@pay_match",
+    "replace": "@pay_replace",
+    "join": "@pay_join",
+    "split": "@pay_split",
+    "format": "@pay_format",
+    "@in": "@pay_membership",
+    **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), "@pay_smaller"),
+}
+# Functions whose time and memory do not grow with their values.
+_FREE = frozenset(
+    {"_?_:_", "_&&_", "_||_", "!_", "-_", "_-_", "_*_", "_/_", "_%_", "_[_]", "_[?_]", "_?._", "type", "dyn"}
+    | {"@not_strictly_false", "hasValue", "value", "or", "orValue", "optional.of", "optional.ofNonZeroValue"}
+    | {"optional.none", "math.@max", "math.@min", "@push"}
+)
+# Which arguments of a function, the target first, may be optional; of a condition if the result is one.
+_OPTIONAL_ARGUMENTS = {
+    **dict.fromkeys(("hasValue", "value", "orValue", "_?._", "_[?_]", "type"), (0,)),
+    **dict.fromkeys(("or", "_==_", "_!=_"), (0, 1)),
+}
+_UNUSED = "#unused"
+_COMPARISONS = frozenset(name for name, hook in _SPECIAL.items() if hook in ("@pay_smaller", "@pay_membership"))
+
+
+def rewritten(tree: Tree, foreign: frozenset[str]) -> int:
+    """Rewrites `tree` so that it counts its cost; returns what it costs outside of loops.
+
+    The functions `foreign` are paid for by themselves. Raises UnusableOptional, and RegexpError for an expression with
+    a constant pattern that is not one.
+    """
+    _check_optionals(tree, tree.root)
+    own = tree.root.count()
+    numbers = count(max((0, *_ids(tree.root))) + 1)
+    tree.root = _Rewriting(tree, foreign, numbers).node(tree.root)
+    return own
+
+
+def _ids(node: Node) -> Iterator[int]:
+    yield node.id
+    for child in _below(node):
+        yield from _ids(child)
+
+
+def _below(node: Node) -> Iterator[Node]:
+    for _, value in node.fields:
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, Entry):
+            yield from (each for _, each in value.fields if isinstance(each, Node))
+
+
+def _arguments(call: Node) -> list[Node]:
+    """Returns the target of a call, if it has one, and its arguments."""
+    return [*call.children(1), *call.children(3)]
+
+
+class _Rewriting:
+    def __init__(self, tree: Tree, foreign: frozenset[str], numbers: Iterator[int]) -> None:
+        self._tree, self._foreign, self._numbers = tree, foreign, numbers
+
+    def node(self, node: Node, *, looped: bool = False) -> Node:
+        """Returns the expression in place of `node`, with everything below it rewritten."""
+        if node.kind == COMPREHENSION:
+            return self._comprehension(node, looped=looped)
+        own = {id(child): self.node(child, looped=looped) for child in _below(node)}
+        # What is asked of types and constants is asked of the nodes as they were written.
+        if node.kind == CALL:
+            return self._call(node, own)
+        for at, (number, value) in enumerate(node.fields):
+            if isinstance(value, Entry):
+                value.fields = [(no, self._element(each, own) if no in (3, 4) else each) for no, each in value.fields]
+            elif isinstance(value, Node):
+                node.fields[at] = (number, self._element(value, own) if node.kind == LIST else own[id(value)])
+        return node
+
+    def _element(self, was: Node, own: dict[int, Node]) -> Node:
+        """Returns an element of a list or a map, paid for unless its size is known."""
+        return self._guarded(own[id(was)]) if self._grows(was) else own[id(was)]
+
+    def _grows(self, node: Node) -> bool:
+        return self._tree.kind(node) not in ("scalar", "optional") and not _is_constant(node)
+
+    def _call(self, node: Node, own: dict[int, Node]) -> Node:
+        name, arguments = node.text(2), _arguments(node)
+        _check_pattern(name, arguments)
+        special = _SPECIAL.get(name)
+        paid = name not in _FREE and name not in self._foreign and special is None and name != "size"
+        names: list[tuple[str, Node]] = []
+        paying = special is not None and self._pays(name, arguments)
+        for at, (number, value) in enumerate(node.fields):
+            if not isinstance(value, Node):
+                continue
+            new = own[id(value)]
+            if paying:
+                new = self._named(new, names)
+            elif (paid and self._grows(value)) or (name == "size" and self._tree.kind(value) in ("text", "dyn")):
+                new = self._guarded(new, only_text=name == "size" and self._tree.kind(value) == "dyn")
+            node.fields[at] = (number, new)
+        if not paying or special is None:
+            return node
+        result = self._if(self._hook(special, *_arguments(node)), node)
+        for name, value in reversed(names):
+            result = self._bind(name, value, result)
+        return result
+
+    def _pays(self, name: str, arguments: list[Node]) -> bool:
+        """Returns whether a call with a hook of its own must be paid for."""
+        if name not in _COMPARISONS:
+            return True
+        if name == "@in":
+            return self._tree.kind(arguments[1]) != "map" and not (
+                _is_constant(arguments[1]) and arguments[1].count() < 100
+            )
+        # A comparison with what is constant is as small as that.
+        return all(self._grows(each) for each in arguments)
+
+    def _comprehension(self, node: Node, *, looped: bool) -> Node:
+        parts = {number: value for number, value in node.fields if isinstance(value, Node)}
+        iterates = node.text(1) != _UNUSED
+        nodes = parts[5].count() + parts[6].count()
+        collected = self._collected(node, parts)
+        new: dict[int, Node] = {}
+        for number, value in parts.items():
+            inside = looped or (iterates and number in (5, 6))
+            new[number] = self.node(value, looped=inside)
+        if collected is not None:
+            # The result is a name, which was not rewritten; the step is.
+            new[4] = self._hook("@new_list", self._int(0))
+            new[7] = self._hook("@finished", new[7])
+        if iterates:
+            new[5] = self._if(self._hook("@tick", self._int(nodes)), new[5])
+            if looped:
+                new[2] = self._range(new[2])
+        node.fields = [(number, new.get(number, value)) for number, value in node.fields]
+        return node
+
+    def _collected(self, node: Node, parts: dict[int, Node]) -> Node | None:
+        """Turns the step `list + [item]` of map and filter into a call that collects; None for another step."""
+        accumulator = node.text(3)
+        if parts[4].kind != LIST or parts[4].fields or not _is_name(parts[7], accumulator):
+            return None
+        step = parts[6]
+        if step.kind == CALL and step.text(2) == "_?_:_" and _is_name(step.children(3)[2], accumulator):
+            step = step.children(3)[1]
+        if step.kind != CALL or step.text(2) != "_+_":
+            return None
+        left, right = step.children(3)
+        if not _is_name(left, accumulator) or right.kind != LIST or len(right.children(1)) != 1:
+            return None
+        step.fields = [(2, b"@push"), (3, left), (3, right.children(1)[0])]
+        return step
+
+    def _range(self, value: Node) -> Node:
+        """Returns what an inner loop ranges over, whose items the engine may copy before the first is looked at."""
+        names: list[tuple[str, Node]] = []
+        value = self._named(value, names)
+        sized = self._new(CALL, [(2, b"size"), (3, value)])
+        result = self._if(self._hook("@tick", sized), value)
+        for name, each in names:
+            result = self._bind(name, each, result)
+        return result
+
+    # --- new nodes ---
+
+    def _new(self, kind: int, fields: list[tuple[int, Any]]) -> Node:
+        return Node(kind, next(self._numbers), fields)
+
+    def _hook(self, name: str, *arguments: Node) -> Node:
+        return self._new(CALL, [(2, name.encode()), *((3, each) for each in arguments)])
+
+    def _int(self, value: int) -> Node:
+        return self._new(CONST, [(3, value)])
+
+    def _if(self, condition: Node, value: Node) -> Node:
+        """Returns `condition ? value : false`; a condition that is an error is the result."""
+        return self._hook("_?_:_", condition, value, self._new(CONST, [(2, 0)]))
+
+    def _guarded(self, value: Node, *, only_text: bool = False) -> Node:
+        """Returns `value`, paid for before it is used; with `only_text` only if it is a text."""
+        names: list[tuple[str, Node]] = []
+        value = self._named(value, names)
+        result = self._if(self._hook("@pay", value), value)
+        if only_text:
+            kind = self._new(CALL, [(2, b"type"), (3, value)])
+            is_text = self._new(CALL, [(2, b"_==_"), (3, kind), (3, self._new(IDENT, [(1, b"string")]))])
+            result = self._hook("_?_:_", is_text, result, value)
+        for name, each in names:
+            result = self._bind(name, each, result)
+        return result
+
+    def _named(self, value: Node, names: list[tuple[str, Node]]) -> Node:
+        """Returns an expression for `value` that can stand twice; what must not is noted in `names`."""
+        if value.kind in (IDENT, CONST) or (value.kind == SELECT and _is_path(value)):
+            return value
+        name = f"@value{next(self._numbers)}"
+        names.append((name, value))
+        return self._new(IDENT, [(1, name.encode())])
+
+    def _bind(self, name: str, value: Node, result: Node) -> Node:
+        """Returns `cel.bind(name, value, result)`, in the engine's own form."""
+        fields: list[tuple[int, Any]] = [
+            (1, _UNUSED.encode()),
+            (2, self._new(LIST, [])),
+            (3, name.encode()),
+            (4, value),
+            (5, self._new(CONST, [(2, 0)])),
+            (6, self._new(IDENT, [(1, name.encode())])),
+            (7, result),
+        ]
+        return self._new(COMPREHENSION, fields)
+
+
+def _is_name(node: Node, name: str) -> bool:
+    return node.kind == IDENT and node.text(1) == name
+
+
+def _is_path(node: Node) -> bool:
+    """Returns whether `node` is a member of a variable, which costs next to nothing to look up."""
+    while node.kind == SELECT:
+        operand = node.child(1)
+        if operand is None or any(number == 3 for number, _ in node.fields):
+            return False
+        node = operand
+    return node.kind == IDENT
+
+
+def _is_constant(node: Node) -> bool:
+    """Returns whether `node` is a literal, or a list of literals."""
+    return node.kind == CONST or (node.kind == LIST and all(each.kind == CONST for each in node.children(1)))
+
+
+def _check_pattern(name: str, arguments: Sequence[Node]) -> None:
+    """Raises RegexpError for a constant that is not a pattern, as Kubernetes does when it compiles the expression."""
+    if name in ("matches", "find", "findAll") and len(arguments) > 1 and arguments[1].kind == CONST:
+        compile_regexp(arguments[1].text(6))
+
+
+def _check_optionals(tree: Tree, node: Node) -> None:
+    """Raises UnusableOptional where an optional value would become part of another one."""
+    for child, allowed in _uses(tree, node):
+        if tree.kind(child) == "optional" and not allowed:
+            raise UnusableOptional("an optional value cannot be used here; take its value first, by orValue()")
+        _check_optionals(tree, child)
+
+
+def _uses(tree: Tree, node: Node) -> Iterator[tuple[Node, bool]]:
+    """Yields each child of `node`, and whether it may be an optional value."""
+    is_optional = tree.kind(node) == "optional"
+    if node.kind == CALL:
+        name = node.text(2)
+        positions = (1, 2) if name == "_?_:_" and is_optional else _OPTIONAL_ARGUMENTS.get(name, ())
+        yield from ((child, at in positions) for at, child in enumerate(_arguments(node)))
+    elif node.kind == LIST:
+        # Indices of `[?x]`, whose values are put in without the optional around them.
+        spread = {at for number, value in node.fields if number == 2 for at in _indices(value)}
+        yield from ((child, at in spread) for at, child in enumerate(node.children(1)))
+    elif node.kind == STRUCT:
+        for _, value in node.fields:
+            if isinstance(value, Entry):
+                spreads = any(number == 5 and each for number, each in value.fields)
+                yield from ((each, spreads and number == 4) for number, each in value.fields if isinstance(each, Node))
+    elif node.kind == COMPREHENSION:
+        # cel.bind() and optMap() name a value; a loop over optional values has none of its own.
+        named = node.text(1) == _UNUSED
+        for number, value in node.fields:
+            if isinstance(value, Node):
+                yield value, (number in (4, 6) and named) or (number == 7 and is_optional)
+    else:
+        yield from ((child, True) for child in _below(node))
+
+
+def _indices(packed: Any) -> list[int]:
+    if isinstance(packed, int):
+        return [packed]
+    values, value, shift = [], 0, 0
+    for byte in packed:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            values.append(value)
+            value = shift = 0
+    return values
