@@ -31,6 +31,7 @@ from tests.applying.control.release_folders import (
 )
 from tests.operator.operator_world import NAMESPACES, Cluster, cluster, running
 
+from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from runup.applying.control.retry import REPORT_AFTER_ATTEMPTS
@@ -487,5 +488,54 @@ async def test_a_field_that_the_server_does_not_know_is_left_out(tmp_path: Path)
             return "paused" not in (await exists(world, DEPLOYMENTS, "a", NAMESPACE))["spec"]
 
         await eventually(back, "it is put back without a patch, too")
+        (told,) = await events(world, "ReleaseFieldsDropped")
+    assert told == (
+        f'deployment "{NAMESPACE}/a" (2 of 2) is not as the release has it, because this API server does not know or '
+        'keep all of it: unknown field "spec.template.spec.ofTheNextRelease"'
+    )
     assert "ofTheNextRelease" not in made["spec"]["template"]["spec"]
     assert state(found, "Failing") == ("False", "")
+
+
+async def test_who_keeps_changing_an_object_is_told(tmp_path: Path) -> None:
+    """Another controller that puts its sidecar back each second: it is named, and the object put back ever later."""
+    files = FIRST | {"release-manifests/0000_20_a_01_deployment.yaml": [deployment("a", "registry.example/a:1")]}
+    folder = write_release(tmp_path / "release", "5.0.0", files)
+    async with (
+        cluster(tmp_path / "world", times=20) as (world, make),
+        running(make(applies=True, payload=folder)),
+    ):
+        await world.until(completed("5.0.0"))
+        (container,) = (await exists(world, DEPLOYMENTS, "a", NAMESPACE))["spec"]["template"]["spec"]["containers"]
+        sidecars = {"spec": {"template": {"spec": {"containers": [container, {"name": "mesh", "image": "mesh"}]}}}}
+        insists = calls.merge_patch(DEPLOYMENTS, "a", sidecars, NAMESPACE, field_manager="mesh-controller")
+        changes = 0
+
+        async def told() -> Any:
+            nonlocal changes
+            found = await exists(world, DEPLOYMENTS, "a", NAMESPACE)
+            if len(found["spec"]["template"]["spec"]["containers"]) == 1:
+                changes += 1
+                await world.client.send(insists)
+            return await events(world, "ReleaseObjectContested")
+
+        (text,) = await eventually(told, "an event tells of it")
+        condition = find((await world.version()).status.conditions, "Progressing")
+    assert text == (
+        f'deployment "{NAMESPACE}/a" (2 of 2) is changed by "mesh-controller" as often as it is put back, so it is put '
+        "back ever later, at most once a minute. End what changes it, or take the object away from the operator: "
+        "spec.overrides"
+    )
+    assert 5 <= changes <= 6, "told with the fifth repair in a row"
+    assert condition is not None
+    assert condition.status == "False"
+
+
+async def events(world: Cluster, reason: str) -> list[str]:
+    """What the events on ClusterVersion of that reason say."""
+    page = await world.client.send(calls.list_raw(EVENTS, "default"))
+    about = [event for event in page.items if event["involvedObject"]["kind"] == "ClusterVersion"]
+    return [event["message"] for event in about if event["reason"] == reason]
+
+
+EVENTS = Resource("", "v1", "Event", "events", namespaced=True)

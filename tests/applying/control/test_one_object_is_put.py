@@ -25,6 +25,7 @@ from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, WorkloadStatus
 from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.kind_resolver import ResourceDiscovery
+from runup.applying.control.notices import Notices
 from runup.applying.control.object_applier import (
     MAX_CONCURRENT_REQUESTS,
     Good,
@@ -277,6 +278,7 @@ async def test_whether_putting_it_ends_this_process(
         memory=scene.memory,
         digests={task.index: ""},
         surroundings=lambda: ClusterValues(operator=(NAMESPACE, "a")),
+        notices=Notices(scene.client, ManualClock(NOON)),
         image=OWN,
     )
     assert puts.hands_over(task) is expected

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from aiohttp import web
 from structlog.testing import capture_logs
 from tests.applying.control.release_folders import (
     NAMESPACE,
@@ -20,7 +22,7 @@ from tests.applying.control.release_folders import (
     operator,
 )
 from tests.applying.control.test_a_run_by_itself import NOON, putting, tasks
-from tests.applying.control.test_one_object_is_put import Server
+from tests.applying.control.test_one_object_is_put import MAPS, Server
 from tests.factories import cluster_operator
 from tests.kubekit.kube.apiscript import eventually, scripted_api
 
@@ -32,14 +34,19 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import Forbidden, KubeError, ServerError, TooManyRequests
 from kubekit.kube.request import Request
 from runup.api.config_v1 import ClusterOperator
+from runup.api.owned_v1 import Owned, OwnedMeta
+from runup.applying.control.contention import Contention
 from runup.applying.control.drift_repair import DriftRepairer
 from runup.applying.control.health_checker import HealthChecker
+from runup.applying.control.notices import Notices
 from runup.applying.control.object_applier import Memory
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.retry import TaskRetrier
 from runup.applying.control.run_progress import RunProgress
+from runup.applying.decide.notices import contested, dropped
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
+from runup.applying.decide.rendering import LABEL
 from runup.applying.decide.task import Task
 from runup.process.leader_election import cancel
 
@@ -70,7 +77,15 @@ class Parts:
 
     def judging(self, course: RunProgress) -> HealthChecker:
         """What judges."""
-        return HealthChecker(course, self.insisting(course), self.since)
+        return HealthChecker(course, self.insisting(course), self.contention(course), self.since)
+
+    def contention(self, course: RunProgress) -> Contention:
+        """What puts back ever later."""
+        return Contention(self.clock, course.putting.tell_contested)
+
+    def keeping(self, course: RunProgress) -> DriftRepairer:
+        """What keeps what is applied."""
+        return DriftRepairer(course, self.insisting(course), self.judging(course), self.contention(course))
 
 
 @pytest.fixture
@@ -314,12 +329,12 @@ async def test_only_an_update_removes(served: tuple[Parts, Server], state: State
     assert (parts.told, server.deletions) == ([], 1 if state is State.UPDATING else 0)
 
 
-def repairs(keeping: DriftRepairer, clock: ManualClock, task: Task, *after_s: float) -> list[tuple[bool, float]]:
+def repairs(contention: Contention, clock: ManualClock, task: Task, *after_s: float) -> list[tuple[bool, float]]:
     """What is said to each of several repairs, so long after the one before."""
     found = []
     for seconds in after_s:
         clock.jump(seconds)
-        found.append(keeping.next_pause(task.identity, clock.monotonic()))
+        found.append(contention.next_pause(task.identity, clock.monotonic()))
     return found
 
 
@@ -340,8 +355,7 @@ async def test_whoever_keeps_changing_an_object_is_given_in_to_for_a_while(
     """Each time twice as long, until it has been calm for two minutes."""
     (task,) = tasks(config_map("a", {}))
     course = parts.course(task)
-    keeping = DriftRepairer(course, parts.insisting(course), parts.judging(course))
-    found = repairs(keeping, parts.clock, task, *after_s)
+    found = repairs(parts.contention(course), parts.clock, task, *after_s)
     assert [pause for _, pause in found] == pauses
     assert [again for again, _ in found] == [pause > 0 for pause in pauses]
 
@@ -350,7 +364,7 @@ async def test_only_what_is_kept_is_looked_after(parts: Parts) -> None:
     """Once all is done; not while it is being put back."""
     (task,) = tasks(operator("a", "5.0.0"))
     course = parts.course(task, state=State.RECONCILING)
-    keeping = DriftRepairer(course, parts.insisting(course), parts.judging(course))
+    keeping = parts.keeping(course)
     keeping.look_after(task)
     assert course.problems == {}
     course.completed = True
@@ -369,7 +383,7 @@ async def test_what_is_anew_in_a_day(served: tuple[Parts, Server]) -> None:
         config_map("a", {}), config_map("gone", {}, annotations=GONE), config_map("busy", {}), config_map("z", {})
     )
     course = parts.course(*found)
-    keeping = DriftRepairer(course, parts.insisting(course), parts.judging(course))
+    keeping = parts.keeping(course)
     keeping.repairing.add(busy.identity)
     server.refusal = FORBIDDEN
     going = asyncio.create_task(keeping.over_and_over())
@@ -459,3 +473,88 @@ async def test_who_listens_for_an_object_hears_of_it_and_of_no_other(parts: Part
     event.clear()
     judging.changed(one.identity)
     assert not event.is_set()
+
+
+@pytest.mark.parametrize(
+    ("pauses", "told"),
+    [
+        pytest.param(4, 0, id="a few times in a row"),
+        pytest.param(5, 1, id="five times in a quarter of a minute"),
+        pytest.param(7, 3, id="each time after that"),
+    ],
+)
+async def test_when_a_change_that_is_made_again_is_a_contest(parts: Parts, pauses: int, told: int) -> None:
+    """Before the pause of eight seconds; who is told decides how often that is news."""
+    (task,) = tasks(config_map("a", {}))
+    heard: list[Task] = []
+
+    async def contested(task: Task) -> None:
+        heard.append(task)
+
+    contention = Contention(parts.clock, contested)
+    for _ in range(pauses):
+        waiting = asyncio.create_task(contention.wait(task))
+        await parts.clock.advance(0)
+        for pause in parts.clock.sleeping:
+            await parts.clock.advance(pause)
+        await waiting
+    assert heard == [task] * told
+
+
+async def test_an_object_that_is_waited_for_is_put_back_ever_later_too(served: tuple[Parts, Server]) -> None:
+    """Whoever changes it all the time does not make us write all the time."""
+    parts, server = served
+    (task,) = tasks(manifest("v1", "ConfigMap", "a", NAMESPACE))
+    course = parts.course(task)
+    cache = course.putting.tracking.follow(MAPS)
+    cache.replace([], "1")
+    cache.recover()
+    cache.put(Owned(metadata=OwnedMeta(name="a", namespace=NAMESPACE, resource_version="99", labels={LABEL: "other"})))
+    contention = parts.contention(course)
+    judging = HealthChecker(course, parts.insisting(course), contention, parts.since)
+    for pause in (0, 1, 2):
+        before = len(server.written)
+        waiting = asyncio.create_task(judging.well(task))
+        await parts.clock.advance(0)
+        assert parts.clock.sleeping == ((pause,) if pause else ())
+        await parts.clock.advance(pause)
+        await waiting
+        assert server.written[before:] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("again_after_s", "stored"),
+    [
+        pytest.param(0, 1, id="at once"),
+        pytest.param(3599, 1, id="within the hour"),
+        pytest.param(3600, 2, id="when the cluster has forgotten the event"),
+    ],
+)
+async def test_how_often_the_same_is_told(again_after_s: float, stored: int) -> None:
+    """Once in the time that a cluster keeps events; another object, or reason, is another matter."""
+    one, other = tasks(config_map("a", {}), config_map("b", {}))
+    clock = ManualClock(NOON)
+    async with scripted_api() as api:
+        api.answers(_stored)
+        async with Client(ClusterConfig(api.url)) as client:
+            notices = Notices(client, clock)
+            await notices.tell(contested(one, ""))
+            clock.jump(again_after_s)
+            await notices.tell(contested(one, "x"))
+            assert len(api.targets) == stored
+            await notices.tell(contested(other, ""))
+            await notices.tell(dropped(one, ["w"]))
+            assert len(api.targets) == stored + 2
+            assert [json.loads(body)["type"] for body in api.bodies] == ["Warning"] * (stored + 2)
+
+
+async def _stored(_: web.BaseRequest) -> web.StreamResponse:
+    return web.json_response({})
+
+
+async def test_an_event_that_cannot_be_stored_ends_nothing(parts: Parts) -> None:
+    """There is no server."""
+    (task,) = tasks(config_map("a", {}))
+    with capture_logs() as logs:
+        await Notices(parts.client, parts.clock).tell(contested(task, ""))
+    assert [line["event"] for line in logs] == ["told", "an event could not be stored"]

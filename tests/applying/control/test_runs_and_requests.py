@@ -26,6 +26,7 @@ from runup.api.owned_v1 import OwnedMeta, OwnedWorkload, WorkloadStatus
 from runup.applying.control import object_requests
 from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.kind_resolver import ResourceDiscovery
+from runup.applying.control.notices import Notices
 from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.release_run import HANDOVER_S, Run
@@ -133,7 +134,7 @@ async def test_what_earlier_writers_set_becomes_ours(
     """First, and then it is applied once more: what the release has no longer goes by that."""
     server.managers = managers
     async with Client(ClusterConfig(server.api.url)) as client:
-        found = await object_requests.apply(client, MAPS, config_map("a", {"k": "v"}))
+        found = await object_requests.apply(client, MAPS, config_map("a", {"k": "v"}), warned=lambda _: None)
     assert [target.partition(" ")[0] for target in server.api.targets] == requests
     assert found.metadata.resource_version == str(6 + requests.count("PATCH"))
     if len(requests) > 1:
@@ -179,6 +180,7 @@ def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOpera
         memory=Memory(),
         digests=digests_of(found, surroundings),
         surroundings=lambda: surroundings,
+        notices=Notices(client, clock),
         image="registry.example/release:own",
     )
     served: list[tuple[str, str]] = []

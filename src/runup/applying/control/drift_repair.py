@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import structlog
 
+from runup.applying.control.contention import Contention
 from runup.applying.control.health_checker import HealthChecker
 from runup.applying.control.retry import FAILURES, TaskRetrier
 from runup.applying.control.run_progress import RunProgress
@@ -12,9 +13,6 @@ from runup.applying.decide.task import Task
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
-# An object that somebody else keeps changing is repaired with a growing pause, at most this long.
-MAX_REPAIR_DELAY_S = 60.0
-REPAIR_RESET_S = 120.0
 # Every object is applied again once in this time, one by one, for changes that no watch reports.
 REAPPLY_INTERVAL_S = 24 * 3600.0
 
@@ -22,12 +20,14 @@ REAPPLY_INTERVAL_S = 24 * 3600.0
 class DriftRepairer:
     """The upkeep of one run's objects."""
 
-    def __init__(self, course: RunProgress, insisting: TaskRetrier, judging: HealthChecker) -> None:
+    def __init__(
+        self, course: RunProgress, insisting: TaskRetrier, judging: HealthChecker, contention: Contention
+    ) -> None:
         self._course = course
         self._putting = course.putting
         self._insisting = insisting
         self._judging = judging
-        self._repaired: dict[Identity, tuple[float, float]] = {}
+        self._contention = contention
         self.repairing: set[Identity] = set()
 
     def look_after(self, task: Task) -> None:
@@ -44,16 +44,12 @@ class DriftRepairer:
 
     async def repair(self, task: Task) -> None:
         """Applies a drifted object again, after a growing pause (up to 60 s) if it was repaired shortly before."""
-        identity = task.identity
-        again, pause = self.next_pause(identity, self._course.clock.monotonic())
-        log.info("put back", task=str(task), again=again)
-        if pause:
-            await self._course.clock.sleep(pause)
         try:
+            await self._contention.wait(task)
             await self._insisting.put(task)
             await self._judging.well(task)
         finally:
-            self.repairing.discard(identity)
+            self.repairing.discard(task.identity)
 
     async def over_and_over(self) -> None:
         """Applies one object after the other again, all of them once in 24 hours, until cancelled."""
@@ -70,11 +66,3 @@ class DriftRepairer:
                     await self._putting.put(task, anew=True)
                 except FAILURES as error:
                     log.warning("could not be applied anew", task=str(task), error=words_of(error))
-
-    def next_pause(self, identity: Identity, now: float) -> tuple[bool, float]:
-        """Returns whether the object was repaired shortly before, and the seconds to wait this time."""
-        repaired_at, pause = self._repaired.get(identity, (-REPAIR_RESET_S, 0.0))
-        again = now - repaired_at < REPAIR_RESET_S + pause
-        pause = min(max(pause * 2, 1.0), MAX_REPAIR_DELAY_S) if again else 0.0
-        self._repaired[identity] = (now, pause)
-        return again, pause

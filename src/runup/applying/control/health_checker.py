@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from runup.api.owned_v1 import OwnedWorkload
+from runup.applying.control.contention import Contention
 from runup.applying.control.retry import TaskRetrier
 from runup.applying.control.run_progress import RunProgress
 from runup.applying.decide import operators, workload_health
@@ -22,8 +23,11 @@ from runup.release.decide.manifest import Identity
 class HealthChecker:
     """The health checks of one run. `since` holds when each ClusterOperator that is not ready was first waited for."""
 
-    def __init__(self, course: RunProgress, insisting: TaskRetrier, since: dict[str, datetime]) -> None:
+    def __init__(
+        self, course: RunProgress, insisting: TaskRetrier, contention: Contention, since: dict[str, datetime]
+    ) -> None:
         self._course = course
+        self._contention = contention
         self._putting = course.putting
         self._insisting = insisting
         self._since = since
@@ -45,6 +49,7 @@ class HealthChecker:
             while True:
                 event.clear()
                 if self._putting.drifted(task):
+                    await self._contention.wait(task)
                     await self._insisting.put(task)
                 problem = self.health(task)
                 self._course.tell(task, problem)

@@ -14,26 +14,32 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import structlog
+
+from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import Resource
 from kubekit.errors import Terminal
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
-from kubekit.kube.errors import NotFound
+from kubekit.kube.errors import KubeError, NotFound
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import Owned, OwnedWorkload
 from runup.applying.control import object_requests
 from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.kind_resolver import ResourceDiscovery
+from runup.applying.control.notices import Notices
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.task_errors import KindMissing
 from runup.applying.decide import ownership
+from runup.applying.decide.notices import CONTESTED, contested, dropped
 from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
 from runup.applying.decide.rendering import LABEL, ClusterValues, Rendered, rendered
 from runup.applying.decide.task import Task
 from runup.applying.decide.workload_health import DEFINITION, JOB, KINDS
 from runup.release.decide.manifest import Identity
 
+log = structlog.get_logger("payload")
 # The most requests at a time. A task that waits for something else holds none of these slots.
 MAX_CONCURRENT_REQUESTS = 16
 NAMESPACE = ("", "Namespace")
@@ -83,6 +89,7 @@ class ObjectApplier:
         memory: Memory,
         digests: dict[int, str],
         surroundings: Callable[[], ClusterValues],
+        notices: Notices,
         image: str = "",
     ) -> None:
         self.operators = operators
@@ -96,6 +103,7 @@ class ObjectApplier:
         self._memory = memory
         self._digests = digests
         self._surroundings = surroundings
+        self._notices = notices
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
         self._locks: dict[Identity, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._namespaces = {task.identity.name: task for task in tasks if task.kind == NAMESPACE and not task.deletes}
@@ -190,6 +198,19 @@ class ObjectApplier:
         if task.kind == JOB and "ttlSecondsAfterFinished" in (task.manifest.object.get("spec") or {}):
             self._memory.over.add(task.identity)
 
+    async def tell_contested(self, task: Task) -> None:
+        """Tells that somebody else keeps changing the object of `task`, and who changed it last."""
+        if not self._notices.is_due(task.identity, CONTESTED):
+            return
+        identity, writer = task.identity, ""
+        try:
+            resource = await self._resource(task)
+            if resource is not None:
+                writer = await object_requests.last_writer(self._client, resource, identity.name, identity.namespace)
+        except (KubeError, DecodeError) as error:
+            log.debug("who changes an object is not known", task=str(task), error=str(error))
+        await self._notices.tell(contested(task, writer))
+
     def look_again(self) -> None:
         """Computes the digests of all objects again, after the cluster's values have changed."""
         self._digests.update(digests_of(self._tasks, self._surroundings()))
@@ -230,7 +251,12 @@ class ObjectApplier:
                 else:
                     good = self._memory.good.get(task.identity)
                     known = good.others if good is not None and good.digest == new.digest else b""
-                    answer = await object_requests.apply(self._client, resource, new.object, known=known)
+                    warnings: list[str] = []
+                    answer = await object_requests.apply(
+                        self._client, resource, new.object, known=known, warned=warnings.extend
+                    )
+                    if warnings:
+                        await self._notices.tell(dropped(task, warnings))
             except NotFound as error:
                 if error.api_missing:
                     self._kinds.forget(_api_version(task))

@@ -37,17 +37,17 @@ _NO_PATCH = "failed to create typed patch object"
 _NO_LIVE = "failed to create typed live object"
 
 
-async def apply(client: Client, resource: Resource, obj: JSON, *, known: bytes = b"") -> Owned:
+async def apply(client: Client, resource: Resource, obj: JSON, *, known: bytes = b"", warned: Warned) -> Owned:
     """Applies `obj` and returns the server's answer, reduced to the metadata and status that we need.
 
     `known` are the writes of others that were found to need no repair (`Owned.others`), so that the object is not read
-    once more for them.
+    once more for them. `warned` is called with what the server says of fields that it drops.
     """
     try:
         answer = await _apply(client, resource, obj)
     except (Invalid, ServerError) as error:
         if _NO_PATCH in error.message:
-            return await _write_whole(client, resource, obj, error)
+            return await _write_whole(client, resource, obj, error, warned)
         if isinstance(error, ServerError) and _NO_LIVE not in error.message:
             raise
         # What others added may exclude what the manifest says: another handler of a probe, a port of the same name.
@@ -70,6 +70,15 @@ async def create(client: Client, resource: Resource, obj: JSON) -> Owned | None:
 def reduced(obj: Owned, kind: tuple[str, str]) -> Owned:
     """Returns `obj`, which is of that group and kind, reduced to what is kept in memory."""
     return without_others(obj, MANAGER, LABEL, writes_of_others(kind, obj.metadata))
+
+
+async def last_writer(client: Client, resource: Resource, name: str, namespace: str) -> str:
+    """Returns the field manager that last wrote the object besides us; "" if there is none, or no such object."""
+    try:
+        answer = await client.send(_narrow(calls.get_raw(resource, name, namespace), resource))
+    except NotFound:
+        return ""
+    return ownership.last_writer(answer.metadata.managed_fields, but=(MANAGER, MERGER))
 
 
 async def delete(client: Client, resource: Resource, name: str, namespace: str) -> bool:
@@ -101,19 +110,20 @@ async def _merge(client: Client, resource: Resource, obj: JSON, *, manager: str,
     return reduced(await client.send(call, warned=warned), _kind(resource))
 
 
-async def _write_whole(client: Client, resource: Resource, obj: JSON, refused: ApiError) -> Owned:
+async def _write_whole(client: Client, resource: Resource, obj: JSON, refused: ApiError, warned: Warned) -> Owned:
     """Updates or creates the object as a whole, since the server refused to make a patch of `obj`."""
-    warnings: list[str] = []
-    warned = warnings.extend
+    headers: list[str] = []
     try:
-        written = await _merge(client, resource, obj, manager=MANAGER, warned=warned)
+        written = await _merge(client, resource, obj, manager=MANAGER, warned=headers.extend)
     except NotFound as error:
         if error.api_missing:
             raise
         call = _narrow(calls.create(resource, obj, field_manager=MANAGER), resource)
-        written = reduced(await client.send(call, warned=warned), _kind(resource))
+        written = reduced(await client.send(call, warned=headers.extend), _kind(resource))
+    warnings = texts_of(headers)
+    warned(warnings)
     name = f"{resource.kind.lower()} {written.metadata.namespace}/{written.metadata.name}".replace(" /", " ")
-    log.warning("written as a whole", object=name, refused=refused.message, dropped=texts_of(warnings))
+    log.warning("written as a whole", object=name, refused=refused.message, dropped=warnings)
     return written
 
 

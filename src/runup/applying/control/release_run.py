@@ -15,6 +15,7 @@ from datetime import datetime
 import structlog
 
 from kubekit.kube.clock import Clock
+from runup.applying.control.contention import Contention
 from runup.applying.control.drift_repair import DriftRepairer
 from runup.applying.control.free_memory import trim
 from runup.applying.control.health_checker import HealthChecker
@@ -57,8 +58,9 @@ class Run:
     ) -> None:
         self.course = course = RunProgress(tasks, state, putting=putting, clock=clock, told=told)
         self._insisting = TaskRetrier(course, failed)
-        self._judging = HealthChecker(course, self._insisting, since)
-        self._keeping = DriftRepairer(course, self._insisting, self._judging)
+        contention = Contention(clock, putting.tell_contested)
+        self._judging = HealthChecker(course, self._insisting, contention, since)
+        self._keeping = DriftRepairer(course, self._insisting, self._judging, contention)
         self._putting = putting
         self._served = served
         self._ended = [asyncio.Event() for _ in course.graph]

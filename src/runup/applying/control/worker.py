@@ -24,6 +24,7 @@ from runup.applying.control.cluster_values import ClusterValuesWatcher
 from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.free_memory import trim
 from runup.applying.control.kind_resolver import ResourceDiscovery
+from runup.applying.control.notices import Notices
 from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.release_run import Run
@@ -87,6 +88,7 @@ class Worker:
         self._deleting = ObjectDeleter(client, clock, self.tell)
         self._gives = ClusterValuesWatcher(client, clock, operator, self.surroundings_changed)
         self._memory = Memory()
+        self._notices = Notices(client, clock)
         self._since: dict[str, datetime] = {}
         self.work: Work | None = None
         self._new = asyncio.Event()
@@ -180,6 +182,7 @@ class Worker:
             memory=self._memory,
             digests=digests,
             surroundings=lambda: self._gives.surroundings,
+            notices=self._notices,
             image=self._image,
         )
         # Other work may have been asked for during the waits above.

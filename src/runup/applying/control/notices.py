@@ -1,0 +1,48 @@
+"""Tells of objects of a release in events on ClusterVersion."""
+
+from __future__ import annotations
+
+import structlog
+
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import resource_of
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
+from runup.api.config_v1 import ClusterVersion
+from runup.applying.decide.notices import Notice
+from runup.process.plan import Event, Plan
+from runup.process.plan_executor import Executor
+from runup.release.decide.manifest import Identity
+
+log = structlog.get_logger("payload")
+# A cluster keeps its events for an hour, so what lasts is told once in that time.
+INTERVAL_S = 3600.0
+
+
+class Notices:
+    """The events about a release's objects: each reason at most once an hour for each object."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._executor = Executor(client, clock)
+        self._clock = clock
+        self._told: dict[tuple[Identity, str], float] = {}
+
+    def is_due(self, identity: Identity, reason: str) -> bool:
+        """Returns whether a notice of that reason would be told now."""
+        told_at = self._told.get((identity, reason))
+        return told_at is None or self._clock.monotonic() - told_at >= INTERVAL_S
+
+    async def tell(self, notice: Notice) -> None:
+        """Creates the event of `notice` if it is due. An event that cannot be stored is only logged."""
+        identity = notice.task.identity
+        if not self.is_due(identity, notice.reason):
+            return
+        self._told[identity, notice.reason] = self._clock.monotonic()
+        log.warning("told", reason=notice.reason, message=notice.message)
+        key = NamespacedName("", "version")
+        event = Event(resource_of(ClusterVersion), key, "Warning", notice.reason, notice.message)
+        try:
+            await self._executor.execute(Plan((event,)))
+        except KubeError as error:
+            log.warning("an event could not be stored", reason=notice.reason, error=str(error))
