@@ -9,7 +9,7 @@ remembered wherever they are. The memory for this is limited.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kubekit.oci.errors import BeyondLimits
@@ -31,6 +31,9 @@ MAX_LOOKUPS = 2_000_000
 512 links to other folders need 0.7 million.
 """
 
+HEAD_BYTES = 64 * 1024
+"""How much of a wanted file is shown to `FileQuery.fault`."""
+
 _EACH = 120  # bytes that a name costs besides its characters, about
 
 
@@ -38,19 +41,22 @@ _EACH = 120  # bytes that a name costs besides its characters, about
 class FileQuery:
     """The files to search for: those below `folder`, at any depth, whose names `key` maps to one of `wanted`.
 
-    `key` returns an empty text for a file that is of no interest.
+    `key` returns an empty text for a file that is of no interest. `fault` returns from the path and the first
+    `HEAD_BYTES` of a wanted file why it does not count, "" if it does; None counts every file.
     """
 
     folder: str
     wanted: frozenset[str]
     key: Callable[[str], str]
+    fault: Callable[[str, bytes], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """The result of a search: the path of each file found, and files of wanted names that are elsewhere.
 
-    `layers` of `of` layers were read, the last one perhaps in part; `fetched` are the bytes of them as they were sent.
+    `faults` are the files in the folder that do not count, each with the reason. `layers` of `of` layers were read, the
+    last one perhaps in part; `fetched` are the bytes of them as they were sent.
     """
 
     found: Mapping[str, str] = field(default_factory=dict)
@@ -58,6 +64,11 @@ class SearchResult:
     layers: int = 0
     of: int = 0
     fetched: int = 0
+    faults: Mapping[str, str] = field(default_factory=dict)
+
+
+def _nothing() -> Iterator[bytes]:
+    return iter(())
 
 
 class Search:
@@ -84,6 +95,7 @@ class Search:
         self._relevant = 0
         self._lookups = 0
         self._found: dict[str, str] = {}
+        self._faults: dict[str, str] = {}
         self._follow()
 
     @property
@@ -101,8 +113,21 @@ class Search:
         """The files of wanted names that were not found in the folder."""
         return tuple(sorted(path for path, key in self._files.items() if key not in self._found))
 
-    def layer(self, entries: Iterable[tuple[str, Entry]]) -> bool:
-        """Reads a layer's entries until the search is complete; returns whether it is. Raises BeyondLimits."""
+    @property
+    def faults(self) -> Mapping[str, str]:
+        """The files in the folder that do not count, and why; none of a name that was found elsewhere in it."""
+        key = self._sought.key
+        return {
+            path: why
+            for path, why in sorted(self._faults.items())
+            if key(posixpath.basename(path)) not in self._found and (self._is_inside(path) or path in self._awaited)
+        }
+
+    def layer(self, entries: Iterable[tuple[str, Entry]], content: Callable[[], Iterator[bytes]] = _nothing) -> bool:
+        """Reads a layer's entries until the search is complete; returns whether it is. Raises BeyondLimits.
+
+        `content` returns the pieces of the current entry.
+        """
         above = _Above(
             frozenset(self._gone),
             frozenset(self._opaque),
@@ -115,12 +140,12 @@ class Search:
                 self._charge(name)
                 (self._opaque if stays else self._gone).add(name)
             elif above.shows(path, entry):
-                self._take(path, entry)
+                self._take(path, entry, content)
                 if self.complete:
                     return True
         return False
 
-    def _take(self, path: str, entry: Entry) -> None:
+    def _take(self, path: str, entry: Entry, content: Callable[[], Iterator[bytes]]) -> None:
         """Records an entry that is visible in the image: a folder, a link, or a file that may be wanted."""
         folders = (path, *_parents(path)) if entry.isdir() else _parents(path)
         for folder in folders:
@@ -137,11 +162,28 @@ class Search:
                 self._link(path, _target(path, entry.linkname))
         elif wanted and (entry.isreg() or entry.islnk()):
             self._charge(path)
+            if fault := self._fault(path, entry, content):
+                self._faults[path] = fault
+                self._others.add(path)
+                return
             self._files[path] = key
             self._file(path, key)
         elif path in self._ways or self._is_inside(path):
             self._charge(path)
             self._others.add(path)
+
+    def _fault(self, path: str, entry: Entry, content: Callable[[], Iterator[bytes]]) -> str:
+        """Returns why a wanted file does not count. A hard link has the content of a file earlier in its layer."""
+        if self._sought.fault is None:
+            return ""
+        if entry.islnk():
+            return self._faults.get(posixpath.normpath(f"/{entry.linkname}").lstrip("/"), "")
+        head = b""
+        for piece in content():
+            head += piece
+            if len(head) >= HEAD_BYTES:
+                break
+        return self._sought.fault(path, head[:HEAD_BYTES])
 
     def _file(self, path: str, key: str) -> None:
         """Records a file of a wanted name as found, if it is in the folder or a link in the folder leads to it."""

@@ -11,6 +11,8 @@ from kubekit.oci.errors import BadImage
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
+CONFIGS = frozenset({CONFIG, "application/vnd.docker.container.image.v1+json"})
+"""The types of configs that name the machine; other artifacts have other ones."""
 LAYER_GZIP = "application/vnd.oci.image.layer.v1.tar+gzip"
 DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"

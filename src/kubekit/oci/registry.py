@@ -213,7 +213,7 @@ class RegistryClient:
         return read_folders(_Remote(arriving, str(reference), manifest, config), folders, pick)
 
     def _search(self, reference: Reference, sought: FileQuery, architecture: str) -> SearchResult:
-        _, data = self._image(reference, architecture)
+        named, data = self._image(reference, architecture)
         manifest = images.decode(Manifest, data, str(reference))
         _check_sizes(manifest, reference, MAX_SEARCHED_BYTES)
         before = self.received_bytes
@@ -232,14 +232,26 @@ class RegistryClient:
                 error.layer = blob.digest
                 raise
         fetched = self.received_bytes - before
-        return SearchResult(search.found, search.elsewhere, read, len(manifest.layers), fetched)
+        # An index says itself which image is for which architecture.
+        if architecture and named == data and search.complete:
+            self._check_architecture(reference, manifest.config, architecture)
+        return SearchResult(search.found, search.elsewhere, read, len(manifest.layers), fetched, search.faults)
+
+    def _check_architecture(self, reference: Reference, config: Descriptor, architecture: str) -> None:
+        """Raises BadImage if the image's config names another architecture; one that names none is no objection."""
+        if config.media_type not in images.CONFIGS or not 0 <= config.size <= images.MAX_DOCUMENT_BYTES:
+            return
+        described = b"".join(self._verified(reference, config))
+        own = images.decode(Config, described, f"config of {reference}").architecture
+        if own and own != architecture:
+            raise BadImage(f"{reference} has no image for linux/{architecture}; it is for {own}")
 
     def _search_layer(self, reference: Reference, blob: Descriptor, search: Search, budget: Budget) -> bool:
         with contextlib.closing(self._verified(reference, blob)) as pieces:
             source = Pieces(pieces)
             try:
                 with opened(source, blob, budget) as (archive, _):
-                    if search.layer(entries(archive, budget)):
+                    if search.layer(entries(archive, budget), archive.pieces):
                         return True
             except BrokenLayer:
                 source.drain()  # where the bytes are not even those of the digest, that is the better answer

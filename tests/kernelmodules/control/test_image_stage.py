@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.kubekit.oci.layered import Made, layout_in, put_document, put_image, put_index, symlink
+from tests.kubekit.oci.layered import Made, elf, layout_in, packed, put_document, put_image, put_index, symlink
 from tests.kubekit.oci.registries import REAL, Answer, Asked, Odd, odd_registry, self_signed, writing
 
 from kubekit.lang.truncate import stored_bytes
@@ -326,3 +326,72 @@ def test_a_layer_of_another_kind_is_not_known(tmp_path: Path) -> None:
     with odd_registry(layout) as odd:
         found = asyncio.run(verdict(f"{odd.host}/a/b@{other.digest}"))
     assert (found.outcome, "cannot read a layer of type" in found.message) == (Outcome.UNKNOWN, True)
+
+
+AT = f"{FOLDER}/simple_kmod.ko"
+FILES = [
+    pytest.param([Made(AT)], "", id="a kernel module"),
+    *(pytest.param([Made(f"{AT}.{end}")], "", id=f"packed as {end}") for end in ("gz", "xz", "zst")),
+    pytest.param([Made(AT, b"")], f"/{AT} is empty", id="an empty file"),
+    pytest.param([Made(AT, b"hello")], f"/{AT} is not a 64-bit ELF file", id="a text"),
+    pytest.param([Made(AT, elf()[:19])], f"/{AT} is not a 64-bit ELF file", id="a head that is cut"),
+    pytest.param([Made(AT, elf(3, bits=1))], f"/{AT} is not a 64-bit ELF file", id="one of 32 bits"),
+    pytest.param(
+        [Made(AT, elf(kind=2))], f"/{AT} is an ELF file, but not a kernel module, which is relocatable", id="a program"
+    ),
+    pytest.param([Made(AT, elf(183))], f"/{AT} is a kernel module for arm64, not for amd64", id="one of Arm"),
+    pytest.param([Made(AT, elf(22, big=True))], f"/{AT} is a kernel module for s390x, not for amd64", id="one of Z"),
+    pytest.param(
+        [Made(AT, elf(62, big=True))], f"/{AT} is a kernel module for machine 62, not for amd64", id="swapped"
+    ),
+    pytest.param([Made(f"{AT}.gz", b"no")], f"/{AT}.gz cannot be unpacked: ", id="what claims to be packed with gzip"),
+    pytest.param([Made(f"{AT}.xz", b"no xz at all")], f"/{AT}.xz cannot be unpacked: ", id="or with xz"),
+    pytest.param([Made(f"{AT}.zst", b"no zstd at all")], f"/{AT}.zst cannot be unpacked: ", id="or with zstd"),
+    pytest.param(
+        [Made(f"{AT}.gz", packed("a.gz", b""))], f"/{AT}.gz is not a 64-bit ELF file", id="nothing that was packed"
+    ),
+    pytest.param([Made(AT, b""), Made(f"{FOLDER}/extra/simple-kmod.ko")], "", id="an empty file and a good one below"),
+    pytest.param([Made("base", b"x"), Made(f"{FOLDER}/x.ko", b""), Made(AT)], "", id="another module that is empty"),
+]
+
+
+@pytest.mark.parametrize(("files", "why"), FILES)
+async def test_what_is_in_a_file_of_that_name(files: list[Made], why: str, tmp_path: Path) -> None:
+    """Only a relocatable ELF file of the kernel's machine can be loaded; what it is instead is told."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, files)
+    with odd_registry(layout) as odd:
+        found = await verdict(f"{odd.host}/k@{made.digest}", architectures=("amd64",))
+        assert found.outcome is (Outcome.FAILED if why else Outcome.VERIFIED), found.message
+        assert f"does not contain kernel module for kernel {KERNEL} on any layer: {why}" in found.message or not why
+
+
+async def test_a_lower_layers_file_does_not_stand_in_for_one_that_is_no_module(tmp_path: Path) -> None:
+    """What the image shows is what a node would load."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made(AT)], [Made(AT, b"")])
+    with odd_registry(layout) as odd:
+        found = await verdict(f"{odd.host}/k@{made.digest}", architectures=("amd64",))
+    assert f"/{AT} is empty" in found.message
+
+
+@pytest.mark.parametrize(
+    ("architecture", "files", "why"),
+    [
+        pytest.param("amd64", [Made(AT)], "", id="that of the nodes"),
+        pytest.param("", [Made(AT)], "", id="none"),
+        pytest.param("arm64", [Made(AT)], "has no image for linux/amd64; it is for arm64", id="another"),
+    ],
+)
+async def test_of_which_architecture_a_single_image_is(
+    architecture: str, files: list[Made], why: str, tmp_path: Path
+) -> None:
+    """A node of another would not pull it, or could not run its loader."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, files, architecture=architecture)
+    with odd_registry(layout) as odd:
+        found = await verdict(f"{odd.host}/k@{made.digest}", architectures=("amd64",))
+        assert found.outcome is (Outcome.FAILED if why else Outcome.VERIFIED), found.message
+        assert why in found.message
+        anyones = await verdict(f"{odd.host}/k@{made.digest}")
+        assert anyones.outcome is Outcome.VERIFIED

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.documents import document
+from tests.kubekit.oci.layered import elf
 from tests.kubekit.oci.registries import LISTED, writing
 
 from kubekit.api.core_v1 import ConfigMap, Namespace
@@ -54,7 +55,7 @@ def push(folder: Path, host: str, name: str, files: Mapping[str, bytes]) -> str:
 
 def ko(name: str, kernel: str = KERNEL) -> dict[str, bytes]:
     """A kernel module where modprobe looks for it."""
-    return {f"opt/lib/modules/{kernel}/{name}.ko": b"\x7fELF"}
+    return {f"opt/lib/modules/{kernel}/{name}.ko": elf()}
 
 
 def module(name: str, image: str, **container: Any) -> JSON:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
+import struct
 import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,14 +27,36 @@ PACKED = {
 }
 
 
+UNSAID = b"no content was given"
+
+
 @dataclass(frozen=True)
 class Made:
     """An entry of a layer; a file unless it says otherwise."""
 
     name: str
-    data: bytes = b"x"
+    data: bytes = UNSAID
     type: bytes = tarfile.REGTYPE
     link: str = ""
+
+    def __post_init__(self) -> None:
+        """Files that are given no content have some, and kernel modules that of one for x86-64."""
+        if self.data == UNSAID:
+            object.__setattr__(self, "data", packed(self.name, elf()) if ".ko" in self.name else b"x")
+
+
+def elf(machine: int = 62, kind: int = 1, *, bits: int = 2, big: bool = False) -> bytes:
+    """The head of a relocatable ELF file (elf(5)), by default of x86-64."""
+    order = ">" if big else "<"
+    return (
+        b"\x7fELF" + bytes([bits, 2 if big else 1, 1]) + bytes(9) + struct.pack(f"{order}HH", kind, machine) + bytes(44)
+    )
+
+
+def packed(name: str, data: bytes) -> bytes:
+    """As the name of a kernel module's file says that it is packed."""
+    pack = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.ZstdCompressor().compress}
+    return pack.get(name.rpartition(".")[2], bytes)(data)
 
 
 def folder(name: str) -> Made:

@@ -23,7 +23,7 @@ from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.external_queries import ImageQuestion
-from runup.kernelmodules.decide.module_files import module_of, spelled
+from runup.kernelmodules.decide.module_files import fault, module_of, spelled
 from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
 from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome
 from runup.process.threads import in_thread
@@ -58,6 +58,7 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
         posixpath.join(question.dir_name.strip("/"), "lib/modules", question.kernel),
         frozenset(spelled(name) for name in question.module_names),
         module_of,
+        lambda path, head: fault(path, head, architecture),
     )
     try:
         reference = parse(question.image)
@@ -138,9 +139,12 @@ def _expected(question: ImageQuestion, sought: FileQuery) -> list[str]:
 def _missing(question: ImageQuestion, sought: FileQuery, searched: SearchResult, missing: Sequence[str]) -> str:
     looked = some_of([f"/{sought.folder}/{name}.ko" for name in missing])
     there = some_of([f"/{path}" for path in searched.elsewhere])
+    unfit = some_of([f"/{path} {why}" for path, why in searched.faults.items()])
     return (
         f"image {question.image} does not contain kernel module for kernel {question.kernel} on any layer: "
-        f"looked for {looked}, compressed or not, and in folders below" + (f"; it has {there}" if there else "")
+        + (f"{unfit}; " if unfit else "")
+        + f"looked for {looked}, compressed or not, and in folders below"
+        + (f"; it has {there}" if there else "")
     )
 
 

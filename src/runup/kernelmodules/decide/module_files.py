@@ -1,9 +1,13 @@
-"""The file names of kernel modules (modprobe(8), depmod(8)).
+"""The files of kernel modules: their names (modprobe(8), depmod(8)), and what the head of one tells.
 
-modprobe treats `-` and `_` as equal, and reads files that are compressed with gzip, xz or zstd.
+modprobe treats `-` and `_` as equal, and reads files that are compressed with gzip, xz or zstd. A kernel module is a
+relocatable ELF file of the kernel's machine (elf(5)).
 """
 
 from __future__ import annotations
+
+import lzma
+import zlib
 
 SUFFIXES = (".ko", ".ko.xz", ".ko.gz", ".ko.zst")
 
@@ -17,3 +21,50 @@ def module_of(filename: str) -> str:
 def spelled(module: str) -> str:
     """Returns a module's name as the kernel spells it, with underscores."""
     return module.replace("-", "_")
+
+
+# ELF: the magic, 64 bits, then type and machine at 16 and 18, in the byte order that byte 5 says.
+_MAGIC, _64_BITS, _HEAD = b"\x7fELF", 2, 20
+_ORDERS = {1: "little", 2: "big"}
+_RELOCATABLE = 1
+_MACHINES = {"amd64": (62, "little"), "arm64": (183, "little"), "ppc64le": (21, "little"), "s390x": (22, "big")}
+# More than the dictionary that the kernel's own build lets xz use.
+_MOST_XZ_BYTES = 128 * 1024 * 1024
+_MOST_ZSTD_WINDOW = 128 * 1024 * 1024
+
+
+def fault(path: str, head: bytes, architecture: str) -> str:
+    """Returns why the file at `path` that begins with `head` is not a kernel module for `architecture` (empty: any)."""
+    if not head:
+        return "is empty"
+    try:
+        plain = _unpacked(path, head)
+    except (zlib.error, lzma.LZMAError, EOFError, ValueError) as error:
+        return f"cannot be unpacked: {error}"
+    if len(plain) < _HEAD or not plain.startswith(_MAGIC) or plain[4] != _64_BITS or plain[5] not in _ORDERS:
+        return "is not a 64-bit ELF file"
+    order = "little" if plain[5] == 1 else "big"
+    kind, machine = (int.from_bytes(plain[at : at + 2], order) for at in (16, 18))
+    if kind != _RELOCATABLE:
+        return "is an ELF file, but not a kernel module, which is relocatable"
+    if architecture in _MACHINES and (machine, order) != _MACHINES[architecture]:
+        own = next((name for name, each in _MACHINES.items() if each == (machine, order)), f"machine {machine}")
+        return f"is a kernel module for {own}, not for {architecture}"
+    return ""
+
+
+def _unpacked(path: str, head: bytes) -> bytes:
+    """Returns the first bytes of a file's unpacked content. Raises an error of its unpacker, or ValueError."""
+    if path.endswith(".gz"):
+        return zlib.decompressobj(wbits=31).decompress(head, _HEAD)
+    if path.endswith(".xz"):
+        return lzma.LZMADecompressor(memlimit=_MOST_XZ_BYTES).decompress(head, _HEAD)
+    if path.endswith(".zst"):
+        import zstandard  # few images need it
+
+        try:
+            unpacker = zstandard.ZstdDecompressor(max_window_size=_MOST_ZSTD_WINDOW)
+            return unpacker.stream_reader(head).read(_HEAD)
+        except zstandard.ZstdError as error:
+            raise ValueError(str(error)) from error
+    return head

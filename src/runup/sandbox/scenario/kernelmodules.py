@@ -20,6 +20,7 @@ from kubekit.oci import images
 from kubekit.oci.images import Execution
 from kubesandbox.apiserver.access import certs
 from kubesandbox.errors import SandboxError
+from runup.kernelmodules.decide.stages import architecture_of
 from runup.release.control.build import build_image, layer_of
 from runup.sandbox.component import builder
 from runup.sandbox.scenario.folder import ReleaseSpec, Scenario
@@ -43,8 +44,18 @@ def build(layout: Path, scenario: Scenario) -> None:
     program = layer_of({builder.PROGRAM: builder.SCRIPT}, frozenset({builder.PROGRAM}))
     build_image(layout, [program], tag=BUILDER_TAG, config=Execution(labels=labels))
     for image in scenario.kernel_modules:
-        files = {f"{image.folder.strip('/')}/{name}.ko": b"\x7fELF" for name in image.modules}
+        files = {f"{image.folder.strip('/')}/{name}.ko": _header(image.folder) for name in image.modules}
         build_image(layout, [layer_of(files)], tag=image.tag, config=Execution())
+
+
+def _header(folder: str) -> bytes:
+    """Returns the head of a relocatable ELF file (elf(5)) for the machine of the kernel that `folder` is named for."""
+    machines = {"arm64": 183, "ppc64le": 21, "s390x": 22}
+    architecture = architecture_of(folder.rstrip("/").rpartition("/")[2])
+    order = "big" if architecture == "s390x" else "little"
+    kind, machine = 1, machines.get(architecture, 62)
+    ident = b"\x7fELF" + bytes([2, 2 if order == "big" else 1, 1]) + bytes(9)
+    return ident + kind.to_bytes(2, order) + machine.to_bytes(2, order) + bytes(44)
 
 
 def references(layout: Path, spec: ReleaseSpec, registry: str) -> dict[str, str]:
