@@ -154,9 +154,12 @@ def test_a_broken_file_of_it_proves_nothing(cluster: Server, run: Run, tmp_path:
     assert ("", "nodes") not in load.read(tmp_path / "mine").collected.whole
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
-def test_by_kubectl(cluster: Server, run: Run, tmp_path: Path) -> None:
+def test_by_kubectl(cluster: Server, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same, with its own login."""
+    # It keeps what it discovers below HOME.
+    monkeypatch.setenv("HOME", str(tmp_path))
     run("dump", "collect", tmp_path / "ours", "--kubeconfig", cluster.kubeconfig)
     ran = run("dump", "collect", tmp_path / "theirs", "--kubeconfig", cluster.kubeconfig, "--with", "kubectl")
     assert ran.code == 0

@@ -13,6 +13,18 @@ _BELOW_K8S_IO = frozenset(
     | {"node", "rbac.authorization", "resource", "scheduling", "storage", "storagemigration"}
 )
 
+# Of OpenShift's and OLM's aggregated API servers: no definition tells whether a cluster has them.
+_AGGREGATED = frozenset(
+    {f"{name}.openshift.io" for name in ("apps", "authorization", "build", "image", "oauth", "project", "quota")}
+    | {f"{name}.openshift.io" for name in ("route", "security", "template", "user")}
+    | {"packages.operators.coreos.com", "metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}
+)
+
+
+def has_definitions(group: str) -> bool:
+    """Returns whether the kinds of the group are made by CustomResourceDefinitions, where a cluster has them."""
+    return not is_built_in(group) and group not in _AGGREGATED
+
 
 def is_built_in(group: str) -> bool:
     """Returns whether kube-apiserver serves the group by itself."""

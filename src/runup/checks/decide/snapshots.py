@@ -13,7 +13,7 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.codec import DecodeError, Undecodable
 from kubekit.api.scheme import Resource
-from runup.checks.decide.built_in_groups import is_built_in
+from runup.checks.decide.built_in_groups import has_definitions
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim, known, namespace_of, type_of
 
@@ -66,11 +66,11 @@ def snapshot_of(
         unreadable,
         {read: tuple(each.undecoded) for read, each in found_by_read.items() if each.undecoded},
         {read: (why,) for read in found_by_read if read not in unreadable and (why := partly(read))},
-        # The API server always serves the built-in kinds, so one that is not here was not looked at.
+        # That a kind without a definition is not here means that nobody looked, not that the cluster has none.
         frozenset(
             read
             for read, why in unreadable.items()
-            if why == OTHER_VERSION or absent(read) or not is_built_in(read.group)
+            if why == OTHER_VERSION or absent(read) or has_definitions(read.group)
         ),
         {read: frozenset(namespaces) for read in found_by_read if (namespaces := complete_in(read))},
     )

@@ -69,3 +69,12 @@ def test_where_there_are_no_routes_and_where_they_could_not_be_read() -> None:
     lacking = replace(seen, objects=without, unreadable={ROUTES: "the server has no API routes"})
     assert run_check(check, replace(lacking, absent=frozenset({ROUTES})), context()).result == "Clear"
     assert run_check(check, lacking, context()).result == "Unknown"
+
+
+def test_a_dump_without_routes_proves_nothing() -> None:
+    """No definition makes Routes, so definitions without them do not tell that there are none."""
+    check = BY_NAME[NAME]
+    seen = snapshot_of(check.reads, [], lacking=lambda read: "the dump holds no routes" if read == ROUTES else "")
+    outcome = run_check(check, seen, context())
+    assert outcome.result == "Unknown"
+    assert "the dump holds no routes" in outcome.findings[0].message
