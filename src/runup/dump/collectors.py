@@ -1,6 +1,6 @@
 """Knows the tools that write dumps: whose namespace a file is about, and which kinds a tool listed in full.
 
-Which tools, and the source of each rule: docs/decisions/0079.
+Which tools, and the source of each rule: docs/decisions/0080.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Collects a dump in one pass: lists each kind, records what became of it, and writes the folder or the archive.
 
 The record (`runup-dump.json`) says of each kind whether it is complete, forbidden, absent or failed, so that checks of
-the dump know what it proves (docs/decisions/0079). Nothing is left half-written: the folder gets its name at the end.
+the dump know what it proves (docs/decisions/0080). Nothing is left half-written: the folder gets its name at the end.
 """
 
 from __future__ import annotations
