@@ -255,7 +255,8 @@ def test_an_event_as_it_is_stored() -> None:
     assert (prefix, len(digest)) == ("m", 16)
     of_cluster = event_object(event(key=NamespacedName("", "version")), NOON, "us")
     assert of_cluster["metadata"]["namespace"] == "default"
-    assert "namespace" not in of_cluster["involvedObject"]
+    assert of_cluster["involvedObject"].keys() == {"apiVersion", "kind", "name"}
+    assert event_object(event(uid="u"), NOON, "us")["involvedObject"]["uid"] == "u"
 
 
 def test_the_same_event_has_the_same_name_and_no_other_has() -> None:

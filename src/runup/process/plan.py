@@ -55,13 +55,14 @@ class PatchStatus:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event on an object, for `kubectl describe`."""
+    """An event on an object, for `kubectl describe`, which asks for the events of its `uid`."""
 
     resource: Resource
     key: NamespacedName
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
+    uid: str = ""
 
 
 Action = Apply | Delete | PatchStatus | Event

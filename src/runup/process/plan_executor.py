@@ -143,6 +143,7 @@ def event_object(event: Event, now: datetime, component: str) -> dict[str, Any]:
     text = "\n".join((str(event.key), event.reason, event.message, when))
     name = f"{event.key.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     involved = {"apiVersion": event.resource.api_version, "kind": event.resource.kind, "name": event.key.name}
+    involved |= {"uid": event.uid} if event.uid else {}
     return {
         "apiVersion": "v1",
         "kind": "Event",

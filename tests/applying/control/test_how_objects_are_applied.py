@@ -534,7 +534,8 @@ async def test_who_keeps_changing_an_object_is_told(tmp_path: Path) -> None:
 async def events(world: Cluster, reason: str) -> list[str]:
     """What the events on ClusterVersion of that reason say."""
     page = await world.client.send(calls.list_raw(EVENTS, "default"))
-    about = [event for event in page.items if event["involvedObject"]["kind"] == "ClusterVersion"]
+    uid = (await world.version()).metadata.uid
+    about = [event for event in page.items if event["involvedObject"].get("uid") == uid]
     return [event["message"] for event in about if event["reason"] == reason]
 
 

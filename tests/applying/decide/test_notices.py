@@ -15,7 +15,7 @@ TASK = task("0000_50_a_x.yaml", "Deployment", "apps", "x")
     ("writer", "words"),
     [
         pytest.param("mesh", 'is changed by "mesh" as often as it is put back', id="by somebody who is known"),
-        pytest.param("", "is changed as often as it is put back", id="by nobody knows whom"),
+        pytest.param("", "is changed or deleted as often as it is put back", id="by nobody knows whom"),
     ],
 )
 def test_who_insists(writer: str, words: str) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.api.owned_v1 import ManagedFields
-from runup.applying.decide.ownership import MANAGER, adopted, covers, last_writer
+from runup.applying.decide.ownership import MANAGER, adopted, covers
 
 OBJECT = {
     "apiVersion": "apps/v1",
@@ -173,28 +172,3 @@ def test_without_an_entry_of_ours_nothing_is_adopted() -> None:
     """There is nothing to put it into."""
     entries = [entry(MANAGER, "Update", {"f:data": {}})]
     assert adopted(entries) == entries
-
-
-def _written(manager: str, time: str, subresource: str = "") -> ManagedFields:
-    return ManagedFields(manager, "Update", subresource, {}, time)
-
-
-@pytest.mark.parametrize(
-    ("entries", "writer"),
-    [
-        pytest.param([], "", id="nobody"),
-        pytest.param([_written("us", "2026-01-01T00:00:09Z")], "", id="we alone"),
-        pytest.param(
-            [_written("a", "2026-01-01T00:00:02Z"), _written("b", "2026-01-01T00:00:01Z")], "a", id="the newer one"
-        ),
-        pytest.param([_written("a", "2026-01-01T00:00:02Z"), _written("b", "")], "a", id="one that says no time"),
-        pytest.param(
-            [_written("a", "2026-01-01T00:00:01Z"), _written("b", "2026-01-01T00:00:02Z", "status")],
-            "a",
-            id="a status is not what is put back",
-        ),
-    ],
-)
-def test_who_wrote_last(entries: list[ManagedFields], writer: str) -> None:
-    """Besides us."""
-    assert last_writer(entries, but=("us",)) == writer

@@ -21,9 +21,13 @@ INTERVAL_S = 3600.0
 
 
 class Notices:
-    """The events about a release's objects: each reason at most once an hour for each object."""
+    """The events about a release's objects: each reason at most once an hour for each object.
+
+    `cluster_version_uid` is the UID of ClusterVersion, without which `kubectl describe` does not find them.
+    """
 
     def __init__(self, client: Client, clock: Clock) -> None:
+        self.cluster_version_uid = ""
         self._executor = Executor(client, clock)
         self._clock = clock
         self._told: dict[tuple[Identity, str], float] = {}
@@ -41,7 +45,8 @@ class Notices:
         self._told[identity, notice.reason] = self._clock.monotonic()
         log.warning("told", reason=notice.reason, message=notice.message)
         key = NamespacedName("", "version")
-        event = Event(resource_of(ClusterVersion), key, "Warning", notice.reason, notice.message)
+        about = resource_of(ClusterVersion), key
+        event = Event(*about, "Warning", notice.reason, notice.message, self.cluster_version_uid)
         try:
             await self._executor.execute(Plan((event,)))
         except KubeError as error:

@@ -202,12 +202,13 @@ class ObjectApplier:
         """Tells that somebody else keeps changing the object of `task`, and who changed it last."""
         if not self._notices.is_due(task.identity, CONTESTED):
             return
-        identity, writer = task.identity, ""
+        writer = ""
         try:
             resource = await self._resource(task)
             if resource is not None:
-                writer = await object_requests.last_writer(self._client, resource, identity.name, identity.namespace)
-        except (KubeError, DecodeError) as error:
+                obj = self._rendered(task).object
+                writer = await object_requests.contesting_writer(self._client, resource, obj)
+        except (KubeError, DecodeError, Terminal) as error:
             log.debug("who changes an object is not known", task=str(task), error=str(error))
         await self._notices.tell(contested(task, writer))
 

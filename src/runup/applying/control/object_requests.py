@@ -23,7 +23,7 @@ from kubekit.kube.errors import AlreadyExists, ApiError, Invalid, NotFound, Serv
 from kubekit.kube.request import Call, Request
 from kubekit.kube.warnings import texts_of
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_others
-from runup.applying.decide import ownership
+from runup.applying.decide import contesting_writers, ownership
 from runup.applying.decide.merge_rules import MERGER, merged, writes_of_others
 from runup.applying.decide.ownership import MANAGER
 from runup.applying.decide.rendering import LABEL
@@ -72,13 +72,15 @@ def reduced(obj: Owned, kind: tuple[str, str]) -> Owned:
     return without_others(obj, MANAGER, LABEL, writes_of_others(kind, obj.metadata))
 
 
-async def last_writer(client: Client, resource: Resource, name: str, namespace: str) -> str:
-    """Returns the field manager that last wrote the object besides us; "" if there is none, or no such object."""
+async def contesting_writer(client: Client, resource: Resource, obj: JSON) -> str:
+    """Returns the field manager that last changed the object from what `obj` says; "" if it is not known."""
+    metadata = obj["metadata"]
     try:
-        answer = await client.send(_narrow(calls.get_raw(resource, name, namespace), resource))
+        call = calls.get_raw(resource, metadata["name"], metadata.get("namespace", ""))
+        answer = await client.send(_narrow(call, resource))
     except NotFound:
         return ""
-    return ownership.last_writer(answer.metadata.managed_fields, but=(MANAGER, MERGER))
+    return contesting_writers.contesting_writer(_kind(resource), answer.metadata, obj)
 
 
 async def delete(client: Client, resource: Resource, name: str, namespace: str) -> bool:

@@ -164,6 +164,7 @@ class Worker:
         self.latest = replace(self.latest, version_hash=release_hash, total=len(tasks))
         self.tell(False)
         self._gives.wanted(tasks, work.wanted.owner_uid)
+        self._notices.cluster_version_uid = work.wanted.owner_uid
         await self._gives.settled()
         surroundings = self._gives.surroundings
         digests = await in_thread(lambda: digests_of(tasks, surroundings), "digests")

@@ -10,7 +10,7 @@ import copy
 import hashlib
 
 from kubekit.api import codec
-from runup.api.owned_v1 import OwnedMeta, applied_by
+from runup.api.owned_v1 import ManagedFields, OwnedMeta, applied_by
 from runup.applying.decide.merging import (
     JSON,
     Exact,
@@ -192,19 +192,26 @@ def writes_of_others(kind: Kind, metadata: OwnedMeta) -> bytes:
     (`merged` was written instead) may be changed anywhere.
     """
     version = str(metadata.generation or metadata.resource_version)
-    ours, rule = applied_by(metadata, MANAGER), _RULES.get(kind)
+    ours = applied_by(metadata, MANAGER)
     if ours is None:
         return _digest([version])
-    if rule is None:
-        return b""
-    entries = metadata.managed_fields
-    others = [each for each in entries if each.manager not in (MANAGER, MERGER) and each.subresource != "status"]
+    others = [each for each in metadata.managed_fields if is_foreign(each)]
     left: JSON = {}
     for each in others:
         left = union(left, only_others(each.fields_v1, ours.fields_v1))
-    if not rule.concerns(left):
+    if not concerns(kind, left):
         return b""
     return _digest([version, *(f"{each.manager} {each.operation} {each.time}" for each in others)])
+
+
+def concerns(kind: Kind, fields: JSON) -> bool:
+    """Returns whether a rule of that kind takes away one of `fields` (fieldsV1)."""
+    return kind in _RULES and _RULES[kind].concerns(fields)
+
+
+def is_foreign(entry: ManagedFields) -> bool:
+    """Returns whether that entry is of another writer than the operator, and not of a status."""
+    return entry.manager not in (MANAGER, MERGER) and entry.subresource != "status"
 
 
 def _digest(parts: list[str]) -> bytes:

@@ -27,9 +27,9 @@ def contested(task: Task, writer: str) -> Notice:
 
     `writer` is the field manager that changed it last, "" if that is not known.
     """
-    by = f' by "{writer}"' if writer else ""
+    changed = f'changed by "{writer}"' if writer else "changed or deleted"
     text = (
-        f"{task} is changed{by} as often as it is put back, so it is put back ever later, at most once a minute. "
+        f"{task} is {changed} as often as it is put back, so it is put back ever later, at most once a minute. "
         "End what changes it, or take the object away from the operator: spec.overrides"
     )
     return Notice(task, CONTESTED, text)

@@ -9,10 +9,9 @@ csaupgrade does).
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runup.api.owned_v1 import ManagedFields
 from runup.applying.decide.merging import union
 
 JSON = dict[str, Any]
@@ -41,12 +40,6 @@ def covers(fields: Mapping[str, Any], obj: JSON) -> bool:
 def is_earlier(manager: str, operation: str, subresource: str) -> bool:
     """Returns whether that entry of managedFields is of an earlier writer of manifests."""
     return operation == "Update" and not subresource and manager in EARLIER
-
-
-def last_writer(entries: Sequence[ManagedFields], *, but: Collection[str]) -> str:
-    """Returns the manager of the newest of `entries` that is not of a status, nor of a manager in `but`; "" if none."""
-    others = [entry for entry in entries if entry.manager not in but and entry.subresource != "status"]
-    return max(others, key=lambda entry: entry.time).manager if others else ""
 
 
 def adopted(entries: Sequence[JSON]) -> list[JSON]:

@@ -177,7 +177,9 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     actions = [*first, *status, *record] if troubled else [*first, *record, *status]
     actions.extend(decided.preflight.actions)
     actions.extend((*_taken_back(decided), *_events(current_status, wanted)))
-    return Plan(tuple(actions), _requeue(decided), _work(decided))
+    uid = observed.cluster_version.metadata.uid
+    about = (replace(each, uid=uid) if isinstance(each, Event) else each for each in actions)
+    return Plan(tuple(about), _requeue(decided), _work(decided))
 
 
 def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:

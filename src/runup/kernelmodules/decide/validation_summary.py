@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
@@ -102,16 +103,16 @@ def events(
 ) -> list[Action]:
     """Returns the events for `kubectl describe`: Modules that were verified, failed, or began to build or sign."""
     about = resource_of(type(validation)), NamespacedName("", validation.metadata.name)
-    new_events: list[Action] = []
+    new_events: list[Event] = []
     for each in after:
         old = before.get(NamespacedName(each.namespace, each.name))
         if old is not None and entries.says_the_same(old, each):
             continue
         new_events += [event for event in (_event(about, each, old),) if event]
-    if len(new_events) <= MOST_EVENTS:
-        return new_events
-    more = f"{len(new_events) - MOST_EVENTS} more Modules changed; status.modules has them all"
-    return [*new_events[:MOST_EVENTS], Event(*about, "Normal", "MoreModules", more)]
+    if len(new_events) > MOST_EVENTS:
+        more = f"{len(new_events) - MOST_EVENTS} more Modules changed; status.modules has them all"
+        new_events = [*new_events[:MOST_EVENTS], Event(*about, "Normal", "MoreModules", more)]
+    return [dataclasses.replace(event, uid=validation.metadata.uid) for event in new_events]
 
 
 def _event(about: tuple[Resource, NamespacedName], each: ModuleStatus, old: ModuleStatus | None) -> Event | None:
