@@ -149,7 +149,8 @@ def _revised(deployment: WholeDeployment, new: WholeReplicaSet, revision: int) -
         yield calls.merge_patch(REPLICA_SETS, new.metadata.name, annotations, new.metadata.namespace)
     metadata = deployment.metadata
     if metadata.annotations.get(REVISION) != str(revision):
-        yield calls.merge_patch(DEPLOYMENTS, metadata.name, annotations, metadata.namespace)
+        # By the status, as in Kubernetes: a Deployment's annotations count a generation when they are written otherwise.
+        yield calls.merge_patch(DEPLOYMENTS, metadata.name, annotations, metadata.namespace, subresource="status")
 
 
 def _cleared(deployment: WholeDeployment, old: list[WholeReplicaSet]) -> Iterator[Call[Any]]:

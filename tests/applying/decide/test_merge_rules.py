@@ -183,3 +183,14 @@ def test_another_write_is_another_value() -> None:
     }
     assert len(values) == 2
     assert writes_of_others(DEPLOYMENT, OwnedMeta(name="d", resource_version="8")), "nothing of it is applied"
+
+
+def test_a_write_that_takes_nothing_is_none() -> None:
+    """Beside one that might: a controller's own annotation after each change of the spec is no reason to look again."""
+    pauses, stays = by({"f:paused": {}}), {"f:revisionHistoryLimit": {}}
+    values = {
+        writes_of_others(DEPLOYMENT, of(pauses)),
+        writes_of_others(DEPLOYMENT, of(pauses, by(stays, "controller"))),
+        writes_of_others(DEPLOYMENT, of(pauses, by(stays, "controller", time="2"))),
+    }
+    assert len(values) == 1

@@ -84,7 +84,9 @@ async def test_a_roll_out(cluster_with_node: Cluster, strategy: str) -> None:
         "MinimumReplicasAvailable", "NewReplicaSetAvailable",
     )  # fmt: skip
     await patch(cluster, "web", {"template": template("example.com/web:2")})
-    await cluster.until(rolled_out, "web", DEPLOYMENTS)
+    second = (await cluster.until(rolled_out, "web", DEPLOYMENTS))["metadata"]
+    assert second["annotations"]["deployment.kubernetes.io/revision"] == "2"
+    assert second["generation"] == 2, "the revision is no change of the Deployment"
     images = [pod["spec"]["containers"][0]["image"] for pod in await pods(cluster)]
     assert images == ["example.com/web:2"] * 2
     page = await cluster.client.send(calls.list_raw(REPLICA_SETS, cluster.namespace))

@@ -23,7 +23,6 @@ from runup.applying.decide.merging import (
     Struct,
     Then,
     only_others,
-    union,
 )
 from runup.applying.decide.ownership import MANAGER
 from runup.applying.decide.rendering import CLUSTER_ROLE, INJECT_CA, client_configs
@@ -195,11 +194,10 @@ def writes_of_others(kind: Kind, metadata: OwnedMeta) -> bytes:
     ours = applied_by(metadata, MANAGER)
     if ours is None:
         return _digest([version])
-    others = [each for each in metadata.managed_fields if is_foreign(each)]
-    left: JSON = {}
-    for each in others:
-        left = union(left, only_others(each.fields_v1, ours.fields_v1))
-    if not concerns(kind, left):
+    # Only these, because a controller may write its annotation after each of our writes.
+    written = [each for each in metadata.managed_fields if is_foreign(each)]
+    others = [each for each in written if concerns(kind, only_others(each.fields_v1, ours.fields_v1))]
+    if not others:
         return b""
     return _digest([version, *(f"{each.manager} {each.operation} {each.time}" for each in others)])
 
