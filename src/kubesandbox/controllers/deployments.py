@@ -149,7 +149,7 @@ def _revised(deployment: WholeDeployment, new: WholeReplicaSet, revision: int) -
         yield calls.merge_patch(REPLICA_SETS, new.metadata.name, annotations, new.metadata.namespace)
     metadata = deployment.metadata
     if metadata.annotations.get(REVISION) != str(revision):
-        # By the status, as in Kubernetes: a Deployment's annotations count a generation when they are written otherwise.
+        # By the status, as in Kubernetes: written otherwise, an annotation counts a generation of a Deployment.
         yield calls.merge_patch(DEPLOYMENTS, metadata.name, annotations, metadata.namespace, subresource="status")
 
 

@@ -25,6 +25,8 @@ CREATE_ON_UPDATE = frozenset(
      "clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io",
      "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"}
 )  # fmt: skip
+# Built-in kinds whose labels a write of the status leaves alone.
+_LABELS_KEPT = frozenset({"deployments"})
 # Kinds whose status may be given at creation: the strategy clears it otherwise.
 _STATUS_ON_CREATE = frozenset({"nodes"})
 
@@ -74,7 +76,8 @@ def only(kind: Kind, part: str, new: JSON, old: JSON) -> JSON:
 
 def _status_of(kind: Kind, new: JSON, old: JSON) -> JSON:
     kept = dict(meta(old))
-    for key in ("managedFields", *(() if kind.custom else ("annotations", "labels"))):
+    metadata = () if kind.custom else ("annotations",) if kind.plural in _LABELS_KEPT else ("annotations", "labels")
+    for key in ("managedFields", *metadata):
         _copy(key, meta(new), kept)
     changed = {**old, "metadata": kept}
     _copy("status", new, changed)
