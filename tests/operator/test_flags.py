@@ -175,17 +175,18 @@ def test_what_the_kernel_module_preflight_is_told(monkeypatch: pytest.MonkeyPatc
         monkeypatch.delenv(name, raising=False)
     words = ("--namespace=ns", "--build-image=b", "--sign-image=s", "--sign-file=/f", "--build-deadline=1")
     plain = ("--plain-http=a:1", "--plain-http=b:2", "--inner-registry=r.svc:5000", "--inner-registry=s")
-    plain += ("--service-network=10.96.0.0/12", "--service-network=fd00::/112")
+    plain += ("--service-network=10.96.0.0/12", "--service-network=fd00::/112", "--certificate-authority=/ca")
     told = options_of_kernel_modules(flags(kernel_module_preflight, *words, "--build-with=jobs", *plain))
     builder = told.builder
     assert (builder.image, builder.sign_image, builder.sign_file, builder.deadline_s) == ("b", "s", "/f", 1)
+    assert told.certificate_authority == "/ca"
     assert (told.inner, [str(each) for each in told.services]) == ({"r.svc:5000", "s"}, ["10.96.0.0/12", "fd00::/112"])
     assert (told.namespace, told.builds, told.plain_http) == ("ns", False, {"a:1", "b:2"})
     unsaid = options_of_kernel_modules(flags(kernel_module_preflight))
     assert (unsaid.builder.sign_file, unsaid.builder.deadline_s) == ("/usr/local/bin/sign-file", 3600)
     assert (unsaid.builds, unsaid.plain_http, unsaid.builder.image) == (True, frozenset(), "")
     assert unsaid.namespace == "openshift-kernel-module-preflight"
-    assert (unsaid.inner, unsaid.services) == (frozenset(), ())
+    assert (unsaid.inner, unsaid.services, unsaid.certificate_authority) == (frozenset(), (), "")
     with pytest.raises(ValueError, match=r"--service-network 10\.96: give a network such as 10\.96\.0\.0/12"):
         options_of_kernel_modules(flags(kernel_module_preflight, "--service-network=10.96"))
     for name in ("RELATED_IMAGE_BUILD", "RELATED_IMAGE_SIGN", "POD_NAMESPACE"):

@@ -81,6 +81,12 @@ class Unreachable(OciError):
     reason = "RegistryUnreachable"
 
 
+class Untrusted(Unreachable):
+    """The registry speaks TLS, and its certificate is not valid for it here."""
+
+    reason = "RegistryCertificateInvalid"
+
+
 class CannotWrite(OciError):
     """An image could not be written (disk full, no permission); nothing incomplete was left."""
 

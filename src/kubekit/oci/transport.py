@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
 import kubekit
 from kubekit.http import http_date, proxies
-from kubekit.http.addresses import ForbiddenAddress
+from kubekit.http.addresses import ForbiddenAddress, connected
 from kubekit.http.deadline import Deadline
 from kubekit.http.http_connection import Answer, Incomplete
 from kubekit.http.proxies import Proxy
@@ -29,7 +29,15 @@ from kubekit.oci.access import Access
 from kubekit.oci.challenges import parse as parse_challenges
 from kubekit.oci.challenges import shown
 from kubekit.oci.credentials import Login
-from kubekit.oci.errors import AddressNotAllowed, BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.errors import (
+    AddressNotAllowed,
+    BadImage,
+    ImageNotFound,
+    OciError,
+    Unauthorized,
+    Unreachable,
+    Untrusted,
+)
 from kubekit.oci.reference import DOCKER_HUB, Reference
 
 AGAIN = frozenset({429, 500, 502, 503, 504})
@@ -44,6 +52,11 @@ _UPLOADED_PIECE = 32 * 1024
 # Of a registry's own messages, each in bytes.
 _MOST_TEXTS, _LONGEST_TEXT = 3, 200
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_BAD_REQUEST = 400
+# Time for a TLS handshake that only tells which protocol a server speaks, in seconds.
+_HANDSHAKE_S = 5.0
+# Why a certificate is not valid (openssl/x509_vfy.h).
+_NOT_YET, _EXPIRED, _OTHER_HOST = 9, 10, frozenset({62, 64})
 _READS = frozenset({"GET", "HEAD"})
 # Docker Hub serves the registry API under another name than its images have.
 _HUB_HOST = "registry-1.docker.io"
@@ -85,6 +98,10 @@ class Transport:
         self._access = access
         self._authorizations: dict[tuple[str, str, str], str] = {}
         self._tls: dict[bool, ssl.SSLContext] = {}
+        # Registries on this machine that turned out to speak TLS.
+        self._secure: set[str] = set()
+        # Registries of which it was found out once whether they do.
+        self._probed: set[str] = set()
 
     @contextlib.contextmanager
     def ask(self, question: Question) -> Iterator[Answer]:
@@ -94,7 +111,7 @@ class Transport:
 
     def _base(self, reference: Reference) -> str:
         host = _HUB_HOST if reference.host == DOCKER_HUB else reference.host
-        scheme = "http" if self._access.is_plain(host) else "https"
+        scheme = "http" if self._access.is_plain(host) and host not in self._secure else "https"
         return f"{scheme}://{host}/v2/{reference.path}/"
 
     def _url(self, question: Question) -> SplitResult:
@@ -148,14 +165,46 @@ class Transport:
         seconds = access.request_s + question.size / access.slowest_bytes_s
         deadline = Deadline.after(seconds, access.timeout_s, access.monotonic)
         try:
-            return self._followed(url, question, authorization, deadline)
+            answer = self._followed(url, question, authorization, deadline)
+            # Servers that speak TLS alone answer a plain request by this status, by a TLS alert, or not at all.
+            if answer.status != _BAD_REQUEST or not self._speaks_tls(url):
+                return answer
+            answer.close()
+            return self._over_tls(question, authorization, url)
         except ForbiddenAddress as error:
             raise Unauthorized(f"{question.what}: {question.reference.host} leads elsewhere: {error}") from error
         except OSError as error:
+            unanswered = isinstance(error, ConnectionRefusedError | TimeoutError)
+            if not unanswered and self._speaks_tls(url):
+                return self._over_tls(question, authorization, url)
             raise broken(question, url.netloc, error) from error
         except ValueError as error:
             # A host that no resolver takes, or a header that no request can have.
             raise BadImage(f"{question.what}: {url.netloc} cannot be asked: {error}") from error
+
+    def _speaks_tls(self, url: SplitResult) -> bool:
+        """Returns whether the server behind a plain URL, which did not answer as HTTP servers do, speaks TLS."""
+        if url.scheme != "http" or url.netloc in self._probed:
+            return False
+        self._probed.add(url.netloc)
+        reach = self._access.reach(url.netloc, url.netloc, redirected=False)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        deadline = Deadline.after(_HANDSHAKE_S, self._access.timeout_s, self._access.monotonic)
+        try:
+            with connected(url.hostname or "", url.port or 80, reach, deadline) as plain:
+                plain.settimeout(deadline.wait_s())
+                with context.wrap_socket(plain, server_hostname=url.hostname):
+                    return True
+        except (OSError, ValueError):
+            return False
+
+    def _over_tls(self, question: Question, authorization: str, url: SplitResult) -> Answer:
+        """Sends the request over TLS to a registry on this machine. Raises Unreachable for one that was listed."""
+        if url.netloc in self._access.plain_http or not self._is_registrys(question):
+            raise Unreachable(f"{question.what}: {url.netloc} speaks TLS, but is listed for plain HTTP: do not list it")
+        self._secure.add(url.netloc)
+        return self._once(question, authorization)
 
     def _followed(self, url: SplitResult, question: Question, authorization: str, deadline: Deadline) -> Answer:
         """Returns the answer after redirects of a read; a redirect of a write is returned as it is."""
@@ -332,8 +381,8 @@ def _opened(body: bytes | Path | None) -> Iterator[tuple[bytes | Iterator[bytes]
 def broken(question: Question, host: str, reason: Any) -> Exception:
     """Returns the error that ends the attempts, or Interrupted for one that may pass."""
     if isinstance(reason, ssl.SSLCertVerificationError):
-        why = f"the certificate of {host} is not trusted ({reason.verify_message}); name its certificate authority"
-    elif isinstance(reason, ssl.SSLError):
+        return Untrusted(f"{question.what}: {_untrusted(host, reason)}")
+    if isinstance(reason, ssl.SSLError):
         why = f"{host} does not speak TLS as expected ({reason.reason}); if it speaks plain HTTP, list it as such"
     elif isinstance(reason, TimeoutError):
         why = f"registry {host} did not answer in time"
@@ -346,6 +395,21 @@ def broken(question: Question, host: str, reason: Any) -> Exception:
     else:
         why = f"registry {host} cannot be reached: {getattr(reason, 'strerror', None) or reason}"
     return Unreachable(f"{question.what}: {why}")
+
+
+def _untrusted(host: str, error: ssl.SSLCertVerificationError) -> str:
+    """Returns what is wrong with a certificate and what helps (X509_STORE_CTX_get_error(3))."""
+    told = error.verify_message
+    if error.verify_code == _EXPIRED:
+        return f"the certificate of {host} has expired ({told}); renew it"
+    if error.verify_code == _NOT_YET:
+        return f"the certificate of {host} is not valid yet ({told}); set the clocks right"
+    if error.verify_code in _OTHER_HOST:
+        return (
+            f"the certificate of {host} is for another host ({told}); name the registry as its certificate does, or "
+            f"give it one for {host.partition(':')[0]}"
+        )
+    return f"the certificate of {host} is not trusted ({told}); name its certificate authority"
 
 
 def _not_allowed(question: Question) -> str:

@@ -66,6 +66,12 @@ if TYPE_CHECKING:
     help="A registry that speaks plain HTTP, for release images; may be given again.",
 )
 @click.option(
+    "--certificate-authority",
+    default="",
+    metavar="FILE",
+    help="Certificate authorities for registries, besides the system's.",
+)
+@click.option(
     "--inner-registry",
     multiple=True,
     metavar="HOST[:PORT]",
@@ -111,6 +117,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         builds=flags["build_with"] == "auto",
         plain_http=frozenset(flags["plain_http"]),
         inner=frozenset(flags["inner_registry"]),
+        certificate_authority=flags["certificate_authority"],
         services=tuple(_network(text) for text in flags["service_network"]),
     )
 

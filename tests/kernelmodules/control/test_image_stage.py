@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -272,6 +275,107 @@ async def test_a_certificate_of_nobody_known(tmp_path: Path, tls: TLSOptions, ou
     with odd_registry(layout, tls=context) as odd:
         found = await verdict(f"{elsewhere(odd)}/a/b@{made.digest}", tls=tls)
     assert (found.outcome, cause in found.message) == (outcome, True)
+
+
+CERTIFICATES = [
+    pytest.param(
+        "0.0.0.0", 1, 1, False,
+        "is not trusted (self-signed certificate); name its certificate authority", id="untrusted",
+    ),
+    pytest.param("0.0.0.0", 3, -1, True, "has expired (certificate has expired); renew it", id="expired"),
+    pytest.param(
+        "0.0.0.0", -1, 3, True, "is not valid yet (certificate is not yet valid); set the clocks right", id="too early"
+    ),
+    pytest.param(
+        "192.0.2.1", 1, 1, True, "is for another host (IP address mismatch, certificate is not valid for '0.0.0.0'.); "
+        "name the registry as its certificate does, or give it one for 0.0.0.0", id="of another host",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("address", "since", "until", "known", "cause"), CERTIFICATES)
+@pytest.mark.parametrize("tls", [TLSOptions(), TLSOptions(insecure=True)], ids=["TLS", "or plain HTTP"])
+async def test_what_is_wrong_with_a_certificate(
+    tmp_path: Path, address: str, since: int, until: int, known: bool, cause: str, tls: TLSOptions
+) -> None:
+    """Each has its own cause and a remedy that helps; plain HTTP would tell nothing of a server that speaks TLS."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, GOOD)
+    certificate, key = self_signed(address, tmp_path, since, until)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with odd_registry(layout, tls=context) as odd:
+        host = elsewhere(odd)
+        registries = quick(ca_file=str(certificate)) if known else quick()
+        found = await verdict(f"{host}/a/b@{made.digest}", tls=tls, registries=registries)
+    assert (found.outcome, f"the certificate of {host} {cause}" in found.message) == (Outcome.UNKNOWN, True)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_a_registry_with_tls_on_this_machine(tmp_path: Path, trusted: bool) -> None:
+    """Plain HTTP is tried first there; what speaks TLS is asked by that, with its certificate verified."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, GOOD)
+    certificate, key = self_signed("127.0.0.1", tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with odd_registry(layout, tls=context) as odd:
+        registries = quick(ca_file=str(certificate)) if trusted else quick()
+        found = await verdict(f"{odd.host}/a/b@{made.digest}", registries=registries)
+        skipped = await verdict(f"{odd.host}/a/b@{made.digest}", tls=TLSOptions(insecure_skip_tls_verify=True))
+    assert found.outcome is (Outcome.VERIFIED if trusted else Outcome.UNKNOWN), found.message
+    assert ("is not trusted (self-signed certificate)" in found.message) is not trusted
+    assert skipped.outcome is Outcome.VERIFIED
+
+
+async def test_plain_http_to_a_server_that_speaks_tls(tmp_path: Path) -> None:
+    """An administrator listed it for that: nothing is sent another way than was said, and the list is named."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, GOOD)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*self_signed("0.0.0.0", tmp_path))
+    with odd_registry(layout, tls=context) as odd:
+        host = elsewhere(odd)
+        found = await verdict(f"{host}/a/b@{made.digest}", registries=quick(plain_http=frozenset({host})))
+    assert found.outcome is Outcome.UNKNOWN
+    assert f"{host} speaks TLS, but is listed for plain HTTP: do not list it" in found.message
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(
+            b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n", id="as Go does"
+        ),
+        pytest.param(b"\x15\x03\x01\x00\x02\x02\x46", id="by an alert"),
+        pytest.param(b"", id="not at all"),
+    ],
+)
+async def test_servers_refuse_plain_http_in_several_ways(tmp_path: Path, answer: bytes) -> None:
+    """Whatever it is, the next look is by TLS; here that is no server either, and the first answer's error is told."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    host = f"127.0.0.1:{listener.getsockname()[1]}"
+    seen: list[bytes] = []
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                caller, _ = listener.accept()
+                with caller, suppress(OSError):
+                    seen.append(caller.recv(4096)[:1])
+                    caller.sendall(answer)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        found = await verdict(f"{host}/a/b:1")
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(60)
+    # 0x16 begins a TLS handshake.
+    assert seen == [b"G", b"\x16"]
+    assert not found.verified
 
 
 @pytest.mark.parametrize("insecure", [False, True])

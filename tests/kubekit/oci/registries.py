@@ -241,8 +241,8 @@ def odd_registry(
         server.server_close()
 
 
-def self_signed(address: str, folder: Path) -> tuple[Path, Path]:
-    """A certificate for an IP address that is its own authority, and its key, as files."""
+def self_signed(address: str, folder: Path, since_days: int = 1, until_days: int = 1) -> tuple[Path, Path]:
+    """A certificate for an IP address that is its own authority, and its key, as files; valid for these days."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test registry")])
     certificate = (
@@ -251,8 +251,8 @@ def self_signed(address: str, folder: Path) -> tuple[Path, Path]:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.now(UTC) - timedelta(days=1))
-        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
+        .not_valid_before(datetime.now(UTC) - timedelta(days=since_days))
+        .not_valid_after(datetime.now(UTC) + timedelta(days=until_days))
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

@@ -23,7 +23,16 @@ from kubekit.http.http_connection import Incomplete
 from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials, Login
-from kubekit.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.errors import (
+    BadImage,
+    BeyondLimits,
+    FileNotFound,
+    ImageNotFound,
+    OciError,
+    Unauthorized,
+    Unreachable,
+    Untrusted,
+)
 from kubekit.oci.file_search import FileQuery
 from kubekit.oci.layers import Pick, open_image
 from kubekit.oci.layout import Layout
@@ -312,13 +321,19 @@ def test_a_token_service_that_breaks_off(made: BuiltImage) -> None:
             assert "the token service broke off: " in refusal(quick(), f"{odd.host}/a:1", Unreachable)
 
 
+def requests(got: list[bytes]) -> list[bytes]:
+    """What was asked by plain HTTP; once it is tried whether a server that hangs up speaks TLS."""
+    assert sum(each.startswith(b"\x16") for each in got) <= 1
+    return [each for each in got if each.startswith(b"GET ")]
+
+
 def test_who_hangs_up_is_asked_again() -> None:
     """Without a word, or in the middle of one; four times in all, and longer and longer in between."""
     pauses = Pauses()
     with spoken(b"", b"HTTP/1.1 2") as (host, got):
         told = refusal(Access(wait=pauses), f"{host}/a:1", Unreachable)
         assert told.startswith(f"reading manifest {host}/a:1: {host} broke off: ")
-        assert len(got) == 4
+        assert len(requests(got)) == 4
     assert pauses.seconds == [1.0, 2.0, 4.0]
 
 
@@ -326,8 +341,8 @@ def test_who_hangs_up_once_is_no_error() -> None:
     """The next answer counts."""
     with spoken(b"", OK + b"Content-Length: 2\r\n\r\n{}") as (host, got):
         assert RegistryClient(quick()).resolve(parse(f"{host}/a:1")) == sha256(b"{}")
-        assert len(got) == 2
-    head = got[1].split(b"\r\n")
+        assert len(requests(got)) == 2
+    head = got[-1].split(b"\r\n")
     assert head[0] == b"GET /v2/a/manifests/1 HTTP/1.1"
     assert f"User-Agent: runup/{__version__}".encode() in head
     assert sorted(line.partition(b": ")[2].decode() for line in head if line.startswith(b"Accept: ")) == [
@@ -349,7 +364,7 @@ def test_waiting_may_be_given_up(answer: Answer | None, said: str, made: BuiltIm
     if answer is None:
         with spoken(b"") as (host, got):
             assert said.replace("HOST", host) in refusal(access, f"{host}/a:1", Unreachable)
-            assert len(got) == 1
+            assert len(requests(got)) == 1
     else:
         with odd_registry(Layout.open(made.layout), always("", answer)) as odd:
             assert said.replace("HOST", odd.host) in refusal(access, f"{odd.host}/a:1", Unreachable)
@@ -441,7 +456,7 @@ def test_a_certificate_that_nobody_looks_at(made: BuiltImage, tmp_path: Path) ->
     with odd_registry(Layout.open(made.layout), tls=tls) as odd:
         host = elsewhere(odd)
         assert RegistryClient(quick(unchecked=frozenset({host}))).resolve(parse(f"{host}/a:5.2.0")) == made.digest
-        told = refusal(quick(unchecked=frozenset({"other"})), f"{host}/a:5.2.0", Unreachable)
+        told = refusal(quick(unchecked=frozenset({"other"})), f"{host}/a:5.2.0", Untrusted)
         assert f"the certificate of {host} is not trusted (" in told
 
 

@@ -17,7 +17,15 @@ from typing import TypeVar
 from kubekit.api.codec import DecodeError
 from kubekit.lang.truncate import cut
 from kubekit.oci.access import Access
-from kubekit.oci.errors import AddressNotAllowed, BeyondLimits, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.errors import (
+    AddressNotAllowed,
+    BeyondLimits,
+    ImageNotFound,
+    OciError,
+    Unauthorized,
+    Unreachable,
+    Untrusted,
+)
 from kubekit.oci.file_search import FileQuery, SearchResult
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
@@ -115,6 +123,8 @@ async def asked(
             try:
                 # One attempt, because a registry without TLS rejects every one.
                 return await once(replace(access, attempts=1))
+            except Untrusted:
+                raise  # it speaks TLS, so plain HTTP would only hide what is wrong
             except Unreachable:
                 return await once(replace(access, plain_http=access.plain_http | {reference.host}))
     finally:

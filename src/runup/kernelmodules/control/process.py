@@ -55,6 +55,8 @@ class Options(ProcessOptions):
     # if they are not to be found out.
     inner: frozenset[str] = frozenset()
     services: tuple[Network, ...] = ()
+    # A file with certificate authorities for registries, besides the system's.
+    certificate_authority: str = ""
 
 
 class Process:
@@ -133,7 +135,12 @@ class Process:
 
 def _answering(client: Client, options: Options) -> Callable[[Question], Awaitable[AnswerValue]]:
     """Returns a function that answers questions about `client`'s cluster, with the registries of `options`."""
-    also = Access(plain_http=options.plain_http, inner=options.inner, services=options.services)
+    also = Access(
+        ca_file=options.certificate_authority,
+        plain_http=options.plain_http,
+        inner=options.inner,
+        services=options.services,
+    )
     registries = ClusterRegistries(client, also)
 
     async def answer(question: Question) -> AnswerValue:

@@ -23,6 +23,7 @@ from kubekit.oci.errors import (
     OciError,
     Unauthorized,
     Unreachable,
+    Untrusted,
 )
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
@@ -43,6 +44,7 @@ _WAYS_OUT = {
     ImageNotFound: "correct the image, or its mirror",
     Unauthorized: f"add the registry to the pull secret {PULL_SECRET}",
     Unreachable: "make the registry reachable, or name a mirror in an ImageDigestMirrorSet",
+    Untrusted: "mend its certificate, or name a mirror in an ImageDigestMirrorSet",
     InvalidReference: "correct the image",
     BadCredentials: f"correct the pull secret {PULL_SECRET}",
     BadMirrors: "correct the cluster's mirrors",
