@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import lzma
 import zlib
+from typing import Literal
 
 SUFFIXES = (".ko", ".ko.xz", ".ko.gz", ".ko.zst")
 
@@ -25,7 +26,7 @@ def spelled(module: str) -> str:
 
 # ELF: the magic, 64 bits, then type and machine at 16 and 18, in the byte order that byte 5 says.
 _MAGIC, _64_BITS, _HEAD = b"\x7fELF", 2, 20
-_ORDERS = {1: "little", 2: "big"}
+_ORDERS: dict[int, Literal["little", "big"]] = {1: "little", 2: "big"}
 _RELOCATABLE = 1
 _MACHINES = {"amd64": (62, "little"), "arm64": (183, "little"), "ppc64le": (21, "little"), "s390x": (22, "big")}
 # More than the dictionary that the kernel's own build lets xz use.
@@ -43,7 +44,7 @@ def fault(path: str, head: bytes, architecture: str) -> str:
         return f"cannot be unpacked: {error}"
     if len(plain) < _HEAD or not plain.startswith(_MAGIC) or plain[4] != _64_BITS or plain[5] not in _ORDERS:
         return "is not a 64-bit ELF file"
-    order = "little" if plain[5] == 1 else "big"
+    order = _ORDERS[plain[5]]
     kind, machine = (int.from_bytes(plain[at : at + 2], order) for at in (16, 18))
     if kind != _RELOCATABLE:
         return "is an ELF file, but not a kernel module, which is relocatable"

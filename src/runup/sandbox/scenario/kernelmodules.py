@@ -12,7 +12,7 @@ import socket
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import runup
 from kubekit.lang import yaml as kyaml
@@ -52,7 +52,7 @@ def _header(folder: str) -> bytes:
     """Returns the head of a relocatable ELF file (elf(5)) for the machine of the kernel that `folder` is named for."""
     machines = {"arm64": 183, "ppc64le": 21, "s390x": 22}
     architecture = architecture_of(folder.rstrip("/").rpartition("/")[2])
-    order = "big" if architecture == "s390x" else "little"
+    order: Literal["little", "big"] = "big" if architecture == "s390x" else "little"
     kind, machine = 1, machines.get(architecture, 62)
     ident = b"\x7fELF" + bytes([2, 2 if order == "big" else 1, 1]) + bytes(9)
     return ident + kind.to_bytes(2, order) + machine.to_bytes(2, order) + bytes(44)
