@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_struct
 from tests.kernelmodules.decide.test_runs import OWNER, WANTED
 from tests.kernelmodules.decide.test_stages_of_a_module import DOCKERFILE, GONE, UNSIGNED
 from tests.kernelmodules.decide.validation_world import (
@@ -21,6 +22,7 @@ from tests.kernelmodules.decide.validation_world import (
 )
 
 from kubekit.api import codec
+from kubekit.api.meta_v1 import OwnerReference
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide import builds
@@ -61,6 +63,21 @@ def test_a_dockerfile_that_starts_from_the_driver_toolkit_is_told_which() -> Non
     ]
     parents = {"preflight": ocp(status={"kernels": kernels})}
     assert arguments(building(TOOLKIT, parents=parents))["DTK_AUTO"] == DTK
+
+
+def test_the_driver_toolkit_of_the_own_release_comes_first() -> None:
+    """Another release may have the same kernel, and another image of it, which would see the key of a signature."""
+
+    def release(name: str, image: str) -> Any:
+        made = ocp(status={"kernels": [{"architecture": "amd64", "kernelVersion": KERNEL, "dtkImage": image}]})
+        return replace_struct(made, metadata=replace_struct(made.metadata, name=name, uid=f"uid-of-{name}"))
+
+    owner = OwnerReference(kind="PreflightValidationOCP", name="mine", uid="uid-of-mine", controller=True)
+    child = validation()
+    child = replace_struct(child, metadata=replace_struct(child.metadata, owner_references=(owner,)))
+    both = {name: release(name, f"{name}:1") for name in ("another", "mine", "other")}
+    assert arguments(building(TOOLKIT, parents=both, validation=child))["DTK_AUTO"] == "mine:1"
+    assert arguments(building(TOOLKIT, parents=both))["DTK_AUTO"] == "another:1"
 
 
 def test_ours_count_before_a_modules_own_arguments() -> None:

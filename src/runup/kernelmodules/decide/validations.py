@@ -154,9 +154,14 @@ def _start(wanted: WantedRun, observed: Observed) -> Apply:
 
 
 def _toolkit(observed: Observed, validation: PreflightValidation) -> str:
-    """Returns the driver toolkit's image: that of the validation's spec, else that of its release for the kernel."""
+    """Returns the driver toolkit's image: that of the validation's spec, else that of a release for the kernel.
+
+    The release of its own PreflightValidationOCP comes first: another one may name another image for that kernel.
+    """
     if validation.spec.dtk_image:
         return validation.spec.dtk_image
     kernel = validation.spec.kernel_version
-    kernels = (each for parent in observed.parents.values() for each in parent.status.kernels)
+    owners = {each.uid for each in validation.metadata.owner_references if each.controller}
+    parents = sorted(observed.parents.values(), key=lambda each: each.metadata.uid not in owners)
+    kernels = (each for parent in parents for each in parent.status.kernels)
     return next((each.dtk_image for each in kernels if each.kernel_version == kernel and each.dtk_image), "")
