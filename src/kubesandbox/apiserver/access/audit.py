@@ -73,6 +73,8 @@ class AuditLog:
         if reason:
             response |= {"status": "Failure", "message": message, "reason": reason}
         event["responseStatus"] = response
+        if request.annotations:
+            event["annotations"] = request.annotations
         event["requestReceivedTimestamp"] = received
         event["stageTimestamp"] = self.time()
         try:

@@ -45,6 +45,8 @@ class Request:
     user: User | None = None
     # Collected while handling, sent as Warning headers.
     warnings: list[str] = field(default_factory=list)
+    # Collected by admission, written to the audit log.
+    annotations: dict[str, str] = field(default_factory=dict)
 
     def header(self, name: str) -> str:
         """Returns a header's value, or ""."""

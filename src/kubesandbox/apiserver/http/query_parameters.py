@@ -61,6 +61,8 @@ class WriteOptions:
     force: bool = False
     user: User | None = None  # who writes; None for the server itself
     warnings: list[str] = field(default_factory=list, compare=False)  # of the answer: what is added here is sent
+    annotations: dict[str, str] = field(default_factory=dict, compare=False)  # of the audit log
+    query: Mapping[str, str] = field(default_factory=dict, compare=False)  # as it was given
 
     @property
     def strict(self) -> bool:
@@ -86,7 +88,9 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
     if causes:
         raise invalid_options(kind, causes)
     who = manager or _agent(request)
-    return WriteOptions(bool(dry_run), who, validation, is_true(force), request.user, request.warnings)
+    return WriteOptions(
+        bool(dry_run), who, validation, is_true(force), request.user, request.warnings, request.annotations, query
+    )
 
 
 def _agent(request: Request) -> str:

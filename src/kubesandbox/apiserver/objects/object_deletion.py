@@ -6,7 +6,7 @@ In: a request, or a kind, a name and DeleteOptions. Out: whether the object is g
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +22,9 @@ from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.builtin_admission import Admission
 from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.selectors import parse_selector
+from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import RETRIES, Writing
+from kubesandbox.apiserver.policies.matching import Write
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Conflict, Entry, Store
 
@@ -42,6 +44,8 @@ class DeleteOptions:
     uid: str = ""
     resource_version: str = ""
     dry_run: bool = False
+    collection: bool = False  # one of many: a real server tells its policies no name
+    request: Request | None = field(default=None, compare=False)  # whose policies decide; None for the server itself
 
 
 class Deleting:
@@ -66,7 +70,7 @@ class Deleting:
         """Handles DELETE of all objects that a selector matches."""
         listing = list_options(request.query, watch=False)
         selector = parse_selector(kind, listing.label_selector, listing.field_selector)
-        options = read_options(request)
+        options = replace(read_options(request), collection=True)
         entries = await self._reading.known(lambda: self._reading.entries(kind, target.namespace))
         chosen = [entry for entry in entries if not selector or selector.matches(entry)]
         deleted = []
@@ -85,6 +89,7 @@ class Deleting:
             obj = entry.load()
             _check_preconditions(kind, name, obj, options)
             self._admission.before_delete(kind, obj)
+            self._admitted(kind, namespace, name, obj, options)
             marked = self._marked(kind, obj, options)
             if options.dry_run:
                 return marked is None, entry
@@ -97,6 +102,25 @@ class Deleting:
             except Conflict:
                 continue
         raise errors.conflict(kind.plural, kind.group, name)
+
+    def _admitted(self, kind: Kind, namespace: str, name: str, obj: JSON, options: DeleteOptions) -> None:
+        request, policies = options.request, self._writing.policies
+        if request is None or request.user is None or policies is None:
+            return
+        seen = from_stored(kind, obj)
+        body = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+        write = Write(
+            "DELETE",
+            kind,
+            namespace,
+            "" if options.collection else name,
+            request.user,
+            None,
+            seen,
+            dry_run=options.dry_run,
+            options=body,
+        )
+        policies(write, request.warnings, request.annotations)
 
     def _marked(self, kind: Kind, obj: JSON, options: DeleteOptions) -> JSON | None:
         """Returns the object marked for deletion, or None if it can be removed at once."""
@@ -140,7 +164,7 @@ def read_options(request: Request) -> DeleteOptions:
     if request.body:
         value = _READERS.get(media_type(request), decode_json)(request.body)
         body = value if isinstance(value, dict) else {}
-    return options_of(body, request.query)
+    return replace(options_of(body, request.query), request=request)
 
 
 _READERS = {"application/yaml": decode_yaml, PROTOBUF: decode_protobuf}

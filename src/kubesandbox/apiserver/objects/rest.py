@@ -6,6 +6,7 @@ In: the store, kinds and schemas. Out: one object through which subresources and
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.http.messages import Request, Response
@@ -18,6 +19,7 @@ from kubesandbox.apiserver.objects.patching import Patching
 from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.representations import Renderer
 from kubesandbox.apiserver.objects.schemas import Schemas
+from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import Change, Writing
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
 from kubesandbox.apiserver.store import Entry, Store
@@ -56,6 +58,10 @@ class Rest:
     def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
         """Returns the stored object. Raises ApiError 404."""
         return self.reading.entry(kind, namespace, name)
+
+    def objects(self, kind: Kind, namespace: str) -> list[dict[str, Any]]:
+        """Returns all objects of a kind in a namespace, or in all, as the kind serves them."""
+        return [from_stored(kind, entry.load()) for entry in self.reading.entries(kind, namespace)]
 
     async def change(self, kind: Kind, target: Target, compute: Change, options: WriteOptions) -> Entry:
         """Reads an object, computes its new state, compares and stores it. Raises ApiError."""

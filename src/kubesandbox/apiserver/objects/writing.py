@@ -28,6 +28,7 @@ from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.schemas import COMPLETED, Schemas
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
 from kubesandbox.apiserver.patch import managed
+from kubesandbox.apiserver.policies.matching import Write
 from kubesandbox.apiserver.schema import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Conflict, Entry, Store, StoreError
@@ -38,9 +39,13 @@ JSON = dict[str, Any]
 Change = Callable[[JSON], JSON]
 # Raises ApiError if a user may not write an object: the user, the kind, its namespace, the new object and the old.
 Guard = Callable[[User | None, Kind, str, JSON, JSON | None], None]
+# Raises ApiError if a policy denies a write; adds warnings, and annotations of the audit log.
+Policies = Callable[[Write, list[str], dict[str, str]], None]
 
 # Attempts after a conflict, as many as k8s.io/apiserver makes for a patch.
 RETRIES = 5
+# The object itself, and the subresources that are a part of it.
+_ADMITTED = frozenset({"", "status", "ephemeralcontainers", "resize", "approval", "finalize"})
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_PREFIX = 58
 
@@ -55,6 +60,8 @@ class Writing:
         self._decoding, self._reading, self._clock = decoding, reading, clock
         # The check against privilege escalation; set once the server is assembled.
         self.guard: Guard | None = None
+        # The ValidatingAdmissionPolicies; set at the same time.
+        self.policies: Policies | None = None
 
     # -- create ----------------------------------------------------------------------------------------------------
 
@@ -117,6 +124,7 @@ class Writing:
         self._admission.before_create(kind, obj, self._clock.now())
         self._validate(kind, obj, None)
         options.warnings.extend(write_warnings.of(kind, obj, None))
+        self._admit(kind, namespace, obj, None, options)
         name = meta(obj)["name"]
         if (there := self._store.get(kind.storage, namespace, name)) is not None:
             raise _already_there(kind, name, there)
@@ -127,6 +135,20 @@ class Writing:
             return await self.put(kind, namespace, name, obj, 0)
         except Conflict:
             raise errors.already_exists(kind.plural, kind.group, name) from None
+
+    def _admit(
+        self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = ""
+    ) -> None:
+        # The object of scale and eviction is another one: what policies say of those is not asked.
+        if self.policies is None or options.user is None or part not in _ADMITTED:
+            return
+        operation, name = "CREATE" if old is None else "UPDATE", meta(obj).get("name", "")
+        given: JSON = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
+        given |= {key: options.query[key] for key in ("fieldManager", "fieldValidation") if key in options.query}
+        write = Write(
+            operation, kind, namespace, name, options.user, obj, old, part, dry_run=options.dry_run, options=given
+        )
+        self.policies(write, options.warnings, options.annotations)
 
     def _validate(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
         faults = [*self._admission.faults(kind, obj, old), *self._schemas.validate(kind, obj, old)]
@@ -203,6 +225,7 @@ class Writing:
         self._admission.before_update(kind, new, old)
         self._validate(kind, new, old)
         options.warnings.extend(write_warnings.of(kind, new, old))
+        self._admit(kind, meta(old).get("namespace", ""), new, old, options, part)
         return new
 
     async def _store_change(self, kind: Kind, entry: Entry, old: JSON, new: JSON, options: WriteOptions) -> Entry:

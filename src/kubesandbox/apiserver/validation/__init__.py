@@ -11,7 +11,16 @@ from typing import Any
 
 from kubesandbox.apiserver.schema import FieldError, validate_crd, validate_crd_update
 from kubesandbox.apiserver.served_kinds import Kind
-from kubesandbox.apiserver.validation import data, object_metadata, pod_templates, policies, rbac, services, workloads
+from kubesandbox.apiserver.validation import (
+    admission_policies,
+    data,
+    object_metadata,
+    pod_templates,
+    policies,
+    rbac,
+    services,
+    workloads,
+)
 
 JSON = dict[str, Any]
 Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
@@ -51,5 +60,6 @@ _RULES: dict[tuple[str, str], Rule] = {
     (_RBAC, "ClusterRole"): rbac.cluster_role,
     (_RBAC, "RoleBinding"): rbac.role_binding,
     (_RBAC, "ClusterRoleBinding"): rbac.cluster_role_binding,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): admission_policies.policy,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
 }

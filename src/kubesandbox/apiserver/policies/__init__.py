@@ -1,0 +1,1 @@
+"""ValidatingAdmissionPolicies: which apply to a write, and what they say of it."""

@@ -1,0 +1,187 @@
+"""Decides on a write by the stored ValidatingAdmissionPolicies and their bindings.
+
+In: a write. Out: nothing, or ApiError; warnings and audit annotations are added to the request's. Policies are read
+from the store at each write: what is stored is in force, without the moment that a real server's informers take.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.policies.evaluation import Decision, Evaluation
+from kubesandbox.apiserver.policies.matching import Write, is_exempt, matches, selects
+from kubesandbox.apiserver.served_kinds import Kind, KindTable
+from kubesandbox.apiserver.store import Store
+
+JSON = dict[str, Any]
+# Returns the objects of a kind in a namespace, or in all, as the kind serves them.
+Read = Callable[[Kind, str], list[JSON]]
+
+_GROUP = "admissionregistration.k8s.io"
+POLICIES = f"validatingadmissionpolicies.{_GROUP}"
+_BINDINGS = f"validatingadmissionpolicybindings.{_GROUP}"
+_AUDIT = "validation.policy.admission.k8s.io/validation_failure"
+_CODES = {"Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413, "Unauthorized": 401}
+
+
+class _Unusable(Exception):
+    """Error raised if a policy or a binding cannot be used as it is configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Denial:
+    policy: str
+    binding: str
+    decision: Decision
+
+    def __str__(self) -> str:
+        by = f" with binding '{self.binding}'" if self.binding else ""
+        return f"ValidatingAdmissionPolicy '{self.policy}'{by} denied request: {self.decision.message}"
+
+
+class PolicyAdmission:
+    """The policies of a server; one instance for the whole of it."""
+
+    def __init__(self, store: Store, kinds: KindTable, read: Read) -> None:
+        self._store, self._kinds, self._read = store, kinds, read
+
+    def check(self, write: Write, warnings: list[str], annotations: dict[str, str]) -> None:
+        """Lets a write pass, or raises ApiError with the first denial."""
+        policies = self._store.items(POLICIES, "")
+        if not policies or is_exempt(write.kind):
+            return
+        namespace = self._namespace(write)
+        labels = None if namespace is None else (namespace["metadata"].get("labels") or {})
+        denials: list[_Denial] = []
+        for policy in (entry.load() for entry in policies):
+            if matches(policy["spec"].get("matchConstraints") or {}, write, labels):
+                denials += self._by_policy(policy, write, namespace, labels, warnings, annotations)
+        if denials:
+            raise _refused(write, denials[0])
+
+    def _namespace(self, write: Write) -> JSON | None:
+        if not write.namespace or write.kind.resource == "namespaces":
+            return None
+        entry = self._store.get("namespaces", "", write.namespace)
+        return entry.load() if entry else None
+
+    def _by_policy(
+        self,
+        policy: JSON,
+        write: Write,
+        namespace: JSON | None,
+        labels: dict[str, str] | None,
+        warnings: list[str],
+        annotations: dict[str, str],
+    ) -> Iterator[_Denial]:
+        name, values = policy["metadata"]["name"], dict[str, list[str]]()
+        bindings = [each for each in self._bindings() if each["spec"].get("policyName") == name]
+        try:
+            kind = self._param_kind(policy) if bindings else None
+        except _Unusable as error:
+            yield from _misconfigured(policy, "", f"failed to configure policy: {error}")
+            return
+        for binding in bindings:
+            if not matches(binding["spec"].get("matchResources") or {}, write, labels):
+                continue
+            try:
+                params = self._params(kind, binding["spec"].get("paramRef"), write.namespace)
+            except _Unusable as error:
+                why = f"failed to configure binding: {error}"
+                yield from _misconfigured(policy, binding["metadata"]["name"], why)
+                continue
+            for param in params:
+                outcome = Evaluation(policy, write, param, _shown(namespace)).outcome()
+                for decision in outcome.decisions:
+                    if decision.denied:
+                        yield from _acted_on(policy, binding, decision, warnings, annotations)
+                for key, value in outcome.annotations:
+                    if value not in values.setdefault(key, []):
+                        values[key].append(value)
+        annotations.update({f"{name}/{key}": ", ".join(each) for key, each in values.items()})
+
+    def _bindings(self) -> Iterator[JSON]:
+        return (entry.load() for entry in self._store.items(_BINDINGS, ""))
+
+    def _param_kind(self, policy: JSON) -> Kind | None:
+        wanted = policy["spec"].get("paramKind")
+        if not wanted:
+            return None
+        for kind in self._kinds:
+            if (kind.api_version, kind.kind) == (wanted.get("apiVersion"), wanted.get("kind")):
+                return kind
+        named = f"{wanted.get('apiVersion')}, Kind={wanted.get('kind')}"
+        raise _Unusable(f"failed to find resource referenced by paramKind: '{named}'")
+
+    def _params(self, kind: Kind | None, ref: JSON | None, namespace: str) -> list[JSON | None]:
+        """Returns the parameters that a binding refers to. Raises _Unusable. Without any reference it is None once."""
+        if kind is None or not ref:
+            return [None]
+        within = ref.get("namespace") or ""
+        if within and not kind.namespaced:
+            raise _Unusable("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+        if kind.namespaced and not within:
+            within = namespace
+            if not within:
+                why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+                raise _Unusable(why)
+        found = [
+            obj
+            for obj in self._read(kind, within)
+            if (obj["metadata"]["name"] == ref["name"] if ref.get("name") else _selected(ref, obj))
+        ]
+        if not found and ref.get("parameterNotFoundAction") == "Deny":
+            raise _Unusable("no params found for policy binding with `Deny` parameterNotFoundAction")
+        return list(found)
+
+
+def _selected(ref: JSON, obj: JSON) -> bool:
+    return selects(ref.get("selector"), obj["metadata"].get("labels") or {})
+
+
+def _shown(namespace: JSON | None) -> JSON | None:
+    """Returns a namespace as expressions see it (CreateNamespaceObject): without what others own of it."""
+    if namespace is None:
+        return None
+    kept = ("name", "generateName", "namespace", "labels", "annotations", "uid", "creationTimestamp", "finalizers")
+    metadata = {key: value for key, value in namespace["metadata"].items() if key in (*kept, "resourceVersion")}
+    return {**namespace, "metadata": metadata}
+
+
+def _misconfigured(policy: JSON, binding: str, why: str) -> Iterator[_Denial]:
+    if policy["spec"].get("failurePolicy") != "Ignore":
+        yield _Denial(policy["metadata"]["name"], binding, Decision(True, why))
+
+
+def _acted_on(
+    policy: JSON, binding: JSON, decision: Decision, warnings: list[str], annotations: dict[str, str]
+) -> Iterator[_Denial]:
+    """Does what the binding says about a failed validation: denies, warns, or notes it for the audit log."""
+    name, by = policy["metadata"]["name"], binding["metadata"]["name"]
+    actions = binding["spec"].get("validationActions") or ()
+    for action in actions:
+        if action == "Deny":
+            yield _Denial(name, by, decision)
+        elif action == "Warn":
+            text = f"Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{by}': {decision.message}"
+            if text not in warnings:
+                warnings.append(text)
+        elif action == "Audit":
+            failure = {
+                "message": decision.message, "policy": name, "binding": by, "expressionIndex": decision.index,
+                "validationActions": list(actions),
+            }  # fmt: skip
+            annotations.setdefault(_AUDIT, json.dumps([failure], separators=(",", ":")))
+
+
+def _refused(write: Write, denial: _Denial) -> ApiError:
+    error = errors.forbidden(write.kind.plural, write.kind.group, write.name or "Unknown", str(denial))
+    error.reason = denial.decision.reason
+    error.code = _CODES.get(error.reason, 422)
+    error.details = {**(error.details or {}), "causes": [{"message": str(denial)}]}
+    return error

@@ -1,0 +1,202 @@
+"""Evaluates the expressions of one ValidatingAdmissionPolicy for one write. Pure.
+
+In: a policy, the variables of a write, a parameter. Out: decisions and audit annotations, in the words of
+k8s.io/apiserver/pkg/admission/plugin/policy/validating/validator.go. An expression that has no value is an error, and
+the policy's failurePolicy says what becomes of the write then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from kubekit.lang.cel import CelError, CelEvaluationError, Program, compile_cel
+from kubesandbox.apiserver.policies.matching import Write
+
+JSON = dict[str, Any]
+
+_NAMES = ("object", "oldObject", "request", "params", "namespaceObject", "variables")
+_HINTS = dict.fromkeys(_NAMES, "dyn")
+_VARIABLE = re.compile(r"\bvariables\.([A-Za-z_]\w*)")
+AUTHORIZER = re.compile(r"\bauthorizer\b")
+_LONGEST_MESSAGE = 5 * 1024  # bytes; MaxEvaluatedMessageExpressionSizeBytes
+_LONGEST_ANNOTATION = 10 * 1024  # bytes; maxAuditAnnotationValueLength
+_NO_AUTHORIZER = "the sandbox's API server has no authorizer for expressions"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one validation says: that a write is denied, with the reason, or that it is not."""
+
+    denied: bool = False
+    message: str = ""
+    reason: str = "Invalid"
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The decisions of a policy in their order, and its audit annotations."""
+
+    decisions: tuple[Decision, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+
+
+class _Failed(Exception):
+    """Error raised if an expression has no value; the message is for the client."""
+
+
+class Evaluation:
+    """One policy, for one write and one parameter."""
+
+    def __init__(self, policy: JSON, write: Write, params: JSON | None, namespace: JSON | None) -> None:
+        self._spec = policy["spec"]
+        self._fails = self._spec.get("failurePolicy") != "Ignore"
+        self._values: JSON = {
+            "object": write.obj,
+            "oldObject": write.old,
+            "request": request_of(write),
+            "params": params,
+            "namespaceObject": namespace,
+        }
+        self._variables = {each["name"]: each["expression"] for each in self._spec.get("variables") or ()}
+        self._computed: dict[str, Any] = {}
+        self._broken: dict[str, str] = {}
+
+    def outcome(self) -> Outcome:
+        """Returns what the policy says."""
+        try:
+            if not self._applies():
+                return Outcome()
+        except _Failed as error:
+            return Outcome(tuple(self._error(str(error), 0)))
+        decisions = [
+            each for index, one in enumerate(self._spec.get("validations") or ()) for each in self._of(one, index)
+        ]
+        annotations: list[tuple[str, str]] = []
+        for one in self._spec.get("auditAnnotations") or ():
+            try:
+                value = self._annotation(one["valueExpression"])
+            except _Failed as error:
+                decisions += self._error(str(error), len(decisions))
+                continue
+            if value:
+                annotations.append((one["key"], value.encode()[:_LONGEST_ANNOTATION].decode(errors="ignore")))
+        return Outcome(tuple(decisions), tuple(annotations))
+
+    def _error(self, message: str, index: int) -> Iterator[Decision]:
+        if self._fails:
+            yield Decision(True, message, index=index)
+
+    def _applies(self) -> bool:
+        """Returns whether all match conditions hold. A false one decides, also where another has no value."""
+        failures = []
+        for condition in self._spec.get("matchConditions") or ():
+            try:
+                if self._value(condition["expression"]) is False:
+                    return False
+            except _Failed as error:
+                failures.append(str(error))
+        if failures and not self._fails:
+            return False
+        if failures:
+            raise _Failed(failures[0] if len(failures) == 1 else f"[{', '.join(dict.fromkeys(failures))}]")
+        return True
+
+    def _of(self, validation: JSON, index: int) -> Iterator[Decision]:
+        try:
+            holds = self._value(validation["expression"])
+        except _Failed as error:
+            yield from self._error(str(error), index)
+            return
+        if holds is True:
+            yield Decision(index=index)
+        else:
+            yield Decision(True, self._message(validation), validation.get("reason") or "Invalid", index)
+
+    def _message(self, validation: JSON) -> str:
+        text = ""
+        if expression := validation.get("messageExpression"):
+            try:
+                value = self._value(expression)
+                text = value.strip() if isinstance(value, str) else ""
+            except _Failed:
+                text = ""
+        if "\n" in text or len(text.encode()) > _LONGEST_MESSAGE:
+            text = ""
+        said = (validation.get("message") or "").strip()
+        return text or said or f"failed expression: {validation['expression'].strip()}"
+
+    def _annotation(self, expression: str) -> str:
+        value = self._value(expression)
+        if value is not None and not isinstance(value, str):
+            raise _Failed(
+                f"valueExpression '{expression}' resulted in unsupported return type: {type(value).__name__}. "
+                "Return type must be either string or null."
+            )
+        return (value or "").strip()
+
+    def _value(self, expression: str) -> Any:
+        if AUTHORIZER.search(expression):
+            raise _Failed(f"expression '{expression}' resulted in error: {_NO_AUTHORIZER}")
+        try:
+            program = _program(expression)
+        except CelError as error:
+            raise _Failed(f"compilation error: {error}") from error
+        used = set(_VARIABLE.findall(expression))
+        for name in used & self._variables.keys():
+            self._compute(name)
+        try:
+            return program.evaluate({**self._values, "variables": self._computed})
+        except CelEvaluationError as error:
+            why = str(error)
+            # A variable without a value is missing from the map: what it failed by is the cause.
+            name = why.removeprefix("no such key: ")
+            if name in used and name in self._broken:
+                why = f'composited variable "{name}" fails to evaluate: {self._broken[name]}'
+            raise _Failed(f"expression '{expression}' resulted in error: {why}") from error
+
+    def _compute(self, name: str) -> None:
+        """Evaluates a variable once, and first those that it uses."""
+        if name in self._computed or name in self._broken:
+            return
+        self._broken[name] = "it refers to itself"
+        expression = self._variables[name]
+        for other in set(_VARIABLE.findall(expression)) & self._variables.keys():
+            self._compute(other)
+        try:
+            if AUTHORIZER.search(expression):
+                raise CelEvaluationError(_NO_AUTHORIZER)
+            self._computed[name] = _program(expression).evaluate({**self._values, "variables": self._computed})
+        except CelError as error:
+            self._broken[name] = str(error)
+        else:
+            del self._broken[name]
+
+
+def request_of(write: Write) -> JSON:
+    """Returns the variable `request`: an AdmissionRequest without its objects."""
+    kind = {"group": write.kind.group, "version": write.kind.version, "kind": write.kind.kind}
+    resource = {"group": write.kind.group, "version": write.kind.version, "resource": write.kind.plural}
+    return {
+        "kind": kind,
+        "resource": resource,
+        "subResource": write.subresource,
+        "requestKind": kind,
+        "requestResource": resource,
+        "requestSubResource": write.subresource,
+        "name": write.name,
+        "namespace": write.namespace,
+        "operation": write.operation,
+        "userInfo": {"username": "", "uid": "", "groups": [], "extra": {}, **write.user.to_dict()},
+        "dryRun": write.dry_run,
+        "options": dict(write.options),
+    }
+
+
+@lru_cache(512)
+def _program(expression: str) -> Program:
+    return compile_cel(expression, _HINTS)

@@ -1,0 +1,66 @@
+"""The CEL types of what expressions of policies see beside the objects: the request and its namespace.
+
+As BuildRequestType and BuildNamespaceType in k8s.io/apiserver/pkg/admission/plugin/cel/compile.go.
+"""
+
+from __future__ import annotations
+
+from kubekit.lang.cel_types import BOOL, DYN, INT, STRING, TIMESTAMP, CelType, list_of, map_of, object_of
+
+_STRINGS = list_of(STRING)
+
+
+def _object(type_: str, /, **fields: CelType) -> CelType:
+    return object_of(f"kubernetes.{type_}", fields.get)
+
+
+_KIND = _object("GroupVersionKind", group=STRING, version=STRING, kind=STRING)
+_RESOURCE = _object("GroupVersionResource", group=STRING, version=STRING, resource=STRING)
+REQUEST = _object(
+    "AdmissionRequest",
+    kind=_KIND,
+    resource=_RESOURCE,
+    subResource=STRING,
+    requestKind=_KIND,
+    requestResource=_RESOURCE,
+    requestSubResource=STRING,
+    name=STRING,
+    namespace=STRING,
+    operation=STRING,
+    userInfo=_object("UserInfo", username=STRING, uid=STRING, groups=_STRINGS, extra=map_of(_STRINGS)),
+    dryRun=BOOL,
+    options=DYN,
+)
+NAMESPACE = _object(
+    "Namespace",
+    metadata=_object(
+        "NamespaceMetadata",
+        name=STRING,
+        generateName=STRING,
+        namespace=STRING,
+        labels=map_of(STRING),
+        annotations=map_of(STRING),
+        UID=STRING,
+        creationTimestamp=TIMESTAMP,
+        deletionGracePeriodSeconds=INT,
+        deletionTimestamp=TIMESTAMP,
+        generation=INT,
+        resourceVersion=STRING,
+        finalizers=_STRINGS,
+    ),
+    spec=_object("NamespaceSpec", finalizers=_STRINGS),
+    status=_object(
+        "NamespaceStatus",
+        conditions=list_of(
+            _object(
+                "NamespaceCondition",
+                status=STRING,
+                type=STRING,
+                lastTransitionTime=TIMESTAMP,
+                message=STRING,
+                reason=STRING,
+            )
+        ),
+        phase=STRING,
+    ),
+)
