@@ -38,6 +38,7 @@ from kubesandbox.apiserver.objects.builtin_admission import Admission
 from kubesandbox.apiserver.objects.representations import Renderer
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.objects.schemas import Schemas
+from kubesandbox.apiserver.policies import type_checking
 from kubesandbox.apiserver.policies.admission import PolicyAdmission
 from kubesandbox.apiserver.published.discovery_documents import Discovery
 from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
@@ -125,6 +126,7 @@ class ApiServer:
         admission.definitions = self.definitions
         self.schemas.conversions.ask = Converting(store).ask
         self.rest.writing.guard = Escalation(self.authz).check
+        admission.policy_status = lambda policy: type_checking.status(policy, self.kinds, self.schemas.tree)
         self.rest.writing.policies = PolicyAdmission(store, self.kinds, self.rest.objects).check
         special = special_subresources(self.rest, signer, clock, self.data / "pods")
         self.discovery = Discovery(self.kinds)

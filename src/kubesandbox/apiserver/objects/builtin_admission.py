@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -33,6 +34,8 @@ class Admission:
         self._store = store
         # Set once the server is put together.
         self.definitions: DefinitionRules | None = None
+        # Returns the status of a ValidatingAdmissionPolicy; set at the same time.
+        self.policy_status: Callable[[JSON], JSON] | None = None
 
     def before_create(self, kind: Kind, obj: JSON, now: datetime) -> None:
         """Completes a new object. Raises ApiError 403 or 404 if its namespace does not accept it."""
@@ -70,6 +73,8 @@ class Admission:
                 if CRD_FINALIZER not in finalizers:
                     finalizers.append(CRD_FINALIZER)
             self.definitions.complete(obj)
+        if kind.kind == "ValidatingAdmissionPolicy" and not kind.custom and self.policy_status is not None:
+            obj["status"] = {**(obj.get("status") or {}), **self.policy_status(obj)}
 
     def before_delete(self, kind: Kind, obj: JSON) -> None:
         """Refuses deletions that the server never allows. Raises ApiError 403."""

@@ -5,6 +5,8 @@ In: a node of a schema. Out: its `CelType`, or None for what rules cannot see: a
 
 from __future__ import annotations
 
+from functools import cache
+
 from kubekit.lang.cel_types import (
     BOOL,
     BYTES,
@@ -19,6 +21,7 @@ from kubekit.lang.cel_types import (
     map_of,
     object_of,
 )
+from kubesandbox.apiserver.schema.builtin import builtin_schema
 from kubesandbox.apiserver.schema.rules import escape
 from kubesandbox.apiserver.schema.structural import Structural
 
@@ -63,3 +66,37 @@ def _object(node: Structural, name: str, *, root: bool) -> CelType | None:
         return known[key]
 
     return object_of(name, field)
+
+
+def served(node: Structural) -> CelType:
+    """Returns the type of a kind's whole objects, as OpenAPI documents have it; what has no type there is dyn."""
+    members = {escape(key): child for key, child in node.properties.items()}
+
+    def field(key: str) -> CelType | None:
+        if key in ("kind", "apiVersion"):
+            return STRING
+        if key == "metadata":
+            return _loosely(_metadata())
+        return _loosely(members[key]) if key in members else None
+
+    return object_of("object", field)
+
+
+def _loosely(node: Structural) -> CelType:
+    if node.raw.get("x-kubernetes-preserve-unknown-fields") and not node.properties:
+        return DYN
+    if node.type == "array" and node.items is not None:
+        return list_of(_loosely(node.items))
+    if node.type != "object":
+        return declared(node) or DYN
+    if node.properties:
+        members = {escape(key): child for key, child in node.properties.items()}
+        return object_of("object", lambda key: _loosely(members[key]) if key in members else None)
+    return map_of(_loosely(node.additional)) if node.additional is not None else DYN
+
+
+@cache
+def _metadata() -> Structural:
+    pod = builtin_schema("", "v1", "Pod")
+    assert pod is not None
+    return pod.root.properties["metadata"]

@@ -1,0 +1,89 @@
+"""Checks a policy's expressions against the types of the objects that it is for: warnings of its status. Pure.
+
+As k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go, whose controller of
+kube-controller-manager writes them some time after; here they are in the status when the policy is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kubekit.lang.cel import CelError
+from kubekit.lang.cel_types import DYN, CelType, object_of, result_type, type_faults
+from kubesandbox.apiserver.policies.evaluation import AUTHORIZER
+from kubesandbox.apiserver.schema import Structural
+from kubesandbox.apiserver.schema.admission_types import NAMESPACE, REQUEST
+from kubesandbox.apiserver.schema.cel_declarations import served
+from kubesandbox.apiserver.served_kinds import Kind
+
+JSON = dict[str, Any]
+# Returns the schema of a kind's objects, or None if it has none.
+SchemaOf = Callable[[Kind], Structural | None]
+
+_MOST_TYPES = 10  # maxTypesToCheck
+
+
+def status(policy: JSON, kinds: Iterable[Kind], schema_of: SchemaOf) -> JSON:
+    """Returns the status of a policy: what was looked at, and its warnings."""
+    checked: JSON = {"observedGeneration": policy["metadata"].get("generation", 1), "typeChecking": {}}
+    if warnings := _warnings(policy["spec"], tuple(kinds), schema_of):
+        checked["typeChecking"] = {"expressionWarnings": warnings}
+    return checked
+
+
+def _warnings(spec: JSON, kinds: tuple[Kind, ...], schema_of: SchemaOf) -> list[JSON]:
+    types = {kind: served(schema) for kind in _matched(spec, kinds) if (schema := schema_of(kind)) is not None}
+    wanted = spec.get("paramKind") or {}
+    params = next((k for k in kinds if (k.api_version, k.kind) == (wanted.get("apiVersion"), wanted.get("kind"))), None)
+    schema = schema_of(params) if params is not None else None
+    known: dict[str, CelType] = {"request": REQUEST, "namespaceObject": NAMESPACE}
+    if wanted:
+        known["params"] = served(schema) if schema is not None else DYN
+    warnings = []
+    for index, validation in enumerate(spec.get("validations") or ()):
+        for key in ("expression", "messageExpression"):
+            if expression := validation.get(key):
+                found = [_of_kind(kind, type_, expression, spec, known) for kind, type_ in types.items()]
+                if told := "\n".join(filter(None, found)):
+                    warnings.append({"fieldRef": f"spec.validations[{index}].{key}", "warning": told})
+    return warnings
+
+
+def _of_kind(kind: Kind, type_: CelType, expression: str, spec: JSON, known: Mapping[str, CelType]) -> str:
+    if AUTHORIZER.search(expression):
+        return ""
+    types = {**known, "object": type_, "oldObject": type_}
+    variables: dict[str, CelType] = {}
+    for each in spec.get("variables") or ():
+        variables[each["name"]] = _type(each["expression"], types | _composed(variables))
+    try:
+        why = type_faults(expression, types | _composed(variables))
+    except CelError as error:
+        why = str(error)
+    named = f"{kind.group}/{kind.version}, Kind={kind.kind}"
+    return f"{named}: {why}\n" if why else ""
+
+
+def _composed(variables: Mapping[str, CelType]) -> dict[str, CelType]:
+    return {"variables": object_of("kubernetes.variables", variables.get)} if variables else {}
+
+
+def _type(expression: str, known: Mapping[str, CelType]) -> CelType:
+    try:
+        return result_type(expression, known)
+    except CelError:
+        return DYN
+
+
+def _matched(spec: JSON, kinds: tuple[Kind, ...]) -> list[Kind]:
+    """Returns the kinds that the policy's rules name; a rule with a wildcard names none."""
+    found: list[Kind] = []
+    for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
+        groups, versions = rule.get("apiGroups") or (), rule.get("apiVersions") or ()
+        resources = {each for each in rule.get("resources") or () if not set(each) & set("*/")}
+        if "*" in "".join((*groups, *versions)):
+            continue
+        found += [k for k in kinds if k.group in groups and k.version in versions and k.plural in resources]
+    unique = sorted(set(found), key=lambda kind: (kind.group, kind.version, kind.kind))
+    return unique[:_MOST_TYPES]
