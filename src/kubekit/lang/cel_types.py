@@ -24,12 +24,18 @@ Fields = Callable[[str], "CelType | None"]
 
 @dataclass(frozen=True, slots=True)
 class CelType:
-    """A declared type: `element` of a list, map or optional value, `fields` of an object and the name that it has."""
+    """A declared type: `element` of a list, map or optional value, `fields` of an object and the name that it has.
+
+    `most` is the greatest number of elements or bytes of a value, 0 where there is none; `least` the smallest size of
+    a value as JSON. Both are for estimates of cost alone.
+    """
 
     kind: Kind
     element: CelType | None = None
     fields: Fields | None = field(default=None, compare=False)
     name: str = ""
+    most: int = field(default=0, compare=False)
+    least: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         if self.kind == "object":
@@ -74,6 +80,20 @@ def _shown(expression: str, at: int, why: str) -> str:
     return f"ERROR: <input>:{line}:{column + 1}: {why}\n | {text}\n | {'.' * column}^"
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A checked expression: its tree, and the type of each node by its id."""
+
+    root: Node
+    types: Mapping[int, CelType]
+
+
+def checked(expression: str, variables: Mapping[str, CelType]) -> Checked:
+    """Returns an expression with the types of its nodes. Raises CelSyntaxError."""
+    checker = _Checker(expression, variables)
+    return Checked(checker.root, checker.types)
+
+
 class _Checker:
     def __init__(self, expression: str, variables: Mapping[str, CelType]) -> None:
         serialized = _compiled(expression, variables)
@@ -81,6 +101,8 @@ class _Checker:
         self._places = _places(tree.rest)
         self._scopes: list[dict[str, CelType]] = [dict(variables)]
         self.faults: list[tuple[int, str]] = []
+        self.types: dict[int, CelType] = {}
+        self.root = tree.root
         self.type = self._of(tree.root)
 
     def _fault(self, node: Node, why: str) -> CelType:
@@ -88,7 +110,8 @@ class _Checker:
         return DYN
 
     def _of(self, node: Node) -> CelType:
-        return _OF[node.kind](self, node)
+        found = self.types[node.id] = _OF[node.kind](self, node)
+        return found
 
     def _const(self, node: Node) -> CelType:
         return _CONSTANTS.get(node.fields[0][0], DYN) if node.fields else DYN

@@ -5,6 +5,7 @@ In: a node of a schema. Out: its `CelType`, or None for what rules cannot see: a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from kubekit.lang.cel_types import (
@@ -25,7 +26,11 @@ from kubesandbox.apiserver.schema.builtin import builtin_schema
 from kubesandbox.apiserver.schema.rules import escape
 from kubesandbox.apiserver.schema.structural import Structural
 
-_SCALARS = {"boolean": BOOL, "integer": INT, "number": DOUBLE}
+# What a request may have at most; without limits of its own a value is as large as that (apiserver/pkg/cel/limits.go).
+REQUEST_BYTES = 3 * 1024 * 1024
+_LONGEST = {"duration": 32, "date": 12, "date-time": 32}
+_SHORTEST = {"duration": 3, "date": 12, "date-time": 21}
+_SCALARS = {"boolean": replace(BOOL, least=4), "integer": replace(INT, least=1), "number": replace(DOUBLE, least=1)}
 _FORMATS = {"byte": BYTES, "duration": DURATION, "date": TIMESTAMP, "date-time": TIMESTAMP}
 # What rules see of the metadata of an object (WithTypeAndObjectMeta).
 _METADATA = object_of("objectMeta", {"name": STRING, "generateName": STRING}.get)
@@ -35,12 +40,19 @@ _OBJECT: dict[str, CelType] = {"kind": STRING, "apiVersion": STRING, "metadata":
 def declared(node: Structural, name: str = "selfType", *, root: bool = False) -> CelType | None:
     """Returns the type of a node's values; `root` is an object with a kind and metadata of its own."""
     if node.raw.get("x-kubernetes-int-or-string"):
-        return DYN
+        return replace(DYN, most=_length(node), least=1)
     if node.type == "string":
-        return _FORMATS.get(node.raw.get("format", ""), STRING)
+        form = node.raw.get("format", "")
+        known = _FORMATS.get(form, STRING)
+        return replace(known, most=_longest(node, form), least=_SHORTEST.get(form, 2))
     if node.type == "array":
         items = _child(node.items, f"{name}.@idx")
-        return None if items is None else list_of(items)
+        if items is None:
+            return None
+        limit = node.raw.get("maxItems")
+        return replace(
+            list_of(items), most=(REQUEST_BYTES - 2) // (items.least + 1) if limit is None else limit, least=2
+        )
     if node.type == "object":
         return _object(node, name, root=root)
     return _SCALARS.get(node.type)
@@ -54,7 +66,12 @@ def _object(node: Structural, name: str, *, root: bool) -> CelType | None:
     # The type that `additional` allows counts, not that there are others.
     if isinstance(node.raw.get("additionalProperties"), dict):
         values = _child(node.additional, f"{name}.@prop")
-        return None if values is None else map_of(values)
+        if values is None:
+            return None
+        limit = node.raw.get("maxProperties")
+        return replace(
+            map_of(values), most=(REQUEST_BYTES - 2) // (values.least + 6) if limit is None else limit, least=2
+        )
     members = {escape(key): child for key, child in node.properties.items()}
     known: dict[str, CelType | None] = {}
 
@@ -65,7 +82,23 @@ def _object(node: Structural, name: str, *, root: bool) -> CelType | None:
             known[key] = _child(members.get(key), f"{name}.{key}")
         return known[key]
 
-    return object_of(name, field)
+    needed = [key for key in node.required if key in node.properties and not node.properties[key].has_default]
+    types = ((key, _child(node.properties[key], key)) for key in needed)
+    return replace(object_of(name, field), least=2 + sum(len(key) + each.least + 4 for key, each in types if each))
+
+
+def _longest(node: Structural, form: str) -> int:
+    """Returns the greatest length of a text in bytes, by its format, its enumeration, its limit or a request's."""
+    if form in _LONGEST:
+        return _LONGEST[form]
+    if node.raw.get("maxLength") is None and node.raw.get("enum") and form != "byte":
+        return max(len(str(each).encode()) for each in node.raw["enum"])
+    return _length(node, 1 if form == "byte" else 4)
+
+
+def _length(node: Structural, bytes_each: int = 4) -> int:
+    limit = node.raw.get("maxLength")
+    return REQUEST_BYTES - 2 if limit is None else max(limit, 0) * bytes_each
 
 
 def served(node: Structural) -> CelType:

@@ -1,7 +1,6 @@
 """Validation of the CEL rules in a CustomResourceDefinition's schema: whether they compile, and the fields beside them.
 
-In: a node of a schema and its path. Out: FieldErrors in the words of apiextensions-apiserver. The cost of a rule is not
-estimated: docs/sandbox-differences.md.
+In: a node of a schema and its path. Out: FieldErrors in the words of apiextensions-apiserver.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kubesandbox.apiserver.schema.crd_costs import cost_faults
 from kubesandbox.apiserver.schema.crd_openapi import can_be_structural, children, openapi
 from kubesandbox.apiserver.schema.crd_rules import rules
 from kubesandbox.apiserver.schema.crd_structure import structural
@@ -121,7 +122,10 @@ def schema_faults(schema: JSON, path: str) -> Errors:
             FieldError(Fault.FORBIDDEN, f"{path}.nullable", detail="nullable cannot be true at the root")
         )
     yield from structure_faults
-    yield from openapi(schema, path, _no_rules if structure_faults or not shaped else rules)
+    faults = [*openapi(schema, path, _no_rules if structure_faults or not shaped else rules)]
+    yield from faults
+    if shaped and not structure_faults and not faults:
+        yield from cost_faults(schema, path)
 
 
 def _no_rules(_schema: JSON, _path: str, _uncorrelated: str) -> Errors:
