@@ -1,7 +1,7 @@
-"""`python tools/first_minutes.py --dump DUMP > docs/first-minutes.md`: a newcomer's first minutes, from the README.
+"""`python tools/first_minutes.py > docs/first-minutes.md`: a newcomer's first minutes, from the README.
 
 Clones the repository into an empty home, types the README's commands one after the other in one shell, and prints each
-with its time, its exit code and the end of what it said. DUMP takes the place of the README's must-gather.
+with its time, its exit code and the end of what it said.
 """
 
 from __future__ import annotations
@@ -72,22 +72,20 @@ class Shell:
 def main() -> int:
     """Type everything; 1 where a command failed."""
     parser = argparse.ArgumentParser(prog="tools/first_minutes.py")
-    parser.add_argument("--dump", type=Path, required=True, help="what takes the place of the README's must-gather")
     parser.add_argument("--python", default=sys.executable, help="the Python that make uses")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="runup-new-") as folder:
-        return _typed(Path(folder), given.dump.resolve(), given.python)
+        return _typed(Path(folder), given.python)
 
 
-def _typed(home: Path, dump: Path, python: str) -> int:
+def _typed(home: Path, python: str) -> int:
     shell = Shell(home)
     shell.run(f"export PYTHON={python}")
     print(_HEAD)
     typed = [f"git clone -q {ROOT} runup && cd runup", *commands((ROOT / "README.md").read_text(encoding="utf-8"))]
     version, total, failed = "", 0.0, 0
     for command in typed:
-        meant = command.replace("must-gather.local.123", str(dump)).replace("VERSION", version)
-        seconds, code, said = shell.run(meant)
+        seconds, code, said = shell.run(command.replace("VERSION", version))
         total += seconds
         # These say by 2 and 3 what they found.
         failed += code not in ((0, 2, 3) if re.search("--wait|preflight run", command) else (0,))
@@ -97,7 +95,7 @@ def _typed(home: Path, dump: Path, python: str) -> int:
         shown = command.replace(str(ROOT), "<this repository>").replace("=VERSION", f"={version}")
         print(f"## {total - seconds:.0f} s\n\n```console\n$ {shown}")
         for line in [*(["..."] if len(said) > SHOWN else []), *said[-SHOWN:]]:
-            print(line.replace(str(dump), "must-gather.local.123").replace(str(home), "~"))
+            print(line.replace(str(home), "~"))
         print(f"```\n\n{seconds:.1f} s, exit code {code}.\n", flush=True)
     return 1 if failed else 0
 

@@ -135,6 +135,11 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
     "preflight compare": (("5.2.0", "5.2.0"), ("5.2.0", "5.2.0", "-o", "json"), (EVIL, "5.2.0")),
     "preflight explain": ((f"Risk{EVIL}",), (f"Risk{EVIL}", "-o", "yaml"), (EVIL,)),
     "preflight run": (("--to", "5.2.0"), ("--to", EVIL), ("--dump", f"/nowhere/{EVIL}", "--to", "5.2.0")),
+    "dump collect": (
+        (f"/proc/{EVIL}",),
+        (f"/proc/{EVIL}", "--with", f"/nowhere/{EVIL}"),
+        ("/proc", "--redact", EVIL),
+    ),
     "kmod check": (
         ("--kernel", EVIL),
         ("--to-image", EVIL),

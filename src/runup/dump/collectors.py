@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,8 +55,11 @@ _GATHERERS: dict[str, Resource] = {
 }
 
 
-def place_of(file: Path, layout: Layout) -> str | None:
-    """Returns the namespace that the path of a file is about: empty for what is in none, ALL, or None if it is open."""
+def place_of(file: Path, layout: Layout, has_namespaces: Callable[[Path], bool]) -> str | None:
+    """Returns the namespace that the path of a file is about: empty for what is in none, ALL, or None if it is open.
+
+    `has_namespaces` returns whether a folder has a folder for each namespace.
+    """
     parts = file.relative_to(layout.root).parts if file.is_relative_to(layout.root) else file.parts
     if layout.style == "inspect":
         for index, part in enumerate(parts[:-1]):
@@ -64,13 +67,12 @@ def place_of(file: Path, layout: Layout) -> str | None:
                 return ""
             if part == NAMESPACES and len(parts) > index + 2:
                 return ALL if parts[index + 1] == _EVERYWHERE else parts[index + 1]
-    # `kubectl cluster-info dump` and others keep a folder for each namespace.
-    if layout.style == "folder" and len(parts) > 1 and _is_of_namespaces(layout.root / Path(*parts[:-2])):
+    if layout.style == "folder" and len(parts) > 1 and has_namespaces(layout.root / Path(*parts[:-2])):
         return parts[-2]
     return None
 
 
-def _is_of_namespaces(folder: Path) -> bool:
+def has_namespaces(folder: Path) -> bool:
     """Returns whether `kubectl cluster-info dump` wrote to `folder`: nodes, and a folder for each namespace."""
     return any((folder / f"nodes{suffix}").is_file() for suffix in (".json", ".yaml")) and any(
         next(folder.glob(f"*/replication-controllers{suffix}"), None) for suffix in (".json", ".yaml")

@@ -12,10 +12,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from runup.api.kinds import RESOURCES
-from runup.dump.collectors import ALL, of_record, place_of, proven_by_tool, resource_collected
+from runup.dump.collectors import ALL, has_namespaces, of_record, place_of, proven_by_tool, resource_collected
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import Layout
 from runup.dump.dump_objects import Listed
@@ -112,7 +113,11 @@ Proofs = dict[Resource, set[str]]
 
 def _by_answers(layout: Layout, lists: Mapping[Path, tuple[Listed, ...]], plural: Plural) -> Proofs:
     """Returns for each kind the namespaces that answers of the API server cover, with ALL for the cluster."""
-    placed = [(file, each, place_of(file, layout)) for file, file_lists in lists.items() for each in file_lists]
+    # Folders are looked at once each: a dump may have a list in every one of thousands.
+    is_parent = cache(has_namespaces)
+    placed = [
+        (file, each, place_of(file, layout, is_parent)) for file, file_lists in lists.items() for each in file_lists
+    ]
     # In the place where `oc adm inspect` puts a list, nothing else is written.
     answers = [each for each in placed if each[1].is_answer or (each[2] is not None and not each[1].is_cut)]
     limited = _is_limited(listed for _file, listed, place in answers if place is None)

@@ -195,3 +195,16 @@ def test_what_a_program_says(says: str, state: str, cluster: Server, run: Run, t
     assert ran.code == 0, ran.err
     assert states(tmp_path / "mine")["pods"] == state
     assert states(tmp_path / "mine")["clusterversions.config.openshift.io"] == "complete"
+
+
+def test_the_sample_of_the_repository(run: Run) -> None:
+    """What the README types: the cluster's risks, and what the dump has is known in full."""
+    sample = Path(__file__).parents[3] / "examples" / "skip-level"
+    ran = run("preflight", "run", "--dump", sample, "-o", "json")
+    report = json.loads(ran.out)
+    applying = {risk["name"] for risk in report["risks"] if risk["applies"] == "True"}
+    assert ran.code == 2
+    assert {"MachineConfigPoolPaused-infra", "NodeCordoned", "PodDisruptionBudgetBlocksDrain"} <= applying
+    held = set(states(sample)) - set(report.get("lacking", ()))
+    assert held == set(states(sample))
+    assert set(states(sample).values()) == {"complete", "absent"}

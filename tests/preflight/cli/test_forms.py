@@ -194,9 +194,9 @@ def test_many_clusters_are_a_line_each() -> None:
         ),
         (
             ("Node", "Pod"),
-            "oc get x",
+            "runup dump collect x",
             "The dump does not have all of 2 kinds that checks read which could not tell. Where the cluster can be "
-            "reached, collect a dump that has them:\n  oc get x\n",
+            "reached, collect a dump that has them:\n  runup dump collect x\n",
         ),
     ],
     ids=["one kind", "two kinds", "a command that collects them"],

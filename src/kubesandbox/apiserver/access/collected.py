@@ -25,6 +25,8 @@ OWN = "sandbox.runup.dev/own-namespaces"
 """Annotation: the namespaces, separated by blanks, that the records have nothing to do with: they are known in full."""
 ANYWAY = "sandbox.runup.dev/told-anyway"
 """Annotation: users that are told nothing of what is absent of some kinds, as JSON: the name and the resources."""
+WITHIN = "sandbox.runup.dev/known-within"
+"""Annotation: the namespaces in which a kind is known in full although it is not elsewhere, as JSON by its resource."""
 CONTROLLERS = "system:sandbox-controllers"
 """Who keeps the cluster running is told everything that there is."""
 _VERBS = frozenset({"list", "watch"})
@@ -39,6 +41,7 @@ class _Told:
     partly: Mapping[str, str]
     own: frozenset[str]
     anyway: Mapping[str, Sequence[str]]
+    within: Mapping[str, Sequence[str]]
 
 
 class Collected:
@@ -62,7 +65,7 @@ class Collected:
             return
         gaps = self._read()
         # These namespaces are not from the records, so they are known in full.
-        if target.namespace in gaps.own:
+        if target.namespace in gaps.own or target.namespace in gaps.within.get(kind.resource, ()):
             return
         if why := gaps.partly.get(kind.resource):
             request.warnings.append(INCOMPLETE + why)
@@ -76,8 +79,10 @@ class Collected:
     def _read(self) -> _Told:
         if self._told is None:
             (absent, annotations), (partly, _) = self._map(ABSENT), self._map(PARTLY)
-            own, anyway = annotations.get(OWN, ""), annotations.get(ANYWAY, "{}")
-            self._told = _Told(absent, partly, frozenset(own.split()), orjson.loads(anyway))
+            own, anyway, within = (annotations.get(key, "") for key in (OWN, ANYWAY, WITHIN))
+            self._told = _Told(
+                absent, partly, frozenset(own.split()), orjson.loads(anyway or "{}"), orjson.loads(within or "{}")
+            )
         return self._told
 
     def _map(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:

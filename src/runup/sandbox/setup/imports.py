@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeNode
-from kubesandbox.apiserver.access.collected import ABSENT, ANYWAY, NAMESPACE, OWN, PARTLY
+from kubesandbox.apiserver.access.collected import ABSENT, ANYWAY, NAMESPACE, OWN, PARTLY, WITHIN
 from kubesandbox.apiserver.objects.restoring import IMPORTED
 from runup.dump.documents import JSON, identity
 from runup.sandbox.scenario.folder import Scenario
@@ -82,6 +82,7 @@ def what_is_known(
     refused_kinds = {identity(obj)[:2] for obj, why in zip(objects, refused, strict=True) if why}
     absent: dict[str, str] = {}
     partly: dict[str, str] = {}
+    within: dict[str, list[str]] = {}
     for resource in served:
         if resource.group in _OURS or resource.plural in _NEVER:
             continue
@@ -91,10 +92,12 @@ def what_is_known(
             continue
         if kind in kinds_in_dump or key in scenario.collected.partly:
             partly[name] = scenario.collected.why_partly(key)
+            if kind not in refused_kinds:
+                within[name] = sorted(scenario.collected.namespaces.get(key, ()))
         elif kind not in kinds_in_dump:
             absent[name] = f"the dump has no {resource.plural}: whether there were any is not known"
     own = " ".join(sorted(own_namespaces(from_payload)))
-    annotations = {OWN: own, ANYWAY: json.dumps(_REPORTS)}
+    annotations = {OWN: own, ANYWAY: json.dumps(_REPORTS), WITHIN: json.dumps(within)}
     return [_map(ABSENT, absent, annotations), _map(PARTLY, partly, annotations)]
 
 

@@ -12,7 +12,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.config import load
-from kubesandbox.apiserver.access.collected import ABSENT, ANYWAY, CONTROLLERS, NAMESPACE, OWN, PARTLY
+from kubesandbox.apiserver.access.collected import ABSENT, ANYWAY, CONTROLLERS, NAMESPACE, OWN, PARTLY, WITHIN
 from kubesandbox.apiserver.server import ApiServer
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -28,6 +28,7 @@ THERE = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 OURS = "/apis/policy/v1/namespaces/ours/poddisruptionbudgets"
 CONFIG_MAPS = "/api/v1/configmaps"
 TOLD = '{"reporter": ["poddisruptionbudgets.policy", "configmaps"]}'
+KNOWN = '{"configmaps": ["kube-public"]}'
 MASTERS = ("system:masters",)
 
 
@@ -42,7 +43,7 @@ async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
             calls.create(BINDINGS, {"metadata": {"name": "target"}, "subjects": [subject], "roleRef": role})
         )
         for name, data in ((ABSENT, {"poddisruptionbudgets.policy": WHY}), (PARTLY, {"configmaps": SOME})):
-            metadata = {"name": name, "namespace": NAMESPACE, "annotations": {OWN: "ours", ANYWAY: TOLD}}
+            metadata = {"name": name, "namespace": NAMESPACE, "annotations": {OWN: "ours", ANYWAY: TOLD, WITHIN: KNOWN}}
             await client.send(calls.create(MAPS, {"metadata": metadata, "data": data}))
         yield made
 
@@ -76,6 +77,8 @@ ROWS: dict[str, tuple[str, str, tuple[str, ...], int, str, str]] = {
     "the controllers' list": (PATH, CONTROLLERS, MASTERS, 200, "", ""),
     "somebody who is told anyway": (PATH, "reporter", MASTERS, 200, "", ""),
     "a kind that is known in part": (CONFIG_MAPS, "target", (), 200, "", INCOMPLETE + SOME),
+    "a part of it that is known in full": ("/api/v1/namespaces/kube-public/configmaps", "target", (), 200, "", ""),
+    "another part of it": ("/api/v1/namespaces/default/configmaps", "target", (), 200, "", INCOMPLETE + SOME),
     "somebody who is told anyway, of a part": (CONFIG_MAPS, "reporter", MASTERS, 200, "", INCOMPLETE + SOME),
     "a kind that nothing is said of": ("/api/v1/pods", "target", (), 200, "", ""),
     "one object": (f"/api/v1/namespaces/{NAMESPACE}/configmaps/{ABSENT}", "target", (), 200, "", ""),

@@ -29,7 +29,7 @@ def dump() -> None:
 
 
 @dump.command("collect")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("name", metavar="DIR")
 @click.option("--archive", is_flag=True, help="Write DIR.tar.gz instead of a folder.")
 @click.option(
     "--redact",
@@ -42,7 +42,7 @@ def dump() -> None:
 )
 @connection_options
 @click.pass_context
-def collect(ctx: click.Context, folder: Path, archive: bool, redact: tuple[str, ...], program: str) -> None:
+def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...], program: str) -> None:
     """Collect into DIR the kinds that checks read, and what became of each: complete, forbidden or absent.
 
     The cluster is only read. Secrets are never collected. A list that is refused ends nothing: its checks will say
@@ -63,6 +63,9 @@ def collect(ctx: click.Context, folder: Path, archive: bool, redact: tuple[str, 
 
     if not all(redact):
         raise click.UsageError("--redact: the word is empty")
+    if not Path(name).name or "\0" in name:
+        raise click.UsageError(f"{name!r} cannot be the name of a new folder")
+    folder = Path(name)
     collection.refuse_existing(folder.with_name(f"{folder.name}.tar.gz") if archive else folder)
     wanted = kinds.wanted((*CHECKS, *python_checks()), operator_namespace())
     told = _Progress(len(wanted))
