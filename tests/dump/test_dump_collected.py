@@ -57,6 +57,16 @@ API_SERVICE = "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata
 POOL = f"apiVersion: {POOLS[0]}/v1\nkind: MachineConfigPool\nmetadata: {{name: p}}\n"
 GATHERED = "2024-01-01 00:00:00.1 +0000 UTC m=+0.1\n"
 JSON_CV = '{"metadata": {"name": "version"}, "status": {"desired": {"version": "4.16.3"}}}'
+ARRAY = '[{"metadata": {"name": "good"}}]'
+TWO_SPACES = '[{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]'
+BUNDLED = "b/cluster-resources/pod-disruption-budgets"
+VERSION = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", **json.loads(JSON_CV)}
+BUNDLE = {
+    "b/cluster-resources/custom-resources/clusterversions.config.openshift.io.json": json.dumps([VERSION]),
+    "b/cluster-resources/nodes-errors.json": "null",
+    "b/cluster-resources/auth-cani-list/a.json": '[{"verbs": ["get"]}]',
+    "b/analysis.json": '[{"name": "x"}]',
+}
 WHOLE, PARTLY, ABSENT = "whole", "partly", "absent"
 
 ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
@@ -170,6 +180,29 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
         {TREE_CV: CV, f"{API_SERVICES}/v1.build.openshift.io.yaml": API_SERVICE,
          "version": "openshift/must-gather\n4.16.3\n"}, SERVICES, PARTLY,
     ),
+    "a list of nodes that lacks one of the dump's": (
+        {"cv.yaml": CV, "workers.yaml": NODE_LIST, "other.yaml": NODE.replace("good", "other")}, NODES, PARTLY,
+    ),
+    "two lists of nodes that lack each other's": (
+        {"cv.yaml": CV, "a.yaml": NODE_LIST, "b.yaml": NODE_LIST.replace("good", "other")}, NODES, PARTLY,
+    ),
+    "two lists of the same nodes": ({"cv.yaml": CV, "a.yaml": NODE_LIST, "b.yaml": NODE_LIST}, NODES, WHOLE),
+    "nodes of a troubleshoot bundle": ({**BUNDLE, "b/cluster-resources/nodes.json": ARRAY}, NODES, WHOLE),
+    "no nodes of a troubleshoot bundle": ({**BUNDLE, "b/cluster-resources/nodes.json": "[]"}, NODES, WHOLE),
+    "budgets of a troubleshoot bundle, of one of two namespaces": (
+        {**BUNDLE, "b/cluster-resources/namespaces.json": TWO_SPACES, f"{BUNDLED}/a.json": "[]"}, PDBS, PARTLY,
+    ),
+    "budgets of a troubleshoot bundle, of both namespaces": (
+        {**BUNDLE, "b/cluster-resources/namespaces.json": TWO_SPACES, f"{BUNDLED}/a.json": "[]",
+         f"{BUNDLED}/b.json": json.dumps([{"metadata": {"name": "till", "namespace": "b"}}])}, PDBS, WHOLE,
+    ),
+    "nodes of a sonobuoy tarball": (
+        {"cv.yaml": CV, "resources/cluster/Nodes.json": ARRAY, "meta/config.json": "{}"}, NODES, WHOLE,
+    ),
+    "budgets of a sonobuoy tarball, of one namespace": (
+        {"cv.yaml": CV, "resources/cluster/Nodes.json": ARRAY,
+         "resources/ns/a/policy_v1_poddisruptionbudgets.json": (ANSWER + IN_NS).replace("NS", "a")}, PDBS, PARTLY,
+    ),
     "nodes of an Insights archive whose record says so": (
         {"config/version.json": JSON_CV, "config/node/n.json": '{"metadata": {"name": "n"}}',
          "insights-operator/gathers.json": '{"status_reports": [{"name": "clusterconfig/nodes", "errors": null}]}'},
@@ -264,6 +297,8 @@ def test_what_is_proven(files: dict[str, str], resource: tuple[str, str], held: 
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content.replace("NS", "a"))
-    found = load.read(tmp_path).collected
+    dump = load.read(tmp_path)
+    assert [problem for problem in dump.problems if "b/" in problem] == []
+    found = dump.collected
     told = WHOLE if resource in found.whole else PARTLY if resource in found.partly else ABSENT
     assert told == held

@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from runup.dump import bundles
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import COLLECTED, Layout
 from runup.dump.dump_time import timestamps
@@ -61,6 +62,8 @@ def place_of(file: Path, layout: Layout, has_namespaces: Callable[[Path], bool])
     `has_namespaces` returns whether a folder has a folder for each namespace.
     """
     parts = file.relative_to(layout.root).parts if file.is_relative_to(layout.root) else file.parts
+    if layout.style == "bundle":
+        return bundles.place_of(file, layout.root)
     if layout.style == "inspect":
         for index, part in enumerate(parts[:-1]):
             if part == CLUSTER:

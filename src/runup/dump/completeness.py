@@ -8,7 +8,7 @@ nothing, unless the tool that wrote them is known to have listed their kind (`co
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -24,6 +24,8 @@ from runup.dump.file_names import Resource, resource_named
 from runup.dump.plurals import guess_plural
 
 MAX_NAMED = 5
+# The layouts in which files were collected together, as far as anyone knows.
+_FLAT = ("folder", "case")
 _NAMESPACES: Resource = ("", "namespaces")
 # Kinds of which the API has one object, of a fixed name (the APIs' own documentation: "the canonical name is").
 _CONFIGS = """apiservers authentications builds consoles dnses featuregates images infrastructures ingresses networks
@@ -87,7 +89,8 @@ def collected(
     def plural(group: str, kind: str) -> Resource:
         return group, plural_of.get((group, kind)) or guess_plural(kind)
 
-    proofs = _by_answers(layout, {file: each for file, each in lists.items() if file not in broken}, plural)
+    numbers = Counter(identity(obj)[:2] for obj in objects)
+    proofs = _by_answers(layout, {file: each for file, each in lists.items() if file not in broken}, plural, numbers)
     record = of_record(layout.root)
     if record is not None:
         # It was written with the lists and knows what was asked for, as these do not.
@@ -111,8 +114,13 @@ Plural = Callable[[str, str], Resource]
 Proofs = dict[Resource, set[str]]
 
 
-def _by_answers(layout: Layout, lists: Mapping[Path, tuple[Listed, ...]], plural: Plural) -> Proofs:
-    """Returns for each kind the namespaces that answers of the API server cover, with ALL for the cluster."""
+def _by_answers(
+    layout: Layout, lists: Mapping[Path, tuple[Listed, ...]], plural: Plural, numbers: Mapping[tuple[str, str], int]
+) -> Proofs:
+    """Returns for each kind the namespaces that answers of the API server cover, with ALL for the cluster.
+
+    `numbers` counts the dump's objects by (group, kind): a list that lacks some of them was not of all.
+    """
     # Folders are looked at once each: a dump may have a list in every one of thousands.
     is_parent = cache(has_namespaces)
     placed = [
@@ -129,7 +137,11 @@ def _by_answers(layout: Layout, lists: Mapping[Path, tuple[Listed, ...]], plural
                 empty[resource].append(place)
             continue
         for group, kind in listed.held:
-            proofs[plural(group, kind)] |= _reach(listed, (group, kind), place)
+            reach = _reach(listed, (group, kind), place)
+            # Beside a tree it was collected later, when some objects of the tree may have been gone.
+            if ALL in reach and layout.style in _FLAT and listed.counts[group, kind] < numbers[group, kind]:
+                continue
+            proofs[plural(group, kind)] |= reach
     for resource, places in empty.items():
         known = {place or ALL for place in places if place is not None}
         proofs[resource] |= known

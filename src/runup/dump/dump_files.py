@@ -1,8 +1,8 @@
 """Finds the files of a folder that make up a dump.
 
-Four layouts are distinguished by their files: the `NAME-cv.yaml` families of `oc`'s own test cases, trees of
-must-gather and `oc adm inspect`, archives of the Insights operator, and any other folder, or one file, of YAML and
-JSON. Lists that were collected later lie beside the folders of a tree.
+Five layouts are distinguished by their files: the `NAME-cv.yaml` families of `oc`'s own test cases, trees of
+must-gather and `oc adm inspect`, archives of the Insights operator, bundles of other tools (`bundles`), and any other
+folder, or one file, of YAML and JSON. Lists that were collected later lie beside the folders of a tree.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubekit.errors import Terminal
+from runup.dump import bundles
 from runup.dump.documents import SUFFIXES
 
 CASE_PARTS = ("cv", "co", "mcp", "mc", "node", "mco-deployment")
@@ -69,6 +70,8 @@ def _folder(path: Path) -> Layout:
         raise BadDump(text, reason="SeveralDumps")
     if archives:
         return _insights(path, archives[0])
+    if (bundle := bundles.root_of(path)) is not None:
+        return Layout("bundle", name_of(path), tuple(bundles.files_in(bundle)), bundle)
     path = _collected_root(path)
     files = tuple(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
     files = tuple(file for file in files if file != path / COLLECTED)

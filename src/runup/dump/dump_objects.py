@@ -7,12 +7,14 @@ it everywhere, so there the path determines the kind (docs of the Insights opera
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kubekit.lang import yaml as kyaml
+from runup.dump import bundles
 from runup.dump.documents import JSON, identity
 
 # Bytes above which the spec of a MachineConfig is not parsed.
@@ -49,7 +51,7 @@ class Listed:
 
     `held` has the namespaces of its items by (group, kind). `is_answer`: the API server or kubectl wrote it, and it was
     not cut off. An empty list needs no metadata for that: nobody picks nothing. `is_cut`: a request for more of it was
-    to follow.
+    to follow. `counts` are of its items.
     """
 
     api_version: str
@@ -57,6 +59,7 @@ class Listed:
     held: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     is_answer: bool = False
     is_cut: bool = False
+    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -73,8 +76,11 @@ class Contents:
     problems: tuple[str, ...] = ()
 
 
-def read(file: Path, style: str) -> Contents:
-    """Returns the contents of `file`, which belongs to a dump of this style; invalid content never raises."""
+def read(file: Path, style: str, root: Path | None = None) -> Contents:
+    """Returns the contents of `file`, which belongs to a dump of this style; invalid content never raises.
+
+    In a bundle, whose folder is `root`, an array is a list.
+    """
     if style == "insights" and (below := _below_config(file))[:1] == ("configmaps",) and len(below) == 4:
         return Contents(objects=tuple(_config_map(file, below)))
     try:
@@ -85,6 +91,8 @@ def read(file: Path, style: str) -> Contents:
         return Contents(problems=(f"{file}: {error}",))
     if not any(document is not None for document in documents):
         return Contents(problems=(f"{file}: {EMPTY}",))
+    if style == "bundle" and root is not None:
+        documents = [_as_list(document, bundles.kind_of(file, root)) for document in documents]
     insights_type = insights_kind(file) if style == "insights" else None
     objects: list[JSON] = []
     lists: list[Listed] = []
@@ -107,18 +115,28 @@ def read(file: Path, style: str) -> Contents:
     return Contents(tuple(objects), tuple(lists), tuple(problems))
 
 
+def _as_list(document: Any, kind: tuple[str, str] | None) -> Any:
+    """Returns an array as the list that the API server answered, with the kind of its objects if it is known."""
+    if not isinstance(document, list):
+        return document
+    head = {"apiVersion": kind[0], "kind": f"{kind[1]}List"} if kind else {"apiVersion": "v1", "kind": "List"}
+    return {**head, "items": document}
+
+
 def _listed(document: JSON) -> Listed:
     held: dict[tuple[str, str], frozenset[str]] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for item in _items(document):
         if not why_no_object(item):
             group, kind, namespace, _ = identity(item)
             held[group, kind] = held.get((group, kind), frozenset()) | {namespace}
+            counts[group, kind] += 1
     metadata = document.get("metadata")
     # A list that was asked for in parts has a token for the next one (Kubernetes API concepts, "Retrieving large
     # results sets in chunks"); one that somebody put together has no metadata of a list.
     is_cut = isinstance(metadata, dict) and bool(metadata.get("continue") or metadata.get("remainingItemCount"))
     is_answer = not is_cut and (not held or (isinstance(metadata, dict) and "resourceVersion" in metadata))
-    return Listed(_text(document, "apiVersion"), _text(document, "kind"), held, is_answer, is_cut)
+    return Listed(_text(document, "apiVersion"), _text(document, "kind"), held, is_answer, is_cut, counts)
 
 
 def insights_kind(file: Path) -> tuple[str, str] | None:

@@ -91,7 +91,7 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
     for file in layout.files:
         if only and layout.style == "inspect" and not _resources(file, layout) & {*only, *PROVING}:
             continue
-        contents = objects.read(file, layout.style)
+        contents = objects.read(file, layout.style, layout.root)
         lists[file] = contents.lists
         problems += contents.problems
         broken |= {file} if contents.problems else set()
