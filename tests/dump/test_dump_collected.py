@@ -55,6 +55,19 @@ OPERATORS = "cluster-scoped-resources/config.openshift.io/clusteroperators"
 API_SERVICES = "cluster-scoped-resources/apiregistration.k8s.io/apiservices"
 API_SERVICE = "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.apps}\n"
 POOL = f"apiVersion: {POOLS[0]}/v1\nkind: MachineConfigPool\nmetadata: {{name: p}}\n"
+POOL_LIST = f"""apiVersion: {POOLS[0]}/v1
+kind: MachineConfigPoolList
+metadata: {{resourceVersion: '7'}}
+items:
+- metadata: {{name: worker}}
+  status: {{machineCount: COUNT}}
+- metadata: {{name: master}}
+  status: {{machineCount: 0}}
+"""
+CLUSTER_OPERATORS = ("config.openshift.io", "clusteroperators")
+AN_OPERATOR = "apiVersion: config.openshift.io/v1\nkind: ClusterOperator\nmetadata: {name: NAME}\n"
+CORE = ["authentication", "config-operator", "dns", "etcd", "kube-apiserver", "kube-controller-manager"]
+CORE += ["kube-scheduler", "machine-config", "network", "openshift-apiserver"]
 GATHERED = "2024-01-01 00:00:00.1 +0000 UTC m=+0.1\n"
 JSON_CV = '{"metadata": {"name": "version"}, "status": {"desired": {"version": "4.16.3"}}}'
 ARRAY = '[{"metadata": {"name": "good"}}]'
@@ -151,6 +164,23 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
     "a definition, to which an inspected operator relates by name": (
         {TREE_CV: CV, "cluster-scoped-resources/apiextensions.k8s.io/customresourcedefinitions/c.yaml": DEFINITION,
          f"{OPERATORS}/machine-config.yaml": OPERATOR}, DEFINITIONS, PARTLY,
+    ),
+    "operators of every cluster, inspected": (
+        {TREE_CV: CV, **{f"{OPERATORS}/{name}.yaml": AN_OPERATOR.replace("NAME", name) for name in CORE}},
+        CLUSTER_OPERATORS, WHOLE,
+    ),
+    "some operators of every cluster, inspected": (
+        {TREE_CV: CV, **{f"{OPERATORS}/{name}.yaml": AN_OPERATOR.replace("NAME", name) for name in CORE[1:]}},
+        CLUSTER_OPERATORS, PARTLY,
+    ),
+    "as many nodes as the pools count": (
+        {"cv.yaml": CV, "n.yaml": NODE, "mcp.yaml": POOL_LIST.replace("COUNT", "1")}, NODES, WHOLE,
+    ),
+    "fewer nodes than the pools count": (
+        {"cv.yaml": CV, "n.yaml": NODE, "mcp.yaml": POOL_LIST.replace("COUNT", "2")}, NODES, PARTLY,
+    ),
+    "as many nodes as one of the pools counts": (
+        {"cv.yaml": CV, "n.yaml": NODE, "p.yaml": f"{POOL}status: {{machineCount: 1}}\n"}, NODES, PARTLY,
     ),
     "nodes of must-gather's own image": (
         {TREE_CV: CV, f"{NODE_FILES}/n.yaml": NODE, "version": "openshift/must-gather\n4.16.3\n"}, NODES, WHOLE,

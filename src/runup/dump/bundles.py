@@ -2,7 +2,7 @@
 
 troubleshoot writes `cluster-resources/KIND.json`, `cluster-resources/KIND/NAMESPACE.json` and the same of custom
 resources below `custom-resources`; sonobuoy writes `resources/cluster/` and `resources/ns/NAMESPACE/`. Both write what
-one request returned, older releases as an array of objects without their kind (docs/decisions/0079).
+one request returned, older releases as an array of objects without their kind (docs/decisions/0080).
 """
 
 from __future__ import annotations

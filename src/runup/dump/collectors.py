@@ -47,6 +47,10 @@ _LISTED_WITH: dict[Resource, str] = {
     ("flowcontrol.apiserver.k8s.io", "flowschemas"): "exempt",
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): "exempt",
 }
+# Operators of every cluster that has its own control plane: whoever inspected all of them inspected the kind.
+_CORE_OPERATORS = """authentication config-operator dns etcd kube-apiserver kube-controller-manager kube-scheduler
+machine-config network openshift-apiserver"""
+_EVERY_CLUSTERS = frozenset(_CORE_OPERATORS.split())
 # Gatherers of the Insights operator that record every object of a kind. Of budgets, pods, volumes, requests and
 # definitions it records some only.
 _GATHERERS: dict[str, Resource] = {
@@ -105,6 +109,8 @@ def _of_trees(layout: Layout, objects: Iterable[JSON], broken: AbstractSet[Path]
     related = {identity(obj)[3]: _related(obj) for obj in objects if obj["kind"] == "ClusterOperator"}
     for root, of_kind in names.items():
         asked = {each for name in of_kind.get(_OPERATORS, ()) for each in related.get(name, ())}
+        if of_kind.get(_OPERATORS, set()) >= _EVERY_CLUSTERS:
+            asked.add((_OPERATORS, ALL))
         if is_must_gather(root, layout.root):
             for resource in _empty_folders(root):
                 of_kind.setdefault(resource, set())

@@ -27,6 +27,8 @@ MAX_NAMED = 5
 # The layouts in which files were collected together, as far as anyone knows.
 _FLAT = ("folder", "case")
 _NAMESPACES: Resource = ("", "namespaces")
+_NODES: Resource = ("", "nodes")
+_POOLS: Resource = ("machineconfiguration.openshift.io", "machineconfigpools")
 # Kinds of which the API has one object, of a fixed name (the APIs' own documentation: "the canonical name is").
 _CONFIGS = """apiservers authentications builds consoles dnses featuregates images infrastructures ingresses networks
 nodes oauths proxies schedulers"""
@@ -102,6 +104,8 @@ def collected(
         for resource, where in proven_by_tool(layout, objects, broken):
             proofs[resource].add(where)
     _by_listed_namespaces(proofs, objects)
+    if ALL in proofs.get(_POOLS, ()) and _machines(objects) == numbers["", "Node"]:
+        proofs[_NODES].add(ALL)
     whole = frozenset(
         {resource for resource, where in proofs.items() if ALL in where} | set(_singletons(layout, objects, plural))
     )
@@ -180,6 +184,18 @@ def _by_listed_namespaces(proofs: Proofs, objects: Iterable[JSON]) -> None:
     for where in proofs.values():
         if every and every <= where:
             where.add(ALL)
+
+
+def _machines(objects: Iterable[JSON]) -> int | None:
+    """Returns how many nodes the machine config pools have together, or None if one does not say it.
+
+    A node is counted in one pool (docs/decisions/0080).
+    """
+    counts = [
+        (obj.get("status") or {}).get("machineCount") for obj in objects if identity(obj)[1] == "MachineConfigPool"
+    ]
+    whole = [count for count in counts if isinstance(count, int)]
+    return sum(whole) if whole and len(whole) == len(counts) else None
 
 
 def _singletons(layout: Layout, objects: Iterable[JSON], plural: Plural) -> Iterator[Resource]:

@@ -136,6 +136,7 @@ def must_gather(folder: Path) -> Path:
     items = [blocking(f"budget-{number}") for number in range(30)]
     budgets: JSON = {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudgetList", "items": items}
     write(folder / "image" / "namespaces" / "shop" / "policy" / "poddisruptionbudgets.json", budgets)
+    (folder / "image" / "version").write_text("openshift/must-gather\n4.14.1\n")
     with tarfile.open(folder / "must-gather.tar.gz", "w:gz") as archive:
         archive.add(folder / "image", arcname="must-gather.local.1/image")
     return folder / "must-gather.tar.gz"
@@ -159,6 +160,9 @@ def without_nodes(folder: Path) -> Path:
     return folder / "less"
 
 
+LISTED: JSON = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}}
+
+
 def hosted(folder: Path) -> Path:
     """A cluster whose control plane runs elsewhere: no masters, and no pools, which an empty list says."""
     workers = [obj for obj in raw("not-upgrading", "node") if MASTER not in obj["metadata"]["labels"]]
@@ -166,9 +170,9 @@ def hosted(folder: Path) -> Path:
     infrastructure: JSON = {"metadata": {"name": "cluster"}, "spec": {}, "status": topology}
     write(folder / "cv.json", named(raw("not-upgrading", "cv")[0], *CONFIG, "ClusterVersion"))
     write(folder / "infrastructure.json", named(infrastructure, *CONFIG, "Infrastructure"))
-    write(folder / "nodes.json", {"apiVersion": "v1", "kind": "List", "items": workers})
-    write(folder / "machineconfigpools.json", {"apiVersion": "v1", "kind": "List", "items": []})
-    write(folder / "poddisruptionbudgets.json", {"apiVersion": "v1", "kind": "List", "items": []})
+    write(folder / "nodes.json", {**LISTED, "items": workers})
+    write(folder / "machineconfigpools.json", {**LISTED, "items": []})
+    write(folder / "poddisruptionbudgets.json", {**LISTED, "items": []})
     (folder / "clusteroperators.yaml").write_bytes((CORPUS / "not-upgrading-co.yaml").read_bytes())
     return folder
 
@@ -182,8 +186,12 @@ def insights(folder: Path) -> Path:
             write(config / name / file_of(obj), bare(obj))
     write(config / "featuregate.json", {"metadata": {"name": "cluster"}, "spec": {}, "status": {}})
     write(config / "pdbs" / "shop" / "till.json", blocking("till"))
+    gatherers = ("nodes", "operators", "machine_config_pools")
+    reports = [{"name": f"clusterconfig/{name}", "errors": None, "panic": None} for name in gatherers]
+    write(folder / "insights-operator" / "gathers.json", {"status_reports": reports})
     with tarfile.open(folder / "insights.tar.gz", "w:gz") as archive:
-        archive.add(config, arcname="config")
+        for name in ("config", "insights-operator"):
+            archive.add(folder / name, arcname=name)
     return folder / "insights.tar.gz"
 
 
