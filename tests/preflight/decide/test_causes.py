@@ -105,6 +105,11 @@ TOGETHER = {
         [POOL, operator("etcd", "Upgradeable", "PoolUpdating: x")],
         [["ClusterOperatorUpgradeable-etcd"], [POOL.name]],
     ),
+    "a target that is too far is not offered": (
+        [risk("UpdatePathNotOffered", severity="critical"), version("GiantHop", "x", severity="critical")],
+        [["ClusterVersionGiantHop", "UpdatePathNotOffered"]],
+    ),
+    "a target that is near and not offered": ([risk("UpdatePathNotOffered")], [["UpdatePathNotOffered"]]),
     "not upgradeable for one operator": (
         [
             version("Upgradeable", "Cluster operator dns should not be upgraded between minor versions: Why: x"),

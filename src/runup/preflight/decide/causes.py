@@ -233,6 +233,10 @@ def _of_failing(_risk: Groupable, scene: _Scene) -> _Parent | None:
     return _Parent("ClusterVersionFailing") if scene.of_family("ClusterVersionFailing") else None
 
 
+def _of_hop(_risk: Groupable, scene: _Scene) -> _Parent | None:
+    return _Parent("ClusterVersionGiantHop") if scene.of_family("ClusterVersionGiantHop") else None
+
+
 def _of_upgradeable(risk: Groupable, scene: _Scene) -> _Parent | None:
     """Returns the gravest of the risks that Upgradeable=False sums up, if each of them is there."""
     parts = [part for part in _after_colon(risk.message).split(" * ") if not _SUMMARY.search(part)]
@@ -343,6 +347,11 @@ RULES: tuple[Rule, ...] = (
         ("ClusterVersionUpdating",),
         _of_failing,
         "docs/upstream-behaviour.md 4.7: an update that fails does not go on until the failure is over",
+    ),
+    Rule(
+        ("UpdatePathNotOffered",),
+        _of_hop,
+        "docs/upstream-behaviour.md 8.1: an update across minor versions goes by way of each, so that none is offered",
     ),
     Rule(
         ("ClusterVersionUpgradeable",),

@@ -24,6 +24,8 @@ from runup.preflight.decide.missing import Missing, missing
 
 # How many of the missing kinds a text names; data, and the detailed text, have all of them.
 _NAMED = 3
+# How many risks that could not be told for want of objects are listed.
+_LISTED = 10
 _STYLES = {"critical": "1;31", "warning": "33", "info": "36", "unknown": "35"}
 _NOT_KNOWN = "Not known"
 _SINCE = re.compile(r" \(since (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\)(?=\.?$)")
@@ -170,7 +172,9 @@ def _missing(found: Missing[Risk], screen: Screen, *, of_dump: bool) -> Iterator
     first = found.risks[0]
     yield wrapped(f"{first.name}: {first.message}", screen, first="   ", indent=3)
     if len(found.risks) > 1:
-        yield wrapped(f"Also: {', '.join(risk.name for risk in found.risks[1:])}", screen, first="   ", indent=3)
+        others = [risk.name for risk in found.risks[1:]]
+        more = f" and {len(others) - _LISTED} more" if len(others) > _LISTED else ""
+        yield wrapped(f"Also: {', '.join(others[:_LISTED])}{more}", screen, first="   ", indent=3)
     if first.fix:
         yield wrapped(first.fix.strip(), screen, first="   Fix: ", indent=3)
 

@@ -20,6 +20,8 @@ from runup.preflight.decide.report import ReportedCheck, ReportedResource
 from runup.preflight.decide.unsupported import why_unsupported
 
 _MAX_OBJECTS = 10
+# As many risks as the verdict names where it could name the number of their cause.
+_NAMED = 2
 # Remedies that the condition's own message lacks. "Over" as in docs/spec/conditions.md.
 OVER = frozenset({"TargetUnsupported", "OOMKilled", "DeadlineExceeded"})
 AGAIN = "To try once more, end it first: runup upgrade --clear-preflight"
@@ -210,10 +212,10 @@ def _refusals(found: Findings, report: cause_texts.CauseReport, named: Sequence[
 
 
 def _numbered(refused: Sequence[Cause[Risk]], report: cause_texts.CauseReport) -> tuple[str, str]:
-    """Returns the causes by their numbers, or the risks by name if no cause has several, with the verb for them."""
+    """Returns the causes by their numbers, or the risks by name if they are few, with the verb for them."""
     numbers = [report.number(cause.name) for cause in refused]
     names = [risk.name for cause in refused for risk in cause.risks if not risk.acceptable]
-    if not all(numbers) or all(len(cause.risks) == 1 for cause in report.applying):
+    if not all(numbers) or len(names) <= _NAMED or all(len(cause.risks) == 1 for cause in report.applying):
         return enumeration(names), "applies" if len(names) == 1 else "apply"
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return f"causes {numbers[0]} to {numbers[-1]}", "apply"
