@@ -46,7 +46,10 @@ def test_counts_agree(accepted: tuple[str, ...], target: str, expected: tuple[in
     assert verdict(found).startswith(f"Verdict: {told}. ") is (target == "5.1.0")
     listed = "".join(text for _, text in section(found))
     names = sorted(entry.name for entry in found.risks)
-    assert all(re.search(rf"^(\d+\. .*|Accepted: .*|Not known.*)\b{name}\b", listed, re.MULTILINE) for name in names)
+    assert all(
+        re.search(rf"^(\d+\. .*|   Also: .*|Accepted: .*|Not known.*)\b{name}\b", listed, re.MULTILINE)
+        for name in names
+    )
     history = complete(stored)
     row = rendered.history(history).splitlines()[1].split()
     assert tuple(map(int, row[3:6])) == expected
