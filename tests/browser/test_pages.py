@@ -28,6 +28,7 @@ LOOKS = {
     "on a screen": ("", "", 1200),
     "in the dark": ("@media (prefers-color-scheme: dark)", "@media all", 1200),
     "on a narrow screen": ("", "", 500),
+    "on a phone": ("", "", 390),
     "on paper": ("@media print", "@media all", 800),
 }
 

@@ -16,6 +16,8 @@ from runup.api.config_v1 import InfrastructureStatus
 from runup.cli.render.cluster_name import cluster_name
 from runup.preflight.cli.render.preflight_page import page
 from runup.preflight.decide.findings import Findings
+from runup.preflight.decide.report import ReportedResource
+from runup.release.decide.documentation import BUILT_IN
 
 NAME = "prod-x7k2p (api.prod.example.com)"
 
@@ -34,33 +36,31 @@ def test_the_page_says_all_that_is_known() -> None:
         "runup upgrade accept DualStackIncompatible,"
     )
     for said in (
-        "In the way 1 critical, 3 warning, 1 info, 1 of unknown severity",
+        "In the way 1 critical, 2 warning, 1 info, 1 of unknown severity; 1 not known",
         "Checks 3 done, 1 not for this update",
         f"Release image: {samples.IMAGE}",
-        "DualStackIncompatible applies Cluster uses dual-stack networking",
+        "1. DualStackIncompatible applies critical Cluster uses dual-stack networking",
         "Remedy Convert clusterNetwork and serviceNetwork to one IP family before the update. See the guide.",
         "Evidence Network.config.openshift.io cluster",
         "Found by the preflight, PreflightValidation, since 2026-11-21 07:30 UTC",
         "Read on https://docs.example/checks/DualStackIncompatible",
         "Accept it runup upgrade accept DualStackIncompatible",
         "Node ip-10-0-0-19.eu-central-1.compute.internal and 4 more",
-        "NodeName-e\u0301 unknown Node cafe\u0301",
-        "SlowNodeDrain applies Draining is slow. Found by the update service or the cluster, Match",
+        "NodeName-e\u0301 unknown warning Node cafe\u0301",
+        "3. SlowNodeDrain applies Draining is slow. Found by the update service or the cluster, Match",
         "Unknown Etcd etcds cannot be read: forbidden",
         "All times are UTC.",
     ):
         assert said in text, said
 
 
-def test_the_gravest_come_first_and_what_is_accepted_last() -> None:
+def test_what_was_found_comes_first_and_what_is_accepted_last() -> None:
     """Headings in the order of what has to be done, none left out between two levels."""
     html = page(samples.FOUND, samples.WHEN)
     headings = re.findall(r"<(h[1-6])>(.*?)</h", html)
     assert [text for level, text in headings if level == "h2"] == [
-        "Critical (1)",
-        "Warnings (3)",
-        "For information (1)",
-        "Of unknown severity (1)",
+        "What was found (5)",
+        "What could not be told (1)",
         "Accepted (2)",
         "Checks (4)",
     ]
@@ -115,6 +115,63 @@ def test_checks_that_found_something_come_first() -> None:
     text = shown(replace(samples.FOUND, checks=samples.CHECKS[::-1])).text.partition("Checks (4)")[2]
     places = [text.index(check.name) for check in samples.CHECKS]
     assert places == sorted(places)
+
+
+ABOUT = """# Broken
+
+It is **bad**: see [the guide](https://docs.example/guide) or [Other](Other.md), and `oc get nodes`.
+
+```yaml
+kind: Node
+
+metadata: {}
+```
+"""
+
+
+def test_what_a_risk_means_is_in_the_page() -> None:
+    """Folded, as text: code is code, links lead to the web, and the placeholder of the documentation is no link."""
+    risk = samples.risk(
+        "Broken", "Run `oc get nodes`.", fix="Then `oc adm uncordon NAME`.", url=f"{BUILT_IN}/checks/Broken"
+    )
+    html = page(
+        replace(samples.FOUND, risks=(risk,)), samples.WHEN, explain=lambda name: ABOUT if name == "Broken" else ""
+    )
+    assert (
+        '<details class="about"><summary>What this risk means</summary><p>It is <strong>bad</strong>: see '
+        '<a href="https://docs.example/guide" rel="noreferrer noopener">the guide</a> or Other, and '
+        "<code>oc get nodes</code>.</p><pre><code>kind: Node\n\nmetadata: {}</code></pre></details>"
+    ) in html
+    assert '<p class="body">Run <code>oc get nodes</code>.</p>' in html
+    assert "<dd>Then <code>oc adm uncordon NAME</code>.</dd>" in html
+    assert BUILT_IN not in html
+
+
+def test_a_cause_has_its_risks_in_one_card() -> None:
+    """What follows from it is folded, what has a remedy of its own is not; what nobody supports is not offered."""
+    dns = (ReportedResource("config.openshift.io", "ClusterOperator", "", "dns"),)
+    down = samples.risk("ClusterOperatorNotAvailable-dns", "dns is down: Down: no pods", resources=dns)
+    held = samples.risk("ClusterOperatorUpgradeable-dns", "dns is held: Zone: a zone", resources=dns)
+    worse = samples.risk("ClusterOperatorDegraded-dns", "dns is bad", resources=dns)
+    old = samples.risk("CgroupV1", "1 node runs cgroup v1.")
+    html = page(replace(samples.FOUND, risks=(down, held, worse, old), checks=()), samples.WHEN, explain=lambda _: "")
+    assert re.findall(r"<h3>(.*?)</h3>", html) == ["1. ClusterOperatorNotAvailable-dns", "2. CgroupV1"]
+    assert re.findall(r"<h4>(.*?)</h4>", html) == ["ClusterOperatorUpgradeable-dns", "ClusterOperatorDegraded-dns"]
+    assert "<summary>1 risk follows from it: ClusterOperatorDegraded-dns</summary>" in html
+    assert "Accept it Nobody supports an update with it: the nodes do not come back." in read(html).text
+    assert "runup upgrade accept CgroupV1" not in read(html).text
+
+
+def test_what_is_missing_is_told_once() -> None:
+    """With every kind; each risk that could not be told for want of it is a line, folded."""
+    lacks = [
+        samples.risk(name, "No pods.", applies="Unknown", lacking=("pods", "services"))
+        for name in ("UnmanagedPodsUnknown", "StuckTerminatingUnknown")
+    ]
+    text = shown(replace(samples.FOUND, risks=tuple(lacks), checks=(), of_dump=True)).text
+    said = "What could not be told (1) 2 checks could not tell: the dump does not have all pods, services. Not fully"
+    assert said in text
+    assert "UnmanagedPodsUnknown pods, services" in text
 
 
 EVIL = '"><script>alert(1)</script>\x1b[2J'

@@ -49,6 +49,7 @@ dl.facts dd { margin: 0; font-weight: 600; }
 .issue.busy { border-left-color: var(--busy); } .issue.good { border-left-color: var(--good); }
 .issue, .issue h3 { color: var(--text); }
 .issue h3 { overflow-wrap: anywhere; flex: 1 1 420px; }
+.issue h4 { overflow-wrap: anywhere; font-size: .98rem; margin: 16px 0 0; }
 .issue .body { white-space: pre-wrap; overflow-wrap: anywhere; margin: 8px 0 0; }
 .issue .refs { margin: 8px 0 0; padding: 0; list-style: none; font-size: .9rem; overflow-wrap: anywhere; }
 .tally { display: flex; flex-wrap: wrap; gap: 2px 16px; font-size: .9rem; }
@@ -77,7 +78,8 @@ tr:last-child > * { border-bottom: 0; }
 td.wide { overflow-wrap: anywhere; width: 40%; white-space: pre-wrap; }
 .scroll { overflow-x: auto; margin-top: 12px; }
 .card > .scroll:first-child { margin-top: 0; }
-summary { cursor: pointer; color: var(--faint); margin-top: 12px; }
+summary { cursor: pointer; color: var(--faint); margin-top: 12px; overflow-wrap: anywhere; }
+.about p { margin: 8px 0 0; overflow-wrap: anywhere; font-size: .92rem; }
 .time { display: grid; grid-template-columns: fit-content(310px) minmax(220px, 1fr) minmax(110px, 190px);
   gap: 3px 14px; align-items: center; font-size: .88rem; }
 .time .name { overflow-wrap: anywhere; }
@@ -115,6 +117,6 @@ footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
   tr, li, dd, .lane, .name { break-inside: avoid; }
   dl.rows ul { columns: 200px 3; }
   details::details-content { content-visibility: visible; height: auto; }
-  summary { display: none; }
+  summary, .about { display: none; }
 }
 """

@@ -1,22 +1,27 @@
 """Renders a preflight's findings as one self-contained HTML page. Pure.
 
-Risks that block the update come first, the most severe on top; accepted risks follow with their reason; the checks come
-last.
+Causes come in the order in which they stop the update, each with its risks and, folded, with what it means; then what
+could not be told, what is accepted and why, and every check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
+from runup.checks import pages
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, facts, grid, moment
-from runup.preflight.cli.render.finding_texts import SEVERITIES, by_severity, resource, state, verdict_parts
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk
+from runup.cli.render.html.prose import markdown, prose
+from runup.preflight.cli.render.cause_texts import CauseReport, by_cause, fix_of, missing_text, short_kinds
+from runup.preflight.cli.render.finding_texts import by_severity, resource, state, verdict_parts
+from runup.preflight.decide.causes import Cause
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, counts
 from runup.preflight.decide.report import ReportedCheck
+from runup.preflight.decide.unsupported import why_unsupported
+from runup.release.decide import documentation
 
-_TITLES = {"critical": "Critical", "warning": "Warnings", "info": "For information", "": "Of unknown severity"}
 _TONES = {"critical": BAD, "warning": WARN, "info": BUSY, "": WARN}
 _RESULT_TONES = {"Applies": BAD, "Unknown": WARN, "Clear": GOOD, "Skipped": IDLE}
 _NO_WHY = "No reason was recorded. Give one: runup upgrade accept {name} --reason TEXT"
@@ -24,19 +29,43 @@ _SHOWN = 20
 _LONG = 6
 
 
-def page(found: Findings, now: datetime, *, cluster: str = "") -> str:
-    """Returns the page of `found`, as of `now`."""
-    return document(f"Preflight of {found.target}", _body(found), now=now, cluster=cluster)
+def page(found: Findings, now: datetime, *, cluster: str = "", explain: Callable[[str], str] = pages.find) -> str:
+    """Returns the page of `found`, as of `now`; `explain` returns the documentation of a risk, in Markdown."""
+    return document(f"Preflight of {found.target}", _body(found, explain), now=now, cluster=cluster)
 
 
-def _body(found: Findings) -> Markup:
-    standing = [risk for risk in found.risks if risk.open]
-    accepted = [risk for risk in found.risks if risk.accepted and risk.applies != "False"]
+def _body(found: Findings, explain: Callable[[str], str]) -> Markup:
+    report = by_cause(found)
     return join(
         _head(found),
-        *(_severity(severity, standing) for severity in (*SEVERITIES, "")),
-        _section(f"Accepted ({len(accepted)})", accepted) if accepted else None,
+        _section("What was found", [_cause(cause, explain, n) for n, cause in enumerate(report.applying, 1)]),
+        _unknown(report, explain, of_dump=found.of_dump),
+        _section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
         _checks(found.checks) if found.checks else None,
+    )
+
+
+def _unknown(report: CauseReport, explain: Callable[[str], str], *, of_dump: bool) -> Markup | None:
+    """Returns what could not be told: what is missing once for all risks, then the risks that lacked no objects."""
+    cards = [_missing(report, of_dump=of_dump)] if report.missing.risks else []
+    return _section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unsure)])
+
+
+def _missing(report: CauseReport, *, of_dump: bool) -> Markup:
+    absent = report.missing
+    lines = (
+        el("tr", el("th", risk.name, scope="row"), el("td", ", ".join(short_kinds(risk.lacking)), class_="wide"))
+        for risk in absent.risks
+    )
+    return el(
+        "article",
+        el("p", missing_text(absent, of_dump=of_dump, named=len(absent.kinds)), class_="body"),
+        el(
+            "details",
+            el("summary", "Risks that could not be told"),
+            grid("Each risk, and the kinds it lacked", ("Risk", "Kinds"), lines),
+        ),
+        class_=f"card issue {WARN} long",
     )
 
 
@@ -69,33 +98,70 @@ def _facts(found: Findings) -> Iterable[tuple[str, Child]]:
     if found.waived:
         yield "Signature", "waived (force): nobody vouches for the image that checked"
     if any(risk.open for risk in found.risks):
-        yield "In the way", by_severity(found.risks).strip(" ()")
+        applying = tuple(risk for risk in found.risks if risk.applies == "True")
+        unknown = counts(found.risks)[1]
+        parts = (by_severity(applying).strip(" ()"), f"{unknown} not known" if unknown else "")
+        yield "In the way", "; ".join(part for part in parts if part)
     done = sum(check.result != "Skipped" for check in found.checks)
     skipped = len(found.checks) - done
     yield "Checks", (f"{done} done" + (f", {skipped} not for this update" if skipped else "")) if found.checks else ""
     yield "Checked", moment(found.observed) if found.observed else ""
 
 
-def _severity(severity: str, risks: Sequence[Risk]) -> Markup | None:
-    of_severity = [risk for risk in risks if risk.severity == severity]
-    return _section(f"{_TITLES[severity]} ({len(of_severity)})", of_severity) if of_severity else None
+def _section(title: str, cards: Sequence[Markup]) -> Markup | None:
+    return el("section", el("h2", f"{title} ({len(cards)})"), *cards) if cards else None
 
 
-def _section(title: str, risks: Sequence[Risk]) -> Markup:
-    return el("section", el("h2", title), *map(_card, risks))
-
-
-def _card(risk: Risk) -> Markup:
-    tone = IDLE if risk.accepted else _TONES[risk.severity]
-    grave = badge(risk.severity, _TONES[risk.severity]) if risk.accepted and risk.severity else None
+def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -> Markup:
+    """Returns the card of a cause: its own words first, then the risks about the same object, then what follows."""
+    settled = all(risk.accepted for risk in cause.risks)
+    tone = IDLE if settled else _TONES.get(cause.severity, WARN)
+    grave = badge(cause.severity, _TONES[cause.severity]) if cause.severity in _TONES and cause.severity else None
+    title = f"Node {cause.node}" if cause.node else cause.name
+    lead = el("dl", *_row("Remedy", prose(fix_of(cause))), class_="rows") if cause.node else facts_of(cause.lead)
     return el(
         "article",
-        el("div", el("h3", risk.name), el("span", badge(state(risk), tone), grave), class_="head"),
-        el("p", risk.message, class_="body"),
-        facts_of(risk),
+        el("div", el("h3", f"{number}. {title}" if number else title), _badges(cause.lead, tone, grave), class_="head"),
+        el("p", prose(cause.words), class_="body"),
+        lead,
+        *(_beside(risk) for risk in cause.beside),
+        _follows(cause),
+        _explanation(cause.lead.name, explain),
         # In print, a long card may break across pages rather than leave half a page empty.
-        class_=f"card issue {tone}{' long' if len(risk.resources) > _LONG else ''}",
+        class_=f"card issue {tone}{' long' if len(cause.lead.resources) > _LONG or len(cause.risks) > 1 else ''}",
     )
+
+
+def _badges(risk: Risk, tone: str, grave: Markup | None) -> Markup:
+    return el("span", badge(state(risk), tone), grave)
+
+
+def _beside(risk: Risk) -> Markup:
+    return join(el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
+
+
+def _follows(cause: Cause[Risk]) -> Markup | None:
+    """Returns the risks that go away with the cause, folded: each with its message, and how it is accepted."""
+    others = (*([cause.lead] if cause.node else []), *cause.follows)
+    if not others:
+        return None
+    items = (
+        el("div", el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk)) for risk in others
+    )
+    what = "1 risk follows" if len(others) == 1 else f"{len(others)} risks follow"
+    names = ", ".join(risk.name for risk in others)
+    return el("details", el("summary", f"{what} from it: {names}"), *items)
+
+
+def _explanation(name: str, explain: Callable[[str], str]) -> Markup | None:
+    """Returns the documentation of the risk, folded."""
+    words = explain(name)
+    # On paper it is left out: it would be longer than what was found.
+    return el("details", el("summary", "What this risk means"), markdown(words), class_="about") if words else None
+
+
+def _row(name: str, value: Child) -> tuple[Markup, Markup]:
+    return el("dt", name), el("dd", value)
 
 
 def facts_of(risk: Risk) -> Markup:
@@ -104,19 +170,21 @@ def facts_of(risk: Risk) -> Markup:
     if risk.accepted:
         rows.append(("Why accepted", risk.because or _NO_WHY.format(name=risk.name)))
     rows += [
-        ("Remedy", risk.fix.strip()),
+        ("Remedy", prose(risk.fix.strip()) if risk.fix.strip() else ""),
         ("Evidence", _objects(risk)),
         ("Found by", _found_by(risk)),
-        ("Read on", link(risk.url, risk.url) if risk.url else ""),
+        # The placeholder is nobody's address; the explanation is in the page.
+        ("Read on", link(risk.url, risk.url) if risk.url and not risk.url.startswith(documentation.BUILT_IN) else ""),
     ]
     if risk.grown:
         rows.insert(1, ("Covers more", f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}"))
     if not risk.acceptable:
         rows.append(("Accept it", "Accepting it does not lift it."))
+    elif not risk.accepted and (why := why_unsupported(risk.name)):
+        rows.append(("Accept it", f"Nobody supports an update with it: {why}."))
     elif not risk.accepted:
         rows.append(("Accept it", el("code", f"runup upgrade accept {risk.name}")))
-    pairs = (join(el("dt", name), el("dd", value)) for name, value in rows if value)
-    return el("dl", *pairs, class_="rows")
+    return el("dl", *(part for name, value in rows if value for part in _row(name, value)), class_="rows")
 
 
 def _found_by(risk: Risk) -> str:

@@ -1,0 +1,66 @@
+"""Turns prose into HTML: commands in backticks, and the Markdown that the pages of risks are written in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from runup.cli.render.html.markup import Markup, el, join, link, text
+
+_CODE = re.compile(r"`([^`\n]+)`")
+_INLINE = re.compile(r"`(?P<code>[^`\n]+)`|\*\*(?P<bold>[^*]+)\*\*|\[(?P<label>[^\]]+)\]\((?P<url>[^)\s]+)\)")
+_FENCE = "```"
+
+
+def prose(words: str) -> Markup:
+    """Returns a text with what stands in backticks as code."""
+    parts: list[str] = []
+    place = 0
+    for match in _CODE.finditer(words):
+        parts += [text(words[place : match.start()]), el("code", match[1])]
+        place = match.end()
+    return join(*map(Markup, parts), text(words[place:]))
+
+
+def markdown(page: str) -> Markup:
+    """Returns a page without its title: paragraphs, code, bold words, links to the web; other links are their label."""
+    return join(*(_block(block) for block in _blocks(page)))
+
+
+def _blocks(page: str) -> Iterator[str]:
+    """Yields paragraphs and whole fenced blocks."""
+    lines: list[str] = []
+    fenced = False
+    for line in page.splitlines():
+        if line.startswith(_FENCE):
+            fenced = not fenced
+        if (not line.strip() and not fenced) or line.startswith("# "):
+            yield from ["\n".join(lines)] if lines else []
+            lines = []
+            continue
+        lines.append(line)
+    yield from ["\n".join(lines)] if lines else []
+
+
+def _block(block: str) -> Markup:
+    if block.startswith(_FENCE):
+        return el("pre", el("code", "\n".join(block.splitlines()[1:]).removesuffix(_FENCE).rstrip()))
+    return el("p", _inline(" ".join(block.split())))
+
+
+def _inline(words: str) -> Markup:
+    parts: list[Markup] = []
+    place = 0
+    for match in _INLINE.finditer(words):
+        parts += [text(words[place : match.start()]), _mark(match)]
+        place = match.end()
+    return join(*parts, text(words[place:]))
+
+
+def _mark(match: re.Match[str]) -> Markup:
+    if match["code"]:
+        return el("code", match["code"])
+    if match["bold"]:
+        return el("strong", match["bold"])
+    is_web = match["url"].startswith(("https://", "http://"))
+    return link(match["url"], match["label"]) if is_web else text(match["label"])
