@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tarfile
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -310,6 +311,50 @@ def test_where_a_result_of_sarif_is(one: Path, run: Run) -> None:
     }
     assert where["ClusterOperatorDegraded-dns"] == ["one: ClusterOperator.config.openshift.io dns"]
     assert where["SystemPodsFailingUnknown"] == ["one"]
+
+
+def test_where_in_a_dump_a_result_of_sarif_is(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the object's file, at the line that names it in a list; without objects, where the cluster's version is."""
+    monkeypatch.chdir(tmp_path)
+    folder = dump(tmp_path / "my dump", CLUSTER)
+    operators = {**OPERATOR, "metadata": {"name": "network"}}, OPERATOR
+    (folder / "operators.yaml").write_text(
+        "apiVersion: v1\nkind: List\nitems:\n"
+        + "".join(f"- {line}" for each in operators for line in [json.dumps(each).replace(", ", ",\n  ") + "\n"])
+    )
+    lines = (folder / "operators.yaml").read_text().splitlines()
+    (line,) = [number for number, text in enumerate(lines, 1) if '{"name": "dns"}' in text]
+
+    def places(*words: object) -> dict[str, tuple[str, int]]:
+        (ran,) = json.loads(run("preflight", "run", "--dump", *words, "-o", "sarif").out)["runs"]
+        told = {each["ruleId"]: each["locations"][0]["physicalLocation"] for each in ran["results"]}
+        return {name: (at["artifactLocation"]["uri"], at["region"]["startLine"]) for name, at in told.items()}
+
+    found = places("my dump")
+    assert found["ClusterOperatorDegraded-dns"] == ("my%20dump/operators.yaml", line)
+    assert found["SystemPodsFailingUnknown"] == ("my%20dump/0.json", 1)
+    with tarfile.open(tmp_path / "packed.tar.gz", "w:gz") as packed:
+        packed.add(folder, "my dump")
+    assert set(places("packed.tar.gz").values()) == {("packed.tar.gz", 1)}
+    monkeypatch.chdir(folder)
+    assert places(tmp_path / "packed.tar.gz")["ClusterOperatorDegraded-dns"][0].startswith("file:///")
+
+
+def test_a_result_of_sarif_is_the_same_in_every_run(one: Path, run: Run) -> None:
+    """By cluster and name; a service that gets it again neither closes nor doubles it."""
+
+    def prints(folder: Path) -> dict[str, str]:
+        (ran,) = json.loads(run("preflight", "run", "--dump", folder, "-o", "sarif").out)["runs"]
+        assert ran["automationDetails"] == {"id": "runup-preflight/"}
+        assert [ran["tool"]["driver"]["rules"][each["ruleIndex"]]["id"] for each in ran["results"]] == [
+            each["ruleId"] for each in ran["results"]
+        ]
+        return {each["ruleId"]: each["partialFingerprints"]["primaryLocationLineHash"] for each in ran["results"]}
+
+    first = prints(one)
+    assert len(set(first.values())) == len(first)
+    (one / "0.json").write_text(json.dumps({**CLUSTER, "spec": {"clusterID": "another"}}))
+    assert prints(one) == first
 
 
 def test_suppressed_is_still_listed(one: Path, tmp_path: Path, run: Run) -> None:

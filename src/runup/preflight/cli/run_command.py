@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as dataclass_replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,14 +83,26 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         registry_access,
     )
     now = SystemClock().now()
+    paths: list[Path] = []
     if flags.dumps:
-        paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))]
+        paths += [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))]
         judged = [evaluate.of_dump(path, wanted, now) for path in paths]
     else:
         judged = [evaluate.of_cluster(connection.config(), wanted)]
     clusters, notes = _findings(judged, rules, now.date())
+    if flags.dumps and flags.output == "sarif":
+        clusters = [_placed(path, one) for path, one in zip(paths, clusters, strict=True)]
     write([*(err(f"warning: {note}\n") for note in notes), *_printed(clusters, flags, many=len(judged) > 1)])
     return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in clusters])
+
+
+def _placed(path: Path, one: forms.ClusterResult) -> forms.ClusterResult:
+    """Returns the result with the places of its objects in the dump."""
+    from runup.preflight.cli.dump_places import places
+
+    if not one.found.completed:
+        return one
+    return dataclass_replace(one, places=places(path, [item for risk in one.found.risks for item in risk.resources]))
 
 
 def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:

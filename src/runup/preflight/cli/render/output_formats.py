@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree
 
-from runup import __version__
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import timestamp
 from runup.preflight.cli.render import cause_texts, finding_texts, preflight_page
+from runup.preflight.cli.render.cluster_result import ClusterResult
+from runup.preflight.cli.render.sarif import sarif
 from runup.preflight.decide.causes import Cause
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, counts
 
 _GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
-_SARIF = {"critical": "error", "warning": "warning", "": "warning", "info": "note"}
 # As many missing kinds as are named with the command that collects them where the short text is asked for.
 _FEW = 5
 _COLLECT = "Where the cluster can be reached, collect what is missing:"
 # As many missing kinds as a checklist names.
 _MOST_KINDS = 10
 _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterResult:
-    """The findings about one cluster; `where` is its name in a table.
-
-    For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that collects them.
-    """
-
-    where: str
-    found: Findings
-    lacking: tuple[str, ...] = ()
-    collect: str = ""
 
 
 def exit_code(found: Findings, fail_on: str) -> int:
@@ -223,57 +208,6 @@ def _details(risk: Risk, cause: Cause[Risk]) -> str:
     told = f"Cause: {cause.words}" if cause.node else f"Cause: {cause.name}" if cause.lead is not risk else ""
     fix = cause_texts.fix_of(cause) if cause.node else risk.fix
     return "\n".join(part for part in (told, fix) if part)
-
-
-def sarif(found: Sequence[ClusterResult]) -> str:
-    """Returns SARIF 2.1.0: one result for each risk shown, with its objects as logical locations."""
-    rules: dict[str, Risk] = {}
-    for one in found:
-        for risk in finding_texts.standing(one.found):
-            rules.setdefault(risk.name, risk)
-    run = {
-        "tool": {
-            "driver": {
-                "name": "runup",
-                "version": __version__,
-                "informationUri": "https://docs.runup.example",
-                "rules": [_rule(risk) for risk in rules.values()],
-            }
-        },
-        "invocations": [_invocation(one) for one in found],
-        "results": [_sarif_result(one, risk) for one in found for risk in finding_texts.standing(one.found)],
-    }
-    schema = "https://json.schemastore.org/sarif-2.1.0.json"
-    return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
-
-
-def _invocation(one: ClusterResult) -> dict[str, Any]:
-    if one.found.completed:
-        return {"executionSuccessful": True}
-    why = one.found.failed.message if one.found.failed else "no result"
-    note = {"level": "error", "message": {"text": f"{one.where}: {why}"}}
-    return {"executionSuccessful": False, "toolExecutionNotifications": [note]}
-
-
-def _rule(risk: Risk) -> dict[str, Any]:
-    return {"id": risk.name, "helpUri": risk.url, "help": {"text": risk.fix or risk.message}}
-
-
-def _sarif_result(one: ClusterResult, risk: Risk) -> dict[str, Any]:
-    objects = [{"fullyQualifiedName": f"{one.where}: {finding_texts.resource(item)}"} for item in risk.resources]
-    entry: dict[str, Any] = {
-        "ruleId": risk.name,
-        "level": _SARIF.get(risk.severity, "warning"),
-        "kind": "fail" if risk.applies == "True" else "review",
-        "message": {"text": f"{one.where}: {risk.message}"},
-        "locations": [{"logicalLocations": objects or [{"fullyQualifiedName": one.where}]}],
-    }
-    # SARIF 2.1.0, 3.27.10: if `kind` is not `fail`, `level` must be `none`.
-    if entry["kind"] != "fail":
-        entry["level"] = "none"
-    if risk.accepted:
-        entry["suppressions"] = [{"kind": "external", "justification": risk.because or "accepted in the cluster"}]
-    return entry
 
 
 def html(found: Sequence[ClusterResult]) -> str:

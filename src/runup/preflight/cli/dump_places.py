@@ -1,0 +1,66 @@
+"""Finds the files and lines of a dump in which objects are, for forms that lead a reader there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from urllib.parse import quote
+
+from runup.dump import archive
+from runup.dump import dump_objects as objects
+from runup.dump.documents import identity
+from runup.dump.dump_files import Layout, find
+from runup.preflight.cli.render.cluster_result import Place
+from runup.preflight.decide.report import ReportedResource
+
+_CLUSTER = ReportedResource("config.openshift.io", "ClusterVersion", "", "version")
+
+
+def places(dump: Path, wanted: Collection[ReportedResource]) -> dict[str, Place]:
+    """Returns the place of each object of the dump at `dump`, by its text; that of ClusterVersion is the dump's own.
+
+    Objects in an archive are at the archive. Raises BadDump, as reading the dump does.
+    """
+    keys = {(item.group, item.kind, item.namespace, item.name): item.text for item in (*wanted, _CLUSTER)}
+    names = {item.name.encode() for item in (*wanted, _CLUSTER)}
+    with archive.opened(dump) as folder:
+        if folder != dump:
+            return {"": Place(_uri(dump))}
+        found = _places(find(folder), keys, names)
+    own = found.get(_CLUSTER.text)
+    return {**found, "": own} if own else found
+
+
+def _places(layout: Layout, keys: dict[tuple[str, str, str, str], str], names: Collection[bytes]) -> dict[str, Place]:
+    found: dict[str, Place] = {}
+    for file in layout.files:
+        try:
+            data = file.read_bytes()
+        except OSError:
+            continue
+        # Most files have none of the objects: only those that name one are decoded.
+        if not any(name in data for name in names):
+            continue
+        contents = objects.read(file, layout.style).objects
+        for obj in contents:
+            if text := keys.get(identity(obj)):
+                name = identity(obj)[3]
+                line = _line(data.decode(errors="replace"), name) if len(contents) > 1 else 1
+                found[text] = Place(_uri(file), line)
+    return found
+
+
+def _line(text: str, name: str) -> int:
+    """Returns the number of the first line that gives `name` as a name, in YAML or JSON; 1 if there is none."""
+    named = re.compile(rf"(?:^|[\s{{,-])\"?name\"?:\s*[\"']?{re.escape(name)}[\"']?\s*(?:[,}}]|$)")
+    return next((number for number, line in enumerate(text.splitlines(), 1) if named.search(line)), 1)
+
+
+def _uri(file: Path) -> str:
+    """Returns the path relative to the working directory as a URI, or an absolute URI if it is elsewhere."""
+    whole = file.resolve()
+    try:
+        return quote(whole.relative_to(Path.cwd()).as_posix())
+    except ValueError:
+        return whole.as_uri()

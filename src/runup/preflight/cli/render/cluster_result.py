@@ -1,0 +1,36 @@
+"""The result of one cluster, which every output form is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runup.preflight.decide.findings import Findings
+from runup.preflight.decide.report import ReportedResource
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of an object in a dump: the URI of its file, relative to the working directory, and the line."""
+
+    uri: str
+    line: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterResult:
+    """The findings about one cluster; `where` is its name in a table.
+
+    For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that adds them, and
+    `places` says where the objects are by their text; the empty text is the dump itself.
+    """
+
+    where: str
+    found: Findings
+    lacking: tuple[str, ...] = ()
+    collect: str = ""
+    places: Mapping[str, Place] = field(default_factory=dict)
+
+    def place(self, item: ReportedResource | None = None) -> Place | None:
+        """Returns where an object is, or where the dump is if that is not known or no object is given."""
+        return self.places.get(item.text if item else "") or self.places.get("")

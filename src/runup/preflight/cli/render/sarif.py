@@ -1,0 +1,116 @@
+"""Renders preflights as SARIF 2.1.0, as code-scanning services take it. Pure.
+
+They want a physical location for each result: the object's file in the dump, or the dump's own for a result without
+objects. A live cluster has no files, and its results have logical locations alone
+(https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from runup import __version__
+from runup.preflight.cli.render import cause_texts, finding_texts
+from runup.preflight.cli.render.cluster_result import ClusterResult, Place
+from runup.preflight.decide.findings import Risk
+from runup.release.decide import documentation
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {"critical": "error", "warning": "warning", "": "warning", "info": "note"}
+_PRIORITIES = {"error": "error", "warning": "warning", "note": "recommendation"}
+# A result shows ten of its locations at most; more would only make the file long.
+_LOCATIONS = 10
+_PRINT_LENGTH = 32
+
+
+def sarif(found: Sequence[ClusterResult]) -> str:
+    """Returns one run: a rule for each name of a risk, and a result for each risk of each cluster, by cause."""
+    rules: dict[str, Risk] = {}
+    for one in found:
+        for risk in finding_texts.standing(one.found):
+            rules.setdefault(risk.name, risk)
+    places = {name: place for place, name in enumerate(rules)}
+    run = {
+        "tool": {
+            "driver": {
+                "name": "runup",
+                "version": __version__,
+                "rules": [_rule(risk) for risk in rules.values()],
+            }
+        },
+        # Uploads of the same category replace each other.
+        "automationDetails": {"id": "runup-preflight/"},
+        "columnKind": "utf16CodeUnits",
+        "invocations": [_invocation(one) for one in found],
+        "results": [each for one in found for each in _results(one, places)],
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _invocation(one: ClusterResult) -> dict[str, Any]:
+    if one.found.completed:
+        return {"executionSuccessful": True}
+    why = one.found.failed.message if one.found.failed else "no result"
+    note = {"level": "error", "message": {"text": f"{one.where}: {why}"}}
+    return {"executionSuccessful": False, "toolExecutionNotifications": [note]}
+
+
+def _rule(risk: Risk) -> dict[str, Any]:
+    level = _LEVELS.get(risk.severity, "warning")
+    linked = risk.url and not risk.url.startswith(documentation.BUILT_IN)
+    return {
+        "id": risk.name,
+        "shortDescription": {"text": risk.name},
+        "fullDescription": {"text": risk.message},
+        **({"helpUri": risk.url} if linked else {}),
+        "help": {"text": risk.fix or risk.message},
+        "defaultConfiguration": {"level": level},
+        "properties": {"tags": ["cluster-update"], "problem.severity": _PRIORITIES[level]},
+    }
+
+
+def _results(one: ClusterResult, places: dict[str, int]) -> list[dict[str, Any]]:
+    report = cause_texts.by_cause(one.found)
+    cause_of = cause_texts.cause_names(report)
+    risks = [*(risk for cause in report.every for risk in cause.risks), *report.missing.risks]
+    return [_result(one, risk, places[risk.name], cause_of.get(risk.name, "")) for risk in risks]
+
+
+def _result(one: ClusterResult, risk: Risk, place: int, cause: str) -> dict[str, Any]:
+    applies = risk.applies == "True"
+    # The same risk of the same cluster is the same result in every run, whatever its message counts.
+    identity = hashlib.sha256(f"{one.where}\n{risk.name}".encode()).hexdigest()[:_PRINT_LENGTH]
+    entry: dict[str, Any] = {
+        "ruleId": risk.name,
+        "ruleIndex": place,
+        # SARIF 2.1.0, 3.27.10: if `kind` is not `fail`, `level` must be `none`.
+        "level": _LEVELS.get(risk.severity, "warning") if applies else "none",
+        "kind": "fail" if applies else "review",
+        "message": {"text": f"{one.where}: {risk.message}"},
+        "locations": _locations(one, risk),
+        "partialFingerprints": {"primaryLocationLineHash": identity},
+    }
+    if cause and cause != risk.name:
+        entry["properties"] = {"cause": cause}
+    if risk.accepted:
+        entry["suppressions"] = [{"kind": "external", "justification": risk.because or "accepted in the cluster"}]
+    return entry
+
+
+def _locations(one: ClusterResult, risk: Risk) -> list[dict[str, Any]]:
+    named = [(f"{one.where}: {item.text}", one.place(item)) for item in risk.resources[:_LOCATIONS]]
+    if not one.places:
+        names = [{"fullyQualifiedName": name} for name, _ in named]
+        return [{"logicalLocations": names or [{"fullyQualifiedName": one.where}]}]
+    return [_location(name, place) for name, place in named or [(one.where, one.place())]]
+
+
+def _location(name: str, place: Place | None) -> dict[str, Any]:
+    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": name}]}
+    if place is not None:
+        region = {"startLine": place.line}
+        location["physicalLocation"] = {"artifactLocation": {"uri": place.uri}, "region": region}
+    return location
