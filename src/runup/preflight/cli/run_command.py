@@ -29,6 +29,7 @@ from runup.preflight.cli import evaluate
 from runup.preflight.cli import suppressions as suppress
 from runup.preflight.cli.catalog_options import images_of
 from runup.preflight.cli.render import output_formats as forms
+from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, Risk, of_refusal, of_report, ordered
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 from runup.preflight.decide.report import Report
@@ -96,7 +97,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in clusters])
 
 
-def _placed(path: Path, one: forms.ClusterResult) -> forms.ClusterResult:
+def _placed(path: Path, one: ClusterResult) -> ClusterResult:
     """Returns the result with the places of its objects in the dump."""
     from runup.preflight.cli.dump_places import places
 
@@ -116,15 +117,15 @@ def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
 
 def _findings(
     judged: Sequence[evaluate.EvaluatedCluster], rules: Sequence[suppress.Suppression], today: date
-) -> tuple[list[forms.ClusterResult], list[str]]:
-    clusters: list[forms.ClusterResult] = []
+) -> tuple[list[ClusterResult], list[str]]:
+    clusters: list[ClusterResult] = []
     notes: list[str] = []
     for one in judged:
         notes += [f"{one.where}: {note}" for note in one.notes]
         whole = findings_of(one)
         risks, over = suppress.applied(whole.risks, rules, one.where, today)
         notes += over
-        clusters.append(forms.ClusterResult(one.where, replace(whole, risks=ordered(risks)), one.lacking, one.collect))
+        clusters.append(ClusterResult(one.where, replace(whole, risks=ordered(risks)), one.lacking, one.collect))
     notes += suppress.unused(rules, [(one.where, one.found.risks) for one in clusters])
     return clusters, list(dict.fromkeys(notes))
 
@@ -172,7 +173,7 @@ def _conditions(report: Report) -> tuple[Condition, ...]:
     return (Condition(type=FAILED, status="True", reason="NotJudged", message=report.message),)
 
 
-def _printed(found: Sequence[forms.ClusterResult], flags: Flags, *, many: bool) -> list[Output]:
+def _printed(found: Sequence[ClusterResult], flags: Flags, *, many: bool) -> list[Output]:
     output = flags.output
     if output in ("json", "yaml"):
         data: Any = [forms.data(one) for one in found] if many else forms.data(found[0])
