@@ -5,11 +5,11 @@ Types and limits follow openshift/api's types_cluster_version.go; `mode` is gate
 """
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from kubekit.api.meta_v1 import Condition, Object, Wire
+from kubekit.api.meta_v1 import Condition, LooseCondition, Object, Wire
 
 
 class AcceptRisk(Wire, frozen=True):
@@ -248,6 +248,9 @@ class NetworkStatus(Wire, frozen=True):
     network_type: str = ""
     cluster_network: tuple[ClusterNetworkEntry, ...] = ()
     service_network: tuple[str, ...] = ()
+    # What is to be changed, while that is under way.
+    migration: dict[str, Any] | None = None
+    conditions: tuple[LooseCondition, ...] = ()
 
 
 class Network(Object, frozen=True):

@@ -34,7 +34,6 @@ RESOURCES.update(
         "runup.api.config_v1.ClusterOperator": _config("ClusterOperator", "clusteroperators"),
         "runup.api.config_v1.ClusterVersion": _config("ClusterVersion", "clusterversions"),
         "runup.api.config_v1.FeatureGate": _config("FeatureGate", "featuregates"),
-        "runup.api.config_v1.Image": _config("Image", "images"),
         "runup.api.config_v1.Infrastructure": _config("Infrastructure", "infrastructures"),
         "runup.api.config_v1.Network": _config("Network", "networks"),
         "runup.api.machineconfig_v1.MachineConfig": _machineconfig("MachineConfig", "machineconfigs"),
@@ -48,9 +47,18 @@ RESOURCES.update(
         ),
         "runup.api.build_v1.Build": Resource("build.openshift.io", "v1", "Build", "builds", namespaced=True),
         "runup.api.config_v1.ConfigNode": _config("Node", "nodes"),
+        "runup.api.config_v1.Image": _config("Image", "images"),
         "runup.api.config_v1.Proxy": _config("Proxy", "proxies"),
         "runup.api.machineconfig_v1.KubeletConfig": _machineconfig("KubeletConfig", "kubeletconfigs"),
         "runup.api.operator_v1.CloudCredential": _operator("CloudCredential", "cloudcredentials"),
+        "runup.api.machineconfig_v1.MachineOSConfig": _machineconfig("MachineOSConfig", "machineosconfigs"),
+        "runup.api.operator_v1.OperatorNetwork": _operator("Network", "networks"),
+        "runup.api.platform_v1.MachineHealthCheck": Resource(
+            "machine.openshift.io", "v1beta1", "MachineHealthCheck", "machinehealthchecks", namespaced=True
+        ),
+        "runup.api.platform_v1.CephCluster": Resource(
+            "ceph.rook.io", "v1", "CephCluster", "cephclusters", namespaced=True
+        ),
         "runup.api.operator_v1.Authentication": _operator("Authentication", "authentications"),
         "runup.api.operator_v1.OpenShiftAPIServer": _operator("OpenShiftAPIServer", "openshiftapiservers"),
         "runup.api.operator_v1.OpenShiftControllerManager": _operator(

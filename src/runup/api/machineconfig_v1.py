@@ -54,3 +54,21 @@ class KubeletConfig(Object, frozen=True):
     """Settings of the kubelets in some pools."""
 
     spec: KubeletConfigSpec = KubeletConfigSpec()
+
+
+class PoolReference(Wire, frozen=True):
+    """A MachineConfigPool by name."""
+
+    name: str = ""
+
+
+class MachineOSConfigSpec(Wire, frozen=True):
+    """`spec` of a MachineOSConfig."""
+
+    machine_config_pool: PoolReference = PoolReference()
+
+
+class MachineOSConfig(Object, frozen=True):
+    """An image of the nodes' operating system that the cluster builds for a pool."""
+
+    spec: MachineOSConfigSpec = MachineOSConfigSpec()

@@ -106,3 +106,36 @@ class ImageRegistryConfig(Object, frozen=True):
     """The singleton `cluster`: the cluster's own image registry."""
 
     spec: ImageRegistrySpec = ImageRegistrySpec()
+
+
+class OVNInternalSubnets(Wire, frozen=True):
+    """The IPv4 networks that OVN-Kubernetes uses for itself; an empty one is the default."""
+
+    internal_join_subnet: str = ""
+    internal_transit_switch_subnet: str = ""
+
+
+class OVNKubernetesConfig(Wire, frozen=True):
+    """The settings of OVN-Kubernetes; `v4_internal_subnet` is the older name of the join subnet."""
+
+    v4_internal_subnet: str = ""
+    ipv4: OVNInternalSubnets = OVNInternalSubnets()
+
+
+class DefaultNetwork(Wire, frozen=True):
+    """The network of pods."""
+
+    ovn_kubernetes_config: OVNKubernetesConfig = OVNKubernetesConfig()
+
+
+class OperatorNetworkSpec(Wire, frozen=True):
+    """`spec` of the network operator's Network; `migration` is what an administrator asked to be changed."""
+
+    migration: dict[str, Any] | None = None
+    default_network: DefaultNetwork = DefaultNetwork()
+
+
+class OperatorNetwork(Object, frozen=True):
+    """The singleton `cluster`: the configuration of the network operator."""
+
+    spec: OperatorNetworkSpec = OperatorNetworkSpec()

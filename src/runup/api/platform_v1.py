@@ -207,3 +207,58 @@ class PreflightValidationOCP(Object, frozen=True):
 
     spec: KMMSpec = KMMSpec()
     status: KMMStatus = KMMStatus()
+
+
+class UnhealthyCondition(Wire, frozen=True):
+    """A node's condition that makes its machine unhealthy after `timeout`."""
+
+    type: str = ""
+    status: str = ""
+    timeout: str = ""
+
+
+class MachineHealthCheckSpec(Wire, frozen=True):
+    """`spec` of a MachineHealthCheck; more unhealthy machines than `max_unhealthy` are left alone."""
+
+    unhealthy_conditions: tuple[UnhealthyCondition, ...] = ()
+    max_unhealthy: int | str | None = None
+
+
+class MachineHealthCheckStatus(Wire, frozen=True):
+    """`status` of a MachineHealthCheck."""
+
+    expected_machines: int | None = None
+
+
+class MachineHealthCheck(Object, frozen=True):
+    """Replaces or reboots machines whose nodes are unhealthy for long."""
+
+    spec: MachineHealthCheckSpec = MachineHealthCheckSpec()
+    status: MachineHealthCheckStatus = MachineHealthCheckStatus()
+
+
+class CephHealthMessage(Wire, frozen=True):
+    """A finding of Ceph about itself."""
+
+    message: str = ""
+    severity: str = ""
+
+
+class CephHealth(Wire, frozen=True):
+    """Ceph's word about itself: HEALTH_OK, HEALTH_WARN or HEALTH_ERR, and why, by name."""
+
+    health: str = ""
+    details: dict[str, CephHealthMessage] = {}
+
+
+class CephClusterStatus(Wire, frozen=True):
+    """`status` of a CephCluster."""
+
+    phase: str = ""
+    ceph: CephHealth | None = None
+
+
+class CephCluster(Object, frozen=True):
+    """A Ceph cluster that Rook runs, as OpenShift Data Foundation does."""
+
+    status: CephClusterStatus = CephClusterStatus()

@@ -43,6 +43,10 @@ def budget(namespace: str) -> str:
     return f"\napiVersion: policy/v1\nkind: PodDisruptionBudget\n{metadata}\n{spec}\n---\napiVersion"
 
 
+CHOSEN = (
+    "\napiVersion: operator.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec: {defaultNetwork: "
+    "{ovnKubernetesConfig: {ipv4: {internalTransitSwitchSubnet: 10.200.0.0/16}}}}\n---\napiVersion"
+)
 STATUS_OF_ATTACHMENT = 'attached: true, detachError: {time: "2026-01-14T08:00:00Z", message: the volume is in use}'
 ATTACHED_SINCE = '{name: csi-1f, creationTimestamp: "2026-01-14T08:00:00Z"}'
 MADE_A_DAY_AGO = 'openshift-machine-api, creationTimestamp: "2026-01-13T09:00:00Z"}'
@@ -838,6 +842,105 @@ ROWS = (
         "machine: was made long ago and runs",
         "MachineFailed",
         (("phase: Failed", "phase: Running"), ("openshift-machine-api}", MADE_A_DAY_AGO)),
+    ),
+    Row(
+        "health check: paused",
+        "MachineHealthCheckActive",
+        (("openshift-machine-api}", 'openshift-machine-api, annotations: {cluster.x-k8s.io/paused: ""}}'),),
+    ),
+    Row("health check: has no machines", "MachineHealthCheckActive", (("expectedMachines: 5", "expectedMachines: 0"),)),
+    Row("health check: may do nothing", "MachineHealthCheckActive", (("maxUnhealthy: 40%", "maxUnhealthy: 0%"),)),
+    Row("health check: of other conditions", "MachineHealthCheckActive", (("type: Ready", "type: DiskFailed"),)),
+    Row(
+        "health check: has no status yet",
+        "MachineHealthCheckActive",
+        (("status: {expectedMachines: 5}", ""),),
+        ("MachineHealthCheckActive",),
+    ),
+    Row("os image: the release's", "CustomOSImage", (("kind: MachineOSConfig", "kind: MachineOSBuild"),)),
+    Row("ceph: healthy", "CephUnhealthy", (("health: HEALTH_ERR", "health: HEALTH_OK"),)),
+    Row("ceph: a warning", "CephUnhealthy", (("health: HEALTH_ERR", "health: HEALTH_WARN"),), ("CephUnhealthy",)),
+    Row("ceph: says nothing", "CephUnhealthy", (("health: HEALTH_ERR", 'health: ""'),), ("CephUnhealthyUnknown?",)),
+    Row(
+        "migration: done",
+        "NetworkMigrationUnfinished",
+        (("OpenShiftSDN, migration: {networkType: OVNKubernetes}", "OVNKubernetes"),),
+    ),
+    Row(
+        "migration: only its record is left",
+        "NetworkMigrationUnfinished",
+        (("OpenShiftSDN, ", "OVNKubernetes, "),),
+        ("NetworkMigrationUnfinished",),
+    ),
+    Row(
+        "migration: a live one",
+        "NetworkMigrationUnfinished",
+        (
+            (
+                "OpenShiftSDN, migration: {networkType: OVNKubernetes}",
+                'OVNKubernetes, conditions: [{type: NetworkTypeMigrationInProgress, status: "True"}]',
+            ),
+        ),
+        ("NetworkMigrationUnfinished",),
+    ),
+    Row(
+        "migration: a live one that ended",
+        "NetworkMigrationUnfinished",
+        (
+            (
+                "OpenShiftSDN, migration: {networkType: OVNKubernetes}",
+                'OVNKubernetes, conditions: [{type: NetworkTypeMigrationInProgress, status: "False"}]',
+            ),
+        ),
+    ),
+    Row(
+        "migration: the operator is asked for one",
+        "NetworkMigrationUnfinished",
+        (
+            ("config.openshift.io/v1", "operator.openshift.io/v1"),
+            ("{networkType: OVNKubernetes}\n", "{migration: {mtu: {machine: {to: 9000}}}}\n"),
+        ),
+        ("NetworkMigrationUnfinished",),
+    ),
+    Row("internal subnet: apart", "InternalSubnetOverlap", (("100.88.0.0/14", "10.128.0.0/14"),)),
+    Row("internal subnet: of another network", "InternalSubnetOverlap", (("OVNKubernetes", "Calico"),)),
+    Row(
+        "internal subnet: of services",
+        "InternalSubnetOverlap",
+        (("100.88.0.0/14", "10.128.0.0/14"), ("172.30.0.0/16", "100.64.0.0/20")),
+        ("InternalSubnetOverlap",),
+    ),
+    Row("internal subnet: of IPv6", "InternalSubnetOverlap", (("100.88.0.0/14", "fd98::/48"),)),
+    Row(
+        "internal subnet: another was chosen",
+        "InternalSubnetOverlap",
+        (("\napiVersion", CHOSEN),),
+    ),
+    Row(
+        "internal subnet: another was chosen, of the cluster",
+        "InternalSubnetOverlap",
+        (("\napiVersion", CHOSEN.replace("10.200.0.0/16", "172.30.128.0/20")),),
+        ("InternalSubnetOverlap",),
+    ),
+    Row(
+        "internal subnet: 4.13 has no transit switch",
+        "InternalSubnetOverlap",
+        (),
+        (),
+        context("4.12.0", "4.13.0", "1.26.3"),
+    ),
+    Row(
+        "internal subnet: 4.14 has one",
+        "InternalSubnetOverlap",
+        (),
+        ("InternalSubnetOverlap",),
+        context("4.13.0", "4.14.0", "1.27.3"),
+    ),
+    Row(
+        "internal subnet: a range that is none",
+        "InternalSubnetOverlap",
+        (("100.88.0.0/14", "everything"),),
+        ("InternalSubnetOverlapUnknown?",),
     ),
     Row("machine: runs", "MachineFailed", (("phase: Failed", "phase: Running"),)),
     Row("platform pods: of an application", "SystemPodsFailing", (("openshift-console", "shop"),)),

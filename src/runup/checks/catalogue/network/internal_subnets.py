@@ -1,0 +1,93 @@
+"""A network of the cluster is one that OVN-Kubernetes uses for itself.
+
+Applies when the cluster's network is OVNKubernetes, and its pod or service network overlaps with the join subnet
+(100.64.0.0/16 unless the network operator's configuration names another) or, for a target of 4.14 or later, with the
+transit switch subnet (100.88.0.0/16 likewise). A range that cannot be read is Unknown.
+
+Why it matters traffic to these addresses goes to the network's own routers: nodes or services cannot be reached. A
+cluster from before 4.14 has no transit switch, so that its update is the first to need that range.
+
+What to do choose another internal subnet before the update: `oc patch network.operator.openshift.io cluster
+--type=merge -p '{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"ipv4":{"internalTransitSwitchSubnet":"RANGE"}}}}}'`.
+
+Accepting it is right where the cluster has worked with it before.
+
+Source of the rule openshift/api, `operator/v1` (IPv4OVNKubernetesConfig: both defaults, and that they must not
+overlap); the OpenShift documentation of CIDR range definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network, ip_network
+
+from runup.api.config_v1 import Network
+from runup.api.operator_v1 import OperatorNetwork, OVNKubernetesConfig
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "InternalSubnetOverlap"
+JOIN, TRANSIT = "100.64.0.0/16", "100.88.0.0/16"
+TRANSIT_SINCE = (4, 14)
+EXAMPLE = """
+apiVersion: config.openshift.io/v1
+kind: Network
+metadata: {name: cluster}
+status:
+  networkType: OVNKubernetes
+  clusterNetwork: [{cidr: 100.88.0.0/14, hostPrefix: 23}]
+  serviceNetwork: [172.30.0.0/16]
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    networks = [each for each in all_or_none(snapshot, Network) if each.status.network_type == "OVNKubernetes"]
+    if not networks:
+        return
+    configs = [each.spec.default_network.ovn_kubernetes_config for each in all_or_none(snapshot, OperatorNetwork)]
+    internal = _internal(configs[0] if configs else OVNKubernetesConfig(), context)
+    for network in networks:
+        status = network.status
+        used = [("pod network", each.cidr) for each in status.cluster_network]
+        used += [("service network", each) for each in status.service_network]
+        try:
+            overlaps = [
+                f"{what} {cidr} and the {its} subnet {own}"
+                for what, cidr in used
+                for its, own in internal
+                if _overlap(cidr, own)
+            ]
+        except ValueError as error:
+            yield unsure(
+                NAME, f"a range cannot be read: {error}", [network], fix="See `oc get network cluster -o yaml`."
+            )
+            continue
+        if overlaps:
+            yield risk(
+                NAME,
+                f"Networks of the cluster overlap with those of OVN-Kubernetes itself: {'; '.join(overlaps)}.",
+                [network],
+                fix="Choose another internal subnet first, in defaultNetwork.ovnKubernetesConfig.ipv4 of "
+                "`oc edit network.operator.openshift.io cluster`.",
+            )
+
+
+def _internal(config: OVNKubernetesConfig, context: Context) -> list[tuple[str, str]]:
+    """Returns the subnets that OVN-Kubernetes of the target uses for itself."""
+    join = ("join", config.ipv4.internal_join_subnet or config.v4_internal_subnet or JOIN)
+    transit = ("transit switch", config.ipv4.internal_transit_switch_subnet or TRANSIT)
+    has_transit = (context.target.major, context.target.minor) >= TRANSIT_SINCE
+    return [join, transit] if has_transit else [join]
+
+
+def _overlap(cidr: str, own: str) -> bool:
+    """Returns whether two ranges of IPv4 overlap. Raises ValueError if one is not a range."""
+    ranges = [ip_network(each, strict=False) for each in (cidr, own)]
+    four = [each for each in ranges if isinstance(each, IPv4Network)]
+    return len(four) == len(ranges) and four[0].overlaps(four[1])
+
+
+CHECK = declared(
+    __doc__, NAME, "cluster-network-operator", (Network, OperatorNetwork, DEFINITIONS), _run, rank=374, example=EXAMPLE
+)

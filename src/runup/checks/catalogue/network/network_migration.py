@@ -1,0 +1,75 @@
+"""A change of the cluster's network was begun and is not finished.
+
+Applies when the network's configuration asks for another type than the one in force, when a migration is recorded in
+`status.migration` or in the network operator's `spec.migration`, or when NetworkTypeMigrationInProgress is True.
+
+Why it matters half of the nodes may have one network and half the other. An update restarts them all, and the operator
+of the target may not know the old one.
+
+What to do finish the migration or take it back, then empty `spec.migration` (`oc patch network.operator.openshift.io
+cluster --type=merge -p '{"spec":{"migration":null}}'`); `oc get network.config cluster -o yaml` shows one type and no
+migration.
+
+Accepting it is supported by nobody.
+
+Source of the rule openshift/api, `config/v1` (NetworkStatus) and `operator/v1` (NetworkMigration);
+cluster-network-operator, `pkg/names` (NetworkTypeMigrationInProgress).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.meta_v1 import Object
+from runup.api.config_v1 import Network
+from runup.api.operator_v1 import OperatorNetwork
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import names
+
+NAME = "NetworkMigrationUnfinished"
+EXAMPLE = """
+apiVersion: config.openshift.io/v1
+kind: Network
+metadata: {name: cluster}
+spec: {networkType: OVNKubernetes}
+status: {networkType: OpenShiftSDN, migration: {networkType: OVNKubernetes}}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    signs: list[tuple[Object, str]] = []
+    for network in all_or_none(snapshot, Network):
+        spec, status = network.spec, network.status
+        if spec.network_type and status.network_type and spec.network_type != status.network_type:
+            signs.append((network, f"{spec.network_type} is asked for, and {status.network_type} is in force"))
+        if status.migration:
+            signs.append((network, f"status.migration has {names(sorted(status.migration))}"))
+        if any(each.type == "NetworkTypeMigrationInProgress" and each.status == "True" for each in status.conditions):
+            signs.append((network, "NetworkTypeMigrationInProgress is True"))
+    for operator in all_or_none(snapshot, OperatorNetwork):
+        if operator.spec.migration:
+            asked = names(sorted(operator.spec.migration))
+            signs.append((operator, f"spec.migration of the network operator has {asked}"))
+    if signs:
+        yield risk(
+            NAME,
+            f"A change of the cluster's network is not finished: {'; '.join(sign for _, sign in signs)}.",
+            list({type(obj): obj for obj, _ in signs}.values()),
+            severity="critical",
+            fix="Finish it or take it back, then empty spec.migration of "
+            "`oc edit network.operator.openshift.io cluster`.",
+        )
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "cluster-network-operator",
+    (Network, OperatorNetwork, DEFINITIONS),
+    _run,
+    rank=372,
+    severity="critical",
+    example=EXAMPLE,
+)

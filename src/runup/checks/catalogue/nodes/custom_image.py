@@ -1,0 +1,61 @@
+"""The cluster builds the operating system of some nodes itself, and the update waits for it.
+
+Applies when there is a MachineOSConfig: its pool's image is built in the cluster, out of the release's and what was
+added. MachineConfigs are not read, since they may hold credentials: an osImageURL in one of them, which keeps the
+release's operating system away from a pool altogether, is not seen.
+
+Why it matters the image is built anew on the target's before a node of that pool is updated. What the build needs (a
+registry, packages that fit the new system) is needed then, and a build that fails stops the pool.
+
+What to do see that the last build succeeded and that its registry answers: `oc get machineosbuilds`, `oc get
+machineosconfigs -o yaml`.
+
+Accepting it is right where the build has been tried with the target's image.
+
+Source of the rule openshift/api, `machineconfiguration/v1` (MachineOSConfig); the OpenShift documentation of
+CoreOS image layering (on-cluster image mode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.machineconfig_v1 import MachineOSConfig
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "CustomOSImage"
+EXAMPLE = """
+apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineOSConfig
+metadata: {name: worker}
+spec: {machineConfigPool: {name: worker}}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    built = sorted(all_or_none(snapshot, MachineOSConfig), key=lambda each: each.metadata.name)
+    if built:
+        pools = names([each.spec.machine_config_pool.name or each.metadata.name for each in built])
+        yield risk(
+            NAME,
+            f"The operating system of {count(len(built), 'machine config pool')} is built in the cluster, and will be "
+            f"built anew during the update: {pools}.",
+            built,
+            severity="info",
+            fix="See that the last build succeeded, and that its registry answers: `oc get machineosbuilds`.",
+        )
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "machine-config",
+    (MachineOSConfig, DEFINITIONS),
+    _run,
+    rank=565,
+    severity="info",
+    example=EXAMPLE,
+)

@@ -1,0 +1,73 @@
+"""Machines may be replaced while their nodes are only being updated.
+
+Applies when a MachineHealthCheck that has machines is not paused (annotation `cluster.x-k8s.io/paused`), takes a node
+that is not Ready for unhealthy, and may do something about it (maxUnhealthy is not 0). One that waits for other
+conditions alone is not told. All of them are one risk.
+
+Why it matters a node that is updated is not Ready while it restarts. Where that takes longer than the check waits, its
+machine is rebooted again or deleted in the middle of it.
+
+What to do pause them for the time of the update: `oc -n openshift-machine-api annotate mhc NAME
+cluster.x-k8s.io/paused=""`, and resume them afterwards; `oc -n openshift-machine-api get mhc -o yaml` shows the
+annotation.
+
+Accepting it is right where the nodes restart in much less time than the checks wait.
+
+Source of the rule the OpenShift documentation of updating clusters, Pausing a MachineHealthCheck resource;
+openshift/machine-api-operator, `pkg/controller/machinehealthcheck`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.platform_v1 import MachineHealthCheck
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "MachineHealthCheckActive"
+PAUSED = "cluster.x-k8s.io/paused"
+EXAMPLE = """
+apiVersion: machine.openshift.io/v1beta1
+kind: MachineHealthCheck
+metadata: {name: workers, namespace: openshift-machine-api}
+spec:
+  maxUnhealthy: 40%
+  unhealthyConditions:
+  - {type: Ready, status: Unknown, timeout: 300s}
+  - {type: Ready, status: "False", timeout: 300s}
+status: {expectedMachines: 5}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    active = sorted((each for each in all_or_none(snapshot, MachineHealthCheck) if _is_active(each)), key=named)
+    if active:
+        listing = names([f"{each.metadata.name} (after {_patience(each)})" for each in active])
+        yield risk(
+            NAME,
+            f"{count(len(active), 'MachineHealthCheck')} may replace machines while nodes are updated: {listing}.",
+            active,
+            fix='Pause them: `oc -n openshift-machine-api annotate mhc NAME cluster.x-k8s.io/paused=""`; resume them '
+            "after the update.",
+        )
+
+
+def _is_active(check: MachineHealthCheck) -> bool:
+    # Without a status it is not known yet how many machines it has.
+    if PAUSED in check.metadata.annotations or check.status.expected_machines == 0:
+        return False
+    if str(check.spec.max_unhealthy).removesuffix("%") == "0":
+        return False
+    return any(each.type == "Ready" for each in check.spec.unhealthy_conditions)
+
+
+def _patience(check: MachineHealthCheck) -> str:
+    """Returns how long a node may be not Ready."""
+    waits = [each.timeout for each in check.spec.unhealthy_conditions if each.type == "Ready" and each.timeout]
+    return names(sorted(set(waits))) or "its own time"
+
+
+CHECK = declared(__doc__, NAME, "machine-api", (MachineHealthCheck, DEFINITIONS), _run, rank=575, example=EXAMPLE)

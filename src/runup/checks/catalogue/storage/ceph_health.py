@@ -1,0 +1,67 @@
+"""The cluster's own storage is not healthy, and the update takes nodes of it away one by one.
+
+Applies when a CephCluster (Rook, OpenShift Data Foundation) says HEALTH_ERR, or HEALTH_WARN, which is less grave. One
+that does not say how it is, is Unknown.
+
+Why it matters each drained node takes its disks out of the storage. Where data is not yet complete on the others,
+Rook's budgets keep the next node from being drained, or volumes stop.
+
+What to do `oc describe cephcluster NAME -n NAMESPACE` has Ceph's own words; wait until all data is where it should be,
+and HEALTH_OK is said.
+
+Accepting it is right for warnings that are not about data.
+
+Source of the rule rook, `ceph.rook.io/v1` (CephCluster `status.ceph`) and its documentation of upgrades (health
+verification); the documentation of OpenShift Data Foundation on updating (resilient data first).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.platform_v1 import CephCluster
+from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import LONGEST_CAUSE
+
+NAME = "CephUnhealthy"
+EXAMPLE = """
+apiVersion: ceph.rook.io/v1
+kind: CephCluster
+metadata: {name: ocs-storagecluster-cephcluster, namespace: openshift-storage}
+status:
+  phase: Ready
+  ceph:
+    health: HEALTH_ERR
+    details: {PG_DAMAGED: {message: "Possible data damage: 1 pg inconsistent", severity: HEALTH_ERR}}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    for cluster in sorted(all_or_none(snapshot, CephCluster), key=named):
+        ceph = cluster.status.ceph
+        look = f"`oc describe cephcluster {cluster.metadata.name} -n {cluster.metadata.namespace}`"
+        if ceph is None or not ceph.health:
+            yield unsure(NAME, f"{named(cluster)} does not say how it is", [cluster], fix=f"See {look}.")
+        elif ceph.health != "HEALTH_OK":
+            yield risk(
+                NAME,
+                f"Ceph cluster {named(cluster)} says {ceph.health}{_why(cluster)}.",
+                [cluster],
+                severity="warning" if ceph.health == "HEALTH_WARN" else "critical",
+                fix=f"Mend what {look} names, and wait until its data is complete.",
+            )
+
+
+def _why(cluster: CephCluster) -> str:
+    """Returns what Ceph says of itself, gravest first."""
+    details = cluster.status.ceph.details if cluster.status.ceph else {}
+    ordered = sorted(details.items(), key=lambda item: (item[1].severity != "HEALTH_ERR", item[0]))
+    words = "; ".join(f"{name}: {' '.join(detail.message.split())}" for name, detail in ordered)[:LONGEST_CAUSE]
+    return f": {words.rstrip('.')}" if words else ""
+
+
+CHECK = declared(
+    __doc__, NAME, "rook", (CephCluster, DEFINITIONS), _run, rank=655, severity="critical", example=EXAMPLE
+)
