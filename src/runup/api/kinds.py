@@ -52,6 +52,9 @@ RESOURCES.update(
         "runup.api.machineconfig_v1.KubeletConfig": _machineconfig("KubeletConfig", "kubeletconfigs"),
         "runup.api.operator_v1.CloudCredential": _operator("CloudCredential", "cloudcredentials"),
         "runup.api.machineconfig_v1.MachineOSConfig": _machineconfig("MachineOSConfig", "machineosconfigs"),
+        "runup.api.operator_v1.IngressController": Resource(
+            "operator.openshift.io", "v1", "IngressController", "ingresscontrollers", namespaced=True
+        ),
         "runup.api.operator_v1.OperatorNetwork": _operator("Network", "networks"),
         "runup.api.platform_v1.MachineHealthCheck": Resource(
             "machine.openshift.io", "v1beta1", "MachineHealthCheck", "machinehealthchecks", namespaced=True

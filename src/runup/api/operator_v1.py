@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubekit.api.meta_v1 import Condition, Object, Wire
+from kubekit.api.meta_v1 import Condition, LabelSelector, Object, Wire
 
 
 class OperatorSpec(Wire, frozen=True):
@@ -139,3 +139,37 @@ class OperatorNetwork(Object, frozen=True):
     """The singleton `cluster`: the configuration of the network operator."""
 
     spec: OperatorNetworkSpec = OperatorNetworkSpec()
+
+
+class PublishingStrategy(Wire, frozen=True):
+    """How an ingress controller is reached: HostNetwork, LoadBalancerService, NodePortService or Private."""
+
+    type: str = ""
+
+
+class NodePlacement(Wire, frozen=True):
+    """The nodes on which routers run; those of pool worker unless it says more."""
+
+    node_selector: LabelSelector | None = None
+    tolerations: tuple[Any, ...] = ()
+
+
+class IngressControllerSpec(Wire, frozen=True):
+    """`spec` of an IngressController."""
+
+    replicas: int | None = None
+    endpoint_publishing_strategy: PublishingStrategy | None = None
+    node_placement: NodePlacement = NodePlacement()
+
+
+class IngressControllerStatus(Wire, frozen=True):
+    """`status` of an IngressController; the strategy is the one in force."""
+
+    endpoint_publishing_strategy: PublishingStrategy | None = None
+
+
+class IngressController(Object, frozen=True):
+    """Routers of the cluster."""
+
+    spec: IngressControllerSpec = IngressControllerSpec()
+    status: IngressControllerStatus = IngressControllerStatus()

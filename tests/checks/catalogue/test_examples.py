@@ -43,6 +43,7 @@ def budget(namespace: str) -> str:
     return f"\napiVersion: policy/v1\nkind: PodDisruptionBudget\n{metadata}\n{spec}\n---\napiVersion"
 
 
+ONE_MORE = 'metadata: {name: worker-2, labels: {node-role.kubernetes.io/worker: ""}}\n---\napiVersion: v1\nkind: Node\n'
 CHOSEN = (
     "\napiVersion: operator.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec: {defaultNetwork: "
     "{ovnKubernetesConfig: {ipv4: {internalTransitSwitchSubnet: 10.200.0.0/16}}}}\n---\napiVersion"
@@ -902,6 +903,73 @@ ROWS = (
         ),
         ("NetworkMigrationUnfinished",),
     ),
+    Row("routers: one less", "RoutersFillNodes", (("replicas: 2", "replicas: 1"),)),
+    Row("routers: two unless it says more", "RoutersFillNodes", (("spec: {replicas: 2}", ""),), ("RoutersFillNodes",)),
+    Row("routers: behind a load balancer", "RoutersFillNodes", (("HostNetwork", "LoadBalancerService"),)),
+    Row(
+        "routers: a spec without a status",
+        "RoutersFillNodes",
+        (("spec: {replicas: 2}\nstatus: {endpoint", "spec: {replicas: 2, endpoint"),),
+        ("RoutersFillNodes",),
+    ),
+    Row(
+        "routers: a node more",
+        "RoutersFillNodes",
+        (("metadata: {name: worker-1", f"{ONE_MORE}metadata: {{name: worker-1"),),
+    ),
+    Row(
+        "routers: a node more, and it is cordoned",
+        "RoutersFillNodes",
+        (
+            (
+                "metadata: {name: worker-1",
+                ONE_MORE.replace("\n---", "\nspec: {unschedulable: true}\n---") + "metadata: {name: worker-1",
+            ),
+        ),
+        ("RoutersFillNodes",),
+    ),
+    Row(
+        "routers: a node more, and it is tainted",
+        "RoutersFillNodes",
+        (
+            (
+                "metadata: {name: worker-1",
+                ONE_MORE.replace("\n---", "\nspec: {taints: [{key: gpu, effect: NoSchedule}]}\n---")
+                + "metadata: {name: worker-1",
+            ),
+        ),
+        ("RoutersFillNodes",),
+    ),
+    Row(
+        "routers: on nodes of their own",
+        "RoutersFillNodes",
+        (("{replicas: 2}", "{replicas: 2, nodePlacement: {nodeSelector: {matchLabels: {edge: yes-please}}}}"),),
+    ),
+    Row(
+        "gateway: of the platform", "GatewayAPIForeign", (("tcproutes", "httproutes"), (": experimental", ": standard"))
+    ),
+    Row(
+        "gateway: the experimental channel", "GatewayAPIForeign", (("tcproutes", "httproutes"),), ("GatewayAPIForeign",)
+    ),
+    Row(
+        "gateway: not of the platform", "GatewayAPIForeign", ((": experimental", ": standard"),), ("GatewayAPIForeign",)
+    ),
+    Row("gateway: another group", "GatewayAPIForeign", (("group: gateway.networking.k8s.io", "group: example.com"),)),
+    Row(
+        "gateway: before 4.19 it takes nothing over",
+        "GatewayAPIForeign",
+        (),
+        (),
+        context("4.17.0", "4.18.0", "1.31.0"),
+    ),
+    Row(
+        "gateway: 4.19 takes over what is the platform's from then on",
+        "GatewayAPIForeign",
+        (("tcproutes", "httproutes"), (": experimental", ": standard")),
+        ("GatewayAPIForeign",),
+        TO_4_19,
+    ),
+    Row("gateway: a patch brings nothing", "GatewayAPIForeign", (), (), PATCH),
     Row("internal subnet: apart", "InternalSubnetOverlap", (("100.88.0.0/14", "10.128.0.0/14"),)),
     Row("internal subnet: of another network", "InternalSubnetOverlap", (("OVNKubernetes", "Calico"),)),
     Row(

@@ -81,7 +81,7 @@ def optional(name: str, resource: Resource) -> bool:
     """Whether the check answers without: definitions and the topology only say more, the rest is in the table."""
     if resource == DEFINITIONS:
         # Only where a kind is missing; a check that is about definitions needs them.
-        return not name.startswith("CRD") and name != "AdmissionPolicyParamMissing"
+        return not name.startswith("CRD") and name not in ("AdmissionPolicyParamMissing", "GatewayAPIForeign")
     return resource.plural == "infrastructures" or bool(OPTIONAL.get((name, resource.plural)))
 
 

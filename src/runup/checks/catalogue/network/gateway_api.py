@@ -1,0 +1,94 @@
+"""Definitions of the Gateway API are not the platform's.
+
+Applies when the target is 4.19 or later and the cluster has CustomResourceDefinitions of the group
+gateway.networking.k8s.io that the ingress operator does not manage, or that are of the experimental channel. Before the
+update to 4.19 it also applies to those that the operator will take over, as a warning, and to the group
+gateway.networking.x-k8s.io.
+
+Why it matters from 4.19 on the ingress operator brings these definitions itself, of one version and of the standard
+channel. With others it says Degraded, and the update stops; fields that its definitions lack are lost from objects.
+
+What to do back the objects up, and delete or replace the definitions before the update, together with whatever
+installed them; `oc get crd | grep -F gateway.networking` shows them.
+
+Accepting it is right for definitions that are those of the target's version.
+
+Source of the rule cluster-ingress-operator, `pkg/operator/controller/gatewayapi` (managedCRDs,
+listUnmanagedGatewayAPICRDs); the OpenShift documentation of updating to 4.19 (Gateway API management succession).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.extension_v1 import CustomResourceDefinition
+from kubekit.lang.version import Version
+from runup.checks.catalogue.declaring import MINOR, declared, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "GatewayAPIForeign"
+SINCE = (4, 19)
+GROUP, EXPERIMENTAL_GROUP = "gateway.networking.k8s.io", "gateway.networking.x-k8s.io"
+CHANNEL = "gateway.networking.k8s.io/channel"
+# The resources that the operator brings in some release since 4.19; the later ones came one by one.
+MANAGED = frozenset(
+    {"gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants"}
+    | {"backendtlspolicies", "listenersets", "tlsroutes"}
+)
+EXAMPLE = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: tcproutes.gateway.networking.k8s.io, annotations: {gateway.networking.k8s.io/channel: experimental}}
+spec:
+  group: gateway.networking.k8s.io
+  names: {kind: TCPRoute, plural: tcproutes}
+  versions: [{name: v1alpha2, served: true, storage: true}]
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    if _minor(context.target) < SINCE:
+        return
+    taken_over = _minor(context.source) < SINCE
+    groups = (GROUP, EXPERIMENTAL_GROUP) if taken_over else (GROUP,)
+    found = sorted(
+        (each for each in snapshot.all(CustomResourceDefinition) if each.spec.group in groups),
+        key=lambda each: each.metadata.name,
+    )
+    foreign = [each for each in found if _is_foreign(each)]
+    if foreign:
+        yield risk(
+            NAME,
+            f"{count(len(foreign), 'definition')} of the Gateway API {'is' if len(foreign) == 1 else 'are'} not what "
+            f"{context.target} brings: {names([each.metadata.name for each in foreign])}.",
+            foreign,
+            severity="critical",
+            fix="Back their objects up, and delete them with whatever installed them: `oc get crd | grep -F "
+            "gateway.networking`.",
+        )
+    others = [each for each in found if each not in foreign]
+    if taken_over and others:
+        yield risk(
+            NAME,
+            f"The ingress operator of {context.target} takes over {count(len(others), 'definition')} of the Gateway "
+            f"API: {names([each.metadata.name for each in others])}.",
+            others,
+            fix="See that they are of the version that the target brings, and that nobody else manages them.",
+        )
+
+
+def _is_foreign(crd: CustomResourceDefinition) -> bool:
+    """Returns whether no release brings the definition as it is."""
+    experimental = crd.metadata.annotations.get(CHANNEL) == "experimental"
+    return experimental or crd.spec.group != GROUP or crd.spec.names.plural not in MANAGED
+
+
+def _minor(version: Version) -> tuple[int, int]:
+    return version.major, version.minor
+
+
+CHECK = declared(
+    __doc__, NAME, "ingress", (DEFINITIONS,), _run, rank=378, severity="critical", updates=MINOR, example=EXAMPLE
+)

@@ -1,0 +1,103 @@
+"""Routers have no node to go to while one of theirs is updated.
+
+Applies when an IngressController of type HostNetwork asks for as many routers as there are nodes that may run one, or
+more: the nodes of its nodePlacement, else those of role worker, that are ready, not cordoned and, without tolerations
+of its own, not tainted. A cluster of one node is not told.
+
+Why it matters such a router takes ports of its node, so that no node runs two. When a node is drained its router stays
+Pending until the node is back: there is one less for that time, and a load balancer that does not ask for health sends
+requests to nobody.
+
+What to do add a node to the placement, or ask for one router less; `oc -n openshift-ingress get pods -o wide` shows
+where they are.
+
+Accepting it is right where the others can do the work, and the load balancer asks for health.
+
+Source of the rule the OpenShift documentation of the endpoint publishing strategy HostNetwork (n replicas need at least
+n nodes); cluster-ingress-operator, `pkg/operator/controller/ingress` (default placement: role worker).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import LabelSelector
+from runup.api.config_v1 import Infrastructure
+from runup.api.operator_v1 import IngressController
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.placement import repelling, takes_pods
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count
+
+NAME = "RoutersFillNodes"
+WORKERS = LabelSelector(match_labels={"node-role.kubernetes.io/worker": ""})
+EXAMPLE = """
+apiVersion: operator.openshift.io/v1
+kind: IngressController
+metadata: {name: default, namespace: openshift-ingress-operator}
+spec: {replicas: 2}
+status: {endpointPublishingStrategy: {type: HostNetwork}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0, labels: {node-role.kubernetes.io/worker: ""}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    routers = [each for each in sorted(all_or_none(snapshot, IngressController), key=named) if _takes_ports(each)]
+    if not routers or control_plane(snapshot) == "SingleReplica":
+        return
+    nodes = snapshot.all(Node)
+    for controller in routers:
+        wanted = 2 if controller.spec.replicas is None else controller.spec.replicas
+        places = _places(controller, nodes)
+        if places and wanted >= len(places):
+            name = controller.metadata.name
+            yield risk(
+                NAME,
+                f"IngressController {name} asks for {count(wanted, 'router')} on the network of the host, and "
+                f"{count(len(places), 'node')} can run one: while a node is updated, its router has no place.",
+                [controller],
+                severity="info",
+                fix="Add a node to its placement, or ask for fewer: `oc -n openshift-ingress-operator edit "
+                f"ingresscontroller {name}`.",
+            )
+
+
+def _takes_ports(controller: IngressController) -> bool:
+    """Returns whether its routers use the ports of their nodes; without a status the spec is asked."""
+    strategy = controller.status.endpoint_publishing_strategy or controller.spec.endpoint_publishing_strategy
+    return strategy is not None and strategy.type == "HostNetwork"
+
+
+def _places(controller: IngressController, nodes: Sequence[Node]) -> list[Node]:
+    """Returns the nodes that can run one of its routers."""
+    placement = controller.spec.node_placement
+    selector = placement.node_selector or WORKERS
+    return [
+        node
+        for node in nodes
+        if selector.matches(node.metadata.labels)
+        and takes_pods(node)
+        and (placement.tolerations or not repelling(node))
+    ]
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "ingress",
+    (IngressController, Node, Infrastructure, DEFINITIONS),
+    _run,
+    rank=376,
+    severity="info",
+    example=EXAMPLE,
+)
