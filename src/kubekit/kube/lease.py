@@ -3,13 +3,18 @@
 A holder counts as alive for `lease_duration_s` after *this process* last saw its record change. The times in the record
 are never compared with the local clock, so that clocks may differ between machines. A leader that cannot renew within
 the shorter `renew_deadline_s` stops by itself before another one may start.
+
+Two things differ from client-go. The duration in another holder's record counts up to a limit from our own settings:
+2^31 seconds are no reason to wait for ever. And a leader watches its Lease, so that it stops as soon as somebody writes
+another holder into it, not at its next attempt.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +25,7 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, within
 from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from kubekit.kube.list_pages import WatchEvent
 
 _LEASES = resource_of(Lease)
 
@@ -28,6 +34,11 @@ _LEASES = resource_of(Lease)
 AFTER_TROUBLE = 0.1
 # Seconds to wait for the release at the end; without it the lease expires after its duration.
 LONGEST_RELEASE_S = 2.0
+# How many times our own duration a holder's may be: a single node's leader promises twice as long as others do.
+LONGEST_PROMISE = 2
+# The API's limit of `leaseTransitions` (int32): a write beyond it would be refused for ever.
+MOST_TRANSITIONS = 2**31 - 1
+WATCH_S = 300
 
 
 class LeaderElector:
@@ -84,7 +95,7 @@ class LeaderElector:
         self.leading = True
         self._on_started()
         try:
-            self.lost = await self._renew()
+            self.lost = await self._until_lost()
         finally:
             self.leading = False
             self._on_stopped()
@@ -94,6 +105,37 @@ class LeaderElector:
         while not await self._try(self._renew_deadline_s):
             # client-go's jitter of 1.2, so that waiting processes do not ask at the same time.
             await self._clock.sleep(self._pause_s() * (1 + 1.2 * self._rand()))
+
+    async def _until_lost(self) -> str:
+        """Renews and watches the lease until either says that it is lost, and returns the reason."""
+        tasks = [asyncio.create_task(self._renew()), asyncio.create_task(self._overtaken())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return next(task for task in tasks if task in done).result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _overtaken(self) -> str:
+        """Watches the lease until somebody else holds it, and returns who. Without a right to watch, it never ends."""
+        call = calls.watch(
+            Lease,
+            self._namespace,
+            # Without a version the server begins with what it has now.
+            resource_version="",
+            field_selector=f"metadata.name={self._name}",
+            timeout_seconds=WATCH_S,
+        )
+        while True:
+            with suppress(KubeError, codec.DecodeError):
+                async with aclosing(self._client.stream(call, timeout_s=WATCH_S)) as events:
+                    async for event in events:
+                        if isinstance(event, WatchEvent) and event.type in ("ADDED", "MODIFIED"):
+                            holder = event.object.spec.holder_identity
+                            if holder not in {"", self._identity}:
+                                return f"{holder} holds it"
+            await self._clock.sleep(self._retry_period_s)
 
     async def _renew(self) -> str:
         """Renews the lease until that fails, and returns the reason."""
@@ -141,7 +183,7 @@ class LeaderElector:
         spec = self._spec(
             now,
             acquired=lease.spec.acquire_time or now if held else now,
-            transitions=lease.spec.lease_transitions + (0 if held else 1),
+            transitions=min(lease.spec.lease_transitions + (0 if held else 1), MOST_TRANSITIONS),
         )
         return await self._write(lease, spec)
 
@@ -177,7 +219,7 @@ class LeaderElector:
 
     def _expired(self, spec: LeaseSpec) -> bool:
         promised = float(spec.lease_duration_seconds or self._lease_duration_s)
-        return self._clock.monotonic() - self._seen_at >= promised
+        return self._clock.monotonic() - self._seen_at >= min(promised, LONGEST_PROMISE * self._lease_duration_s)
 
     def _spec(self, now: datetime, *, acquired: datetime, transitions: int) -> dict[str, Any]:
         return {

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,10 @@ from kubesandbox.apiserver import ApiServer
 
 
 class LeaseServer:
-    """One Lease with optimistic concurrency; `down` makes it silent, `failing` answers 500, `rival` writes first."""
+    """One Lease with optimistic concurrency; `down` makes it silent, `failing` answers 500, `rival` writes first.
+
+    `mute`: nothing comes over a watch.
+    """
 
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
@@ -32,6 +35,10 @@ class LeaseServer:
         self.failing = False
         self.rival = ""
         self.writes: list[dict[str, Any]] = []
+        self.mute = False
+        self.watching = 0
+        self._changed = asyncio.Condition()
+        self._rounds = 0
 
     def holder(self) -> str:
         """Who holds the Lease, as stored."""
@@ -41,32 +48,81 @@ class LeaseServer:
         """GET, POST and merge PATCH."""
         if self.down:
             await asyncio.Event().wait()
+        if "watch" in request.query:
+            return await self._watch(request)
         if self.failing:
             return self._status(500, "InternalError")
         if request.method == "GET":
             return web.json_response(self.lease) if self.lease else self._status(404, "NotFound")
         body = json.loads(await request.read())
         if request.method == "POST":
-            return self._status(409, "AlreadyExists") if self.lease else self._store(body["metadata"], body["spec"])
+            known = self._status(409, "AlreadyExists") if self.lease else None
+            return known or await self._store(body["metadata"], body["spec"])
         assert self.lease is not None
         if self.rival:
-            self._store(self.lease["metadata"], self.lease["spec"] | {"holderIdentity": self.rival})
+            await self._store(self.lease["metadata"], self.lease["spec"] | {"holderIdentity": self.rival})
             self.rival = ""
         if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             return self._status(409, "Conflict")
         annotations = {**self.lease["metadata"].get("annotations", {}), **body["metadata"].get("annotations", {})}
         metadata = self.lease["metadata"] | ({"annotations": annotations} if annotations else {})
-        return self._store(metadata, self.lease["spec"] | body["spec"])
+        return await self._store(metadata, self.lease["spec"] | body["spec"])
 
-    def _store(self, metadata: dict[str, Any], spec: dict[str, Any]) -> web.Response:
+    async def steal(self, holder: str) -> None:
+        """Somebody writes himself into the Lease, whose time is not over."""
+        assert self.lease is not None
+        await self._store(self.lease["metadata"], self.lease["spec"] | {"holderIdentity": holder})
+
+    async def _watch(self, request: web.BaseRequest) -> web.StreamResponse:
+        """What the Lease is, and each change of it."""
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        self.watching += 1
+        begun, seen = self._rounds, [-1]
+        try:
+            while True:
+                async with self._changed:
+                    await self._changed.wait_for(
+                        lambda: self._rounds > begun or (self.version != seen[0] and not self.mute)
+                    )
+                    seen[0] = self.version
+                if self._rounds > begun:
+                    return answer
+                await answer.write(json.dumps({"type": "MODIFIED", "object": self.lease}).encode() + b"\n")
+        finally:
+            self.watching -= 1
+
+    async def end_watches(self) -> None:
+        """Every watch that is open ends."""
+        self._rounds += 1
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _store(self, metadata: dict[str, Any], spec: dict[str, Any]) -> web.Response:
         self.version += 1
         self.lease = {"metadata": metadata | {"resourceVersion": str(self.version)}, "spec": spec}
         self.writes.append(spec)
+        async with self._changed:
+            self._changed.notify_all()
         return web.json_response(self.lease)
 
     @staticmethod
     def _status(code: int, reason: str) -> web.Response:
         return web.json_response(status(code, reason), status=code)
+
+
+class SetClock(ManualClock):
+    """A clock that somebody sets, while its seconds pass as before."""
+
+    _off = timedelta()
+
+    def set_by(self, off: timedelta) -> None:
+        """Set it by as much."""
+        self._off += off
+
+    def now(self) -> datetime:
+        """See `Clock.now`."""
+        return super().now() + self._off
 
 
 class Candidate:
@@ -82,7 +138,7 @@ class Candidate:
         rand: float = 0.0,
         retry_s: float = 2,
     ) -> None:
-        self.clock = ManualClock(start)
+        self.clock = SetClock(start)
         self.leading = False
         self.notes: dict[str, str] = {}
         self.holder_when_stopped = ""
@@ -137,6 +193,8 @@ class Election:
         made = Candidate(name, client, self.diary, start, self.server.holder, rand, retry_s)
         self.candidates.append(made)
         await self.settled(made)
+        leaders = sum(candidate.leading for candidate in self.candidates)
+        await eventually(lambda: self.server.watching >= leaders)
         return made
 
     async def settled(self, candidate: Candidate) -> None:
@@ -221,7 +279,8 @@ async def test_a_silent_leader_is_followed_after_its_time_by_our_clock(election:
 
 
 async def test_a_leader_that_was_overtaken_stops_when_it_sees_it(election: Election) -> None:
-    """It was paused (a suspended machine, say): its next attempt finds another holder."""
+    """It was paused (a suspended machine, say), and so was its watch: its next attempt finds another holder."""
+    election.server.mute = True
     one = await election.stands("one")
     two = await election.stands("two")
     await election.pass_time(two, 16)
@@ -232,6 +291,37 @@ async def test_a_leader_that_was_overtaken_stops_when_it_sees_it(election: Elect
     assert one.elector.lost == "two holds it"
     assert election.server.lease is not None
     assert election.server.lease["spec"]["holderIdentity"] == "two"
+
+
+async def test_a_leader_whose_lease_is_stolen_stops_at_once(election: Election) -> None:
+    """Not at its next attempt, until when there would be two: its clock stands still here."""
+    one = await election.stands("one")
+    await election.server.steal("thief")
+    await asyncio.wait_for(one.task, 90)
+    assert (one.elector.lost, one.leading, one.clock.monotonic()) == ("thief holds it", False, 0)
+    assert election.server.holder() == "thief"
+    assert one.holder_when_stopped == "thief"
+
+
+async def test_a_watch_that_ends_is_begun_again(election: Election) -> None:
+    """After a retry period, and what happened in between is seen then."""
+    one = await election.stands("one")
+    await election.server.end_watches()
+    await eventually(lambda: not election.server.watching and len(one.clock.sleeping) == 2)
+    await one.clock.advance(2)
+    await eventually(lambda: election.server.watching)
+    await election.server.steal("thief")
+    await asyncio.wait_for(one.task, 90)
+    assert one.elector.lost == "thief holds it"
+
+
+async def test_a_change_by_nobody_else_is_no_theft(election: Election) -> None:
+    """Its own renewals come over the watch, and so does a holder that somebody emptied: it is taken again."""
+    one = await election.stands("one")
+    await election.pass_time(one, 4)
+    await election.server.steal("")
+    await election.pass_time(one, 2)
+    assert (one.leading, election.server.holder()) == (True, "one")
 
 
 async def test_stopping_lets_go_so_that_the_next_need_not_wait(election: Election) -> None:
@@ -272,15 +362,38 @@ async def test_a_lease_that_is_free_is_taken_at_once(
     assert written["renewTime"] == "2026-01-01T00:00:00.000000Z"
 
 
-@pytest.mark.parametrize(("promised", "until"), [(5, 6), (0, 16), (30, 30)])
+@pytest.mark.parametrize(("promised", "until"), [(5, 6), (0, 16), (30, 30), (31, 30), (2**31 - 1, 30)])
 async def test_a_holder_is_believed_for_as_long_as_it_promised(election: Election, promised: int, until: int) -> None:
-    """Where it promised nothing, for as long as we would; seen every two seconds."""
+    """Where it promised nothing, for as long as we would; at most for twice as long; seen every two seconds."""
     election.server.lease = held("gone", leaseDurationSeconds=promised)
     two = await election.stands("two")
     await election.pass_time(two, until - 2)
     assert not two.leading
     await election.pass_time(two, 2)
     assert two.leading
+
+
+async def test_a_lease_that_changed_hands_as_often_as_can_be_told_is_taken(election: Election) -> None:
+    """One more would be no number of the API, and the lease nobody's for ever."""
+    election.server.lease = held("", leaseTransitions=2**31 - 1)
+    await election.stands("one")
+    assert election.server.writes[0]["leaseTransitions"] == 2**31 - 1
+
+
+@pytest.mark.parametrize("off_s", [86_400, -86_400], ids=["forwards", "back"])
+async def test_a_day_more_or_less_changes_nobodys_turn(election: Election, off_s: int) -> None:
+    """Of a leader's clock or a waiting one's: what is measured is what has passed, not what is shown."""
+    one = await election.stands("one")
+    two = await election.stands("two")
+    for clock in (one.clock, two.clock):
+        clock.set_by(timedelta(seconds=off_s))
+        await election.pass_time(one, 4)
+        await election.pass_time(two, 4)
+        assert (one.leading, two.leading) == (True, False)
+    election.server.mute = True
+    await election.pass_time(two, 16)
+    await election.pass_time(one, 2)
+    assert (one.leading, two.leading) == (False, True)
 
 
 @pytest.mark.parametrize(("rand", "seconds"), [(0.0, 2.0), (0.5, 3.2), (1.0, 4.4)])
