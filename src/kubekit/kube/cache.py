@@ -246,8 +246,12 @@ class _Added(Generic[K]):
 
 
 def _same(old: Object, new: Object) -> bool:
-    """Returns whether both are one version of one object; an object recreated under the same name has another uid."""
-    if not new.metadata.resource_version:
+    """Returns whether both are one version of one object; an object recreated under the same name has another uid.
+
+    After a restore of etcd the same version of the same object may have another content. A list of another type than
+    that of changes has other fields, so there only the version can be compared.
+    """
+    if not new.metadata.resource_version or type(old) is type(new):
         return old == new
     a, b = old.metadata, new.metadata
     return (a.uid, a.resource_version) == (b.uid, b.resource_version)

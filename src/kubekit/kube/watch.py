@@ -1,10 +1,11 @@
 """Keeps a cache equal to the server: lists in pages, then watches the changes from the list's version on.
 
 In: a client, a kind, a cache. Out: the cache, with the exact reason in `cache.error` if the kind cannot be read.
-Prevents outdated caches: an expired version (410) leads to a new list that is compared with the cache, a broken
-connection is resumed where it stopped, and a failing server is asked at growing intervals. An object that cannot be
-decoded is named in `cache.undecoded`, and the others are still watched. If the server says that its answer is
-incomplete, `cache.incomplete` has the reasons.
+Prevents outdated caches: an expired version (410) leads to a new list that is compared with the cache, and so does a
+watch that is silent for minutes, as after a restore of etcd, when the server is behind the version that it is watched
+from. A broken connection is resumed where it stopped, and a failing server is asked at growing intervals. An object
+that cannot be decoded is named in `cache.undecoded`, and the others are still watched. If the server says that its
+answer is incomplete, `cache.incomplete` has the reasons.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
+from kubekit.kube.allowance import Allowance
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
@@ -37,6 +39,12 @@ LONGEST_MISSING_BACKOFF_S = 120.0
 SHORTEST_WATCH_S = 300
 # Seconds without any event, bookmarks included, after which a connection counts as dead.
 LONGEST_SILENCE_S = 300.0
+# Seconds of a watch without any event that show that its version is none of the server's: kube-apiserver sends a
+# bookmark every minute. After a restore of etcd it sends nothing until it has reached that version again.
+SILENT_S = 150.0
+# Watches that follow each other at once, and seconds until there is room for another one.
+BURST = 10
+INTERVAL_S = 1.0
 # Consecutive failures of a watch that are reported as an error; one or two may be a restart of the server.
 PATIENCE = 3
 
@@ -77,6 +85,10 @@ class Reflector(Generic[K]):
         self._listed_as = listed_as or kind
         self.watch_s = watch_s
         self._hurried = asyncio.Event()
+        self._starts = Allowance(BURST, INTERVAL_S)
+        # When the watch began, and whether anything was heard of it since.
+        self._began = 0.0
+        self._heard = True
 
     def hurry(self) -> None:
         """Ends the wait after a failure, because what was missing may exist now."""
@@ -93,12 +105,13 @@ class Reflector(Generic[K]):
                     await self._list()
                     relist, verb = False, "watch"
                 await self._watch()
+                relist = self._is_silent()
             except Gone:
                 # The version is too old. If even that of a new list is, the next failure is backed off.
                 relist = True
                 await self._pause_if_again()
             except (KubeError, codec.DecodeError) as error:
-                relist = relist or self._must_list_again(error)
+                relist = relist or self._must_list_again(error) or self._is_silent()
                 await self._failed(verb, error)
 
     async def _list(self) -> None:
@@ -124,17 +137,21 @@ class Reflector(Generic[K]):
             timeout_seconds=timeout_s,
             resource=self.resource,
         )
-        started = self._clock.monotonic()
+        # A server or proxy that ends every watch after an event would otherwise be asked in a tight loop.
+        while not self._starts.take(self._clock.monotonic()):
+            await self._clock.sleep(INTERVAL_S)
+        self._began, self._heard = self._clock.monotonic(), False
         silence_s = timeout_s if self.watch_s <= SHORTEST_WATCH_S else LONGEST_SILENCE_S
-        heard = False
         async with aclosing(self._client.stream(call, timeout_s=silence_s, opened=self._opened)) as events:
             async for event in events:
-                heard = True
+                self._heard = True
                 self._take(event)
-        # A server or proxy that ends every watch at once would otherwise be asked in a tight loop.
-        if not heard and self._clock.monotonic() - started < 1:
+        if not self._heard and self._clock.monotonic() - self._began < 1:
             raise Transient("the watch ended at once", reason="WatchEnded")
         self._failures = 0
+
+    def _is_silent(self) -> bool:
+        return not self._heard and self._clock.monotonic() - self._began >= SILENT_S
 
     def _opened(self, warnings: Sequence[str]) -> None:
         self._cache.recover(incompleteness(warnings))

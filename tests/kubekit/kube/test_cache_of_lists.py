@@ -20,12 +20,15 @@ def node(label: str, *, version: str = "", uid: str = "u") -> Node:
         pytest.param(node("red", version="1"), node("red", version="1"), [], id="the same version"),
         pytest.param(node("red", version="1"), node("red", version="2"), ["MODIFIED"], id="another version"),
         pytest.param(node("red", version="1"), node("red", version="1", uid="v"), ["MODIFIED"], id="a namesake"),
+        pytest.param(
+            node("red", version="1"), node("blue", version="1"), ["MODIFIED"], id="the same version, written anew"
+        ),
         pytest.param(node("red"), node("red"), [], id="no version, and nothing else"),
         pytest.param(node("red"), node("blue"), ["MODIFIED"], id="no version, and another label"),
     ],
 )
 def test_what_is_another_object(before: Node, after: Node, heard: list[str]) -> None:
-    """By uid and version where there is a version, else by all that it says."""
+    """By all that it says: after a restore of etcd a version that was used before is used again."""
     cache, said = Cache(Node), list[str]()
     cache.replace([before], "1")
     cache.add_listener(lambda change, _old, _new: said.append(change))

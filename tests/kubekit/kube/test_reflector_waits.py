@@ -179,6 +179,49 @@ async def test_a_watch_that_ends_at_once_is_trouble() -> None:
         assert run.cache.error == "nodes cannot be read: the watch ended at once"
 
 
+async def test_watches_that_end_after_each_event_follow_each_other_every_second() -> None:
+    """Ten at once, as many as a server ends in its worst minute; what they bring is no trouble."""
+    async with running(node_list(version=5), stream(event("BOOKMARK", node("", 6)))) as run:
+        for number in range(3):
+            await eventually(lambda: run.clock.sleeping == (1,), 15)
+            assert len(run.api.requests) == 1 + 10 + number
+            assert (run.cache.ready, run.cache.resource_version) == (True, "6")
+            await run.clock.advance(1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "broken", "lists"),
+    [
+        pytest.param(149, False, 1, id="a quiet one"),
+        pytest.param(150, False, 2, id="a silent one"),
+        pytest.param(150, True, 2, id="a silent one that broke"),
+        pytest.param(149, True, 1, id="a quiet one that broke"),
+    ],
+)
+async def test_a_watch_without_a_word_for_minutes_leads_to_a_new_list(seconds: int, broken: bool, lists: int) -> None:
+    """After a restore of etcd the server is behind what it is watched from, and would be silent until it is there."""
+    came, ending = asyncio.Event(), asyncio.Event()
+
+    async def silent(request: Any) -> Any:
+        came.set()
+        await ending.wait()
+        return await (failure(503, "ServiceUnavailable") if broken else stream())(request)
+
+    restored = node_list(node("b", 3), version=4)
+    async with running(node_list(node("a", 5), version=5), silent, *[restored] * (lists - 1), HOLD) as run:
+        await came.wait()
+        run.clock.jump(seconds)
+        ending.set()
+        if broken:
+            assert await run.waits() == pytest.approx(0.8)
+            run.reflector.hurry()
+        await run.api.until_requests(2 + lists, 15)
+        assert sum("watch" not in target for target in run.api.targets) == lists
+        names = ["a"] if lists == 1 else ["b"]
+        await eventually(lambda: [each.metadata.name for each in run.cache.all()] == names, 15)
+        assert run.cache.resource_version == ("5" if lists == 1 else "4")
+
+
 @pytest.mark.parametrize(("seconds", "trouble"), [(0.5, True), (1.0, False)])
 async def test_a_watch_that_was_quiet_for_a_second_is_none(seconds: float, trouble: bool) -> None:
     """The next one follows at once."""

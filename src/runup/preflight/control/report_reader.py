@@ -21,12 +21,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kubekit.api.core_v1 import ConfigMap
+from kubekit.kube.allowance import Allowance
 from kubekit.kube.clock import Clock
 from runup.preflight.decide import preflight_deployment, report
 from runup.preflight.decide.attempt import is_attempt_id
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
 from runup.preflight.decide.report import BadReport, Report
-from runup.process.allowance import Allowance
 
 # Seconds within which a renamed file is noticed; a stat of one file costs microseconds.
 POLL_S = 0.25
