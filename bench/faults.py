@@ -202,6 +202,20 @@ async def expired_watch(_request: web.BaseRequest, _api: FaultyApi) -> web.Strea
     return _status(410, "Expired", "too old resource version")
 
 
+async def expired_page(request: web.BaseRequest, api: FaultyApi) -> web.StreamResponse:
+    """410 in the middle of a list; at its beginning nothing is wrong."""
+    if "continue" not in request.query:
+        return await pass_on(request, api)
+    return _status(410, "Expired", "The provided continue parameter is too old")
+
+
+async def one_event_watch(request: web.BaseRequest, api: FaultyApi) -> web.StreamResponse:
+    """A watch that ends politely after each event."""
+    async with api.asked(request) as answer:
+        line = b"" if answer.status != 200 else await answer.content.readline()
+        return web.Response(status=answer.status, body=line, content_type="application/json")
+
+
 async def garbled_watch(_request: web.BaseRequest, _api: FaultyApi) -> web.StreamResponse:
     """A line that is no JSON."""
     return web.Response(body=b'{"type": "ADDED", "object": {"metad\n', content_type="application/json")
@@ -212,13 +226,22 @@ async def ended_watch(_request: web.BaseRequest, _api: FaultyApi) -> web.StreamR
     return web.Response(body=b"", content_type="application/json")
 
 
-REQUEST_FAULTS: tuple[Fault, ...] = (broken_off, answer_lost, server_error, unavailable, too_many, truncated)
+REQUEST_FAULTS: tuple[Fault, ...] = (
+    broken_off,
+    answer_lost,
+    server_error,
+    unavailable,
+    too_many,
+    truncated,
+    expired_page,
+)
 WATCH_FAULTS: tuple[Fault, ...] = (
     broken_off,
     server_error,
     unavailable,
     cut_watch,
     expired_watch,
+    one_event_watch,
     garbled_watch,
     ended_watch,
 )

@@ -106,7 +106,7 @@ class Reflector(Generic[K]):
                     relist, verb = False, "watch"
                 await self._watch()
                 relist = self._is_silent()
-            except Gone:
+            except (Gone, _Restored):
                 # The version is too old. If even that of a new list is, the next failure is backed off.
                 relist = True
                 await self._pause_if_again()
@@ -165,7 +165,10 @@ class Reflector(Generic[K]):
             case UndecodedEvent():
                 self._cache.put_undecoded(event.object)
             case WatchEvent(type="BOOKMARK"):
-                self._cache.bookmark(event.object.metadata.resource_version)
+                version = event.object.metadata.resource_version
+                if _is_older(version, self._cache.resource_version):
+                    raise _Restored
+                self._cache.bookmark(version)
             case WatchEvent(type="DELETED"):
                 self._cache.remove(event.object)
             case _:
@@ -205,6 +208,15 @@ class Reflector(Generic[K]):
         finally:
             alarm.cancel()
             hurried.cancel()
+
+
+class _Restored(Exception):
+    """The server is behind the version that it is watched from."""
+
+
+def _is_older(version: str, than: str) -> bool:
+    """Returns whether `version` is before the other: of one kind they are numbers that rise (KEP-5504)."""
+    return version.isdecimal() and than.isdecimal() and int(version) < int(than)
 
 
 def why_unreadable(verb: str, resource: Resource, namespace: str, error: KubeError | codec.DecodeError) -> str:

@@ -222,6 +222,24 @@ async def test_a_watch_without_a_word_for_minutes_leads_to_a_new_list(seconds: i
         assert run.cache.resource_version == ("5" if lists == 1 else "4")
 
 
+@pytest.mark.parametrize(
+    ("version", "lists"),
+    [
+        pytest.param("4", 2, id="an older one"),
+        pytest.param("10", 1, id="a newer one, though a shorter text comes later"),
+        pytest.param("5", 1, id="the same one"),
+        pytest.param("a", 1, id="one that is no number"),
+        pytest.param("", 1, id="none"),
+    ],
+)
+async def test_a_bookmark_of_an_older_version_leads_to_a_new_list(version: str, lists: int) -> None:
+    """The server was restored: what was watched from is not there yet."""
+    told = stream(event("BOOKMARK", {"metadata": {"resourceVersion": version}}))
+    async with running(node_list(version=5), told, *[node_list(version=4)] * (lists - 1), HOLD) as run:
+        await run.api.until_requests(2 + lists, 15)
+        assert sum("watch" not in target for target in run.api.targets) == lists
+
+
 @pytest.mark.parametrize(("seconds", "trouble"), [(0.5, True), (1.0, False)])
 async def test_a_watch_that_was_quiet_for_a_second_is_none(seconds: float, trouble: bool) -> None:
     """The next one follows at once."""
