@@ -83,6 +83,14 @@ def _many(count: int, kind: bytes = b"0") -> Iterator[bytes]:
     yield bytes(1024)
 
 
+def _deep(folders: int, count: int) -> Iterator[bytes]:
+    """Files with so many folders above each, none of them another file's."""
+    for number in range(count):
+        name = b"%05d" % number + b"/d" * folders + b"\0"
+        yield header(b"././@LongLink", b"L", len(name)) + name + bytes(-len(name) % 512) + header(b"a")
+    yield bytes(1024)
+
+
 def _file(size: int, name: bytes = b"big") -> Iterator[bytes]:
     yield header(name, size=size)
     yield from _zeros(size)
@@ -134,6 +142,9 @@ IMAGES = (
     Hostile("a global header of 3 GiB", lambda: _with_header(b"g", 3 * GIB, _record), "a header has 3221225472 bytes"),
     Hostile("a header that claims 2 to the 80th bytes", _one(header(b"a", b"x", 1 << 80)), "a header has"),
     Hostile("a name of 100 KiB", lambda: _with_header(b"L", 100 << 10, lambda n: iter((b"x" * n,))), "a name has"),
+    Hostile("a path of 1,900 names", lambda: _deep(1900, 1), "a path has 1901 names"),
+    Hostile("800 paths of 800 names", lambda: _deep(800, 800), "a path has 801 names"),
+    Hostile("20,000 paths of 250 names", lambda: _deep(249, 20_000), "has more than 100000 entries"),
     Hostile("1,000,000 empty files", lambda: _many(1_000_000), "has more than 100000 entries"),
     Hostile("1,000,000 folders", lambda: _many(1_000_000, b"5"), "has more than 100000 entries"),
     Hostile("a file of 3 GiB of zeros", lambda: _file(3 * GIB), "200 times"),

@@ -6,11 +6,11 @@ unless that was requested, and a failure leaves every name as it was.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kubekit.lang.removal import remove_tree
 from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, NameInUse
@@ -128,7 +128,7 @@ def _put_into_layout(source: Layout, digest: str, place: LayoutPlace, *, overwri
         _copy_into(source, digest, place, overwrite=overwrite)
     except BaseException:
         if not existed:
-            shutil.rmtree(place.folder, ignore_errors=True)
+            remove_tree(place.folder)
         raise
 
 

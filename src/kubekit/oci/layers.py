@@ -6,16 +6,18 @@ beyond a limit are rejected. Files that a whiteout deletes are gone, whichever l
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import posixpath
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from kubekit.lang.removal import remove_tree
 from kubekit.oci import images
 from kubekit.oci.errors import BadImage, BeyondLimits, CannotWrite
 from kubekit.oci.images import Config, Descriptor, Manifest
@@ -142,13 +144,13 @@ def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A
     total = 0
     budget = Budget.of(image.digest)
     for layer, diff_id in _layers(image):
-        lower, files = files, {}
+        lower, files = _Lower(files), {}
         with _archive(image, layer, diff_id, budget) as archive:
             for path, entry in entries(archive, budget):
                 if whiteout := hidden_by(path):
-                    _hide(lower, *whiteout)
+                    lower.hide(*whiteout)
                     continue
-                _replace(lower, path, entry)
+                lower.replace(path, is_folder=entry.isdir())
                 if entry.isdir() or not any(path.startswith(f"{folder}/") for folder in folders):
                     continue
                 if not pick.reads(path):
@@ -159,9 +161,9 @@ def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A
                     raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {pick.limit} bytes")
                 if entry.size > pick.file_limit:
                     raise BeyondLimits(f"image {image.digest}: {path} has more than {pick.file_limit} bytes")
-                data = _bytes_of(archive, entry, path, lower | files, image)
+                data = _bytes_of(archive, entry, path, (files, lower.files), image)
                 files[path] = pick.keeps(path, data) if entry.isreg() else data
-        files = lower | files
+        files = lower.files | files
     return dict(sorted(files.items()))
 
 
@@ -190,7 +192,7 @@ def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
         raise CannotWrite(f"{target}: image {image.digest} cannot be unpacked: {error.strerror or error}") from error
     finally:
         if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+            remove_tree(temporary)
     return target
 
 
@@ -230,43 +232,66 @@ def _archive(image: Layered, layer: Descriptor, diff_id: str, budget: Budget) ->
         raise BadImage(f"image {image.digest}: layer {layer.digest} unpacks to {actual}, not {diff_id}")
 
 
-def _replace(lower: dict[str, bytes], path: str, entry: Entry) -> None:
-    """Removes from the lower layers what an entry replaces: all below a file, or the file in place of a folder."""
-    if not entry.isdir():
-        _hide(lower, path, stays=False)
-    parts = path.split("/")
-    for depth in range(1, len(parts) + 1 if entry.isdir() else len(parts)):
-        lower.pop("/".join(parts[:depth]), None)
+class _Lower:
+    """The files of lower layers, while the layer above hides some: each is looked at once for each of its folders."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files = dict(files)
+        self._sorted = sorted(files)
+        self._hidden: set[str] = set()
+
+    def replace(self, path: str, *, is_folder: bool) -> None:
+        """Removes what an entry replaces: all below a file, or the file in place of a folder."""
+        if not self.files:
+            return
+        if not is_folder:
+            self.hide(path, stays=False)
+        at = len(path) if is_folder else path.rfind("/")
+        while at > 0:
+            self.files.pop(path[:at], None)
+            at = path.rfind("/", 0, at)
+
+    def hide(self, gone: str, stays: bool) -> None:
+        """Removes all below `gone`, and `gone` itself unless it stays."""
+        if not stays:
+            self.files.pop(gone, None)
+        # A layer that hides one folder a thousand times finds it empty from the second time on.
+        if gone in self._hidden:
+            return
+        prefix = f"{gone}/" if gone else ""
+        at = bisect.bisect_left(self._sorted, prefix)
+        if at < len(self._sorted) and self._sorted[at].startswith(prefix):
+            self._hidden.add(gone)
+        while at < len(self._sorted) and self._sorted[at].startswith(prefix):
+            self.files.pop(self._sorted[at], None)
+            at += 1
 
 
-def _hide(files: dict[str, bytes], gone: str, stays: bool) -> None:
-    prefix = f"{gone}/" if gone else ""
-    for known in [known for known in files if (known == gone and not stays) or known.startswith(prefix)]:
-        del files[known]
-
-
-def _bytes_of(archive: Archive, entry: Entry, path: str, known: dict[str, bytes], image: Layered) -> bytes:
+def _bytes_of(archive: Archive, entry: Entry, path: str, known: tuple[dict[str, bytes], ...], image: Layered) -> bytes:
     if entry.isreg():
         return b"".join(archive.pieces())
     if not entry.islnk() and not entry.issym():
         raise BadImage(f"image {image.digest}: {path} is not a file, folder or link")
     named = entry.linkname if entry.islnk() or entry.linkname.startswith("/") else f"{path}/../{entry.linkname}"
     target = posixpath.normpath("/" + named).lstrip("/")
-    if target not in known:
+    content = next((files[target] for files in known if target in files), None)
+    if content is None:
         raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is not a file beside it")
-    return known[target]
+    return content
 
 
 @dataclass(frozen=True, slots=True)
 class _Root:
     """The folder into which an image is unpacked.
 
-    `own` are the paths of the current layer, which its whiteouts do not hide.
+    `own` are the paths of the current layer, which its whiteouts do not hide; `emptied` are the folders of which its
+    whiteouts have removed everything else.
     """
 
     folder: Path
     image: str
     own: set[Path]
+    emptied: set[Path] = field(default_factory=set)
 
     def inside(self, path: str) -> Path:
         """Returns the location of `path` with its folders' links followed. Raises BadImage if it is outside."""
@@ -337,7 +362,8 @@ def _remove_hidden(whiteout: Path, root: _Root) -> None:
     hidden = whiteout.parent if opaque else whiteout.with_name(whiteout.name.removeprefix(WHITEOUT))
     if not opaque and hidden not in root.own:
         _remove(hidden)
-    elif hidden.is_dir() and not hidden.is_symlink():
+    elif hidden not in root.emptied and hidden.is_dir() and not hidden.is_symlink():
+        root.emptied.add(hidden)
         for path in sorted(hidden.rglob("*"), reverse=True):
             if path not in root.own:
                 _remove(path)
@@ -354,6 +380,7 @@ def _safe_link(link: str, path: str, image: str) -> str:
 
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        if why := remove_tree(path):
+            raise OSError(f"{path} cannot be removed: {why}")
     else:
         path.unlink(missing_ok=True)

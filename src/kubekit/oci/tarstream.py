@@ -29,7 +29,13 @@ MAX_IMAGE_BYTES = 4 * 1024 * 1024 * 1024
 """Maximum unpacked size of an image."""
 
 MAX_ENTRIES = 100_000
-"""Maximum number of files, folders and links of an image."""
+"""Maximum number of files, folders and links of an image; each folder beyond `COMMON_DEPTH` counts as one more."""
+
+COMMON_DEPTH = 16
+"""Depth of a path that costs no more than a short one."""
+
+MAX_DEPTH = 256
+"""Maximum number of names in a path; a distribution's deepest have some 30, and Linux takes 4,096 characters."""
 
 MAX_RATIO = 200
 """Maximum ratio of a layer's unpacked to its packed size, beyond `MAX_SMALL_BYTES`; deflate allows 1,032."""
@@ -77,9 +83,11 @@ class Budget:
         if self.bytes < 0:
             raise BeyondLimits(f"image {self.image}: unpacks to more than {self.most_bytes} bytes")
 
-    def count(self) -> None:
-        """Counts an entry. Raises BeyondLimits."""
-        self.entries -= 1
+    def count(self, depth: int = 0) -> None:
+        """Counts an entry whose path has `depth` names. Raises BeyondLimits."""
+        if depth > MAX_DEPTH:
+            raise BeyondLimits(f"image {self.image}: a path has {depth} names; the limit is {MAX_DEPTH}")
+        self.entries -= 1 + max(0, depth - COMMON_DEPTH)
         if self.entries < 0:
             raise BeyondLimits(f"image {self.image}: has more than {self.most_entries} entries")
 
@@ -190,7 +198,7 @@ def entries(archive: Archive, budget: Budget) -> Iterator[tuple[str, Entry]]:
     Raises BadImage for too many, or one that leaves it.
     """
     for entry in archive:
-        budget.count()
+        budget.count(entry.name.count("/") + 1)
         if path := inner_path(entry.name, budget.image):
             if posixpath.basename(path) in _NAMELESS:
                 raise BadImage(f"image {budget.image}: the whiteout {path!r} hides no name")

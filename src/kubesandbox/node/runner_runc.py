@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal as signals
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from kubekit.lang.removal import remove_tree
 from kubesandbox.node.interpreter import folders
 from kubesandbox.node.runner_interface import (
     Bind,
@@ -63,7 +63,7 @@ class RuncRunner:
         """Removes the container and its cgroup."""
         if (self._state / launch.id).exists():
             self._quietly("delete", "--force", launch.id)
-        shutil.rmtree(launch.work / "rootfs", ignore_errors=True)
+        remove_tree(launch.work / "rootfs")
 
     def sweep(self) -> None:
         """Removes every container in `state`, which a killed agent could not do."""
@@ -88,7 +88,7 @@ class RuncRunner:
             command.argv, cwd=command.cwd, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=20
         )
         self.clean_up(launch)
-        shutil.rmtree(work, ignore_errors=True)
+        remove_tree(work)
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         return "" if done.returncode == 0 else (lines[-1] if lines else f"exit code {done.returncode}")
 

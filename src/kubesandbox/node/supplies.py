@@ -17,6 +17,7 @@ from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.errors import ApiError, KubeError, NotFound
+from kubekit.lang.removal import remove_tree
 from kubesandbox.node import interpreter, pod_volumes, podenv, podspec
 from kubesandbox.node.account import Account
 from kubesandbox.node.place import Place
@@ -93,7 +94,7 @@ class Supplies:
     def clear(self) -> None:
         """Removes the files that only the running pod needed; logs stay."""
         for name in ("serviceaccount", "volumes", "work"):
-            shutil.rmtree(self._folder / name, ignore_errors=True)
+            remove_tree(self._folder / name)
 
     async def _read(self, references: Iterable[tuple[str, str]]) -> None:
         for kind, name in sorted(references):

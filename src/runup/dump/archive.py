@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from kubekit.lang.removal import remove_tree
 from runup.dump.documents import SUFFIXES
 from runup.dump.dump_files import BadDump
 
@@ -34,7 +35,7 @@ def opened(path: Path) -> Iterator[Path]:
     try:
         yield _unpack(path, folder / _name(path))
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
 def _name(path: Path) -> str:

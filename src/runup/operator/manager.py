@@ -105,6 +105,10 @@ def load_own(options: Options) -> tuple[Release, OwnRelease]:
     return release, own
 
 
+def _tell_left_behind(folder: Path, why: str) -> None:
+    log.warning("the folder of an earlier preflight could not be removed", folder=str(folder), why=why)
+
+
 class Manager:
     """The managing operator. `run` serves until `stop` is called or the lease is lost; both set `stopping`."""
 
@@ -171,7 +175,8 @@ class Manager:
         )
         verifier: Callable[[], Verifier | None] = lambda: own.verifier(self.caches.feature_gate())  # noqa: E731
         checks = ReleaseChecks(client, verifier, self._clock, wake, images=images, custom_stores=self.custom_stores)
-        reader = ReportReader(self._options.report_folder or Path(facts.place.report_dir), self._clock, wake)
+        reports = self._options.report_folder or Path(facts.place.report_dir)
+        reader = ReportReader(reports, self._clock, wake, tell=_tell_left_behind)
         following = reflectors(client, self.caches, facts.place.namespace, self._clock)
         fetched = self._payloads or self._fetching(client, facts, images)
         loads = ReleaseLoads(fetched, self._clock, wake, image=facts.release.image, own=own.payload)

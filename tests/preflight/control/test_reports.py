@@ -248,6 +248,32 @@ async def test_a_preflight_that_came_and_went_between_two_looks_leaves_nothing(t
         running.cancel()
 
 
+async def test_a_folder_that_is_too_deep_for_a_path_is_removed_with_the_others(tmp_path: Path) -> None:
+    """A target can fill its folder as it likes; what follows it in the order is removed all the same."""
+    deep = tmp_path / "preflight-1-0123456789"
+    deep.mkdir()
+    handle = os.open(deep, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=handle)
+        below = os.open("d", os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = below
+    os.close(handle)
+    (tmp_path / "preflight-2-0123456789").mkdir()
+    (tmp_path / "preflight-0-0123456789").write_text("in a folder's place")
+    clock, told = ManualClock(), list[tuple[Path, str]]()
+    reader = ReportReader(tmp_path, clock, lambda: None, tell=lambda *left: told.append(left))
+    running = asyncio.create_task(reader.run())
+    try:
+        reader.clear()
+        async with asyncio.timeout(90):
+            while not told or len(_names(tmp_path)) > 1:
+                await clock.advance(1)
+    finally:
+        running.cancel()
+    assert told == [(tmp_path / "preflight-0-0123456789", "Not a directory")]
+
+
 async def test_the_folder_of_a_preflight_that_is_begun_and_not_yet_seen_stays(tmp_path: Path) -> None:
     """The clearing up comes later than the decision: what was made in between is the next one's."""
     old, current, begun = "preflight-1-0123456789", "preflight-2-0123456789", "preflight-3-0123456789"

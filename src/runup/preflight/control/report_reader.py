@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from msgspec.structs import replace
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube.allowance import Allowance
 from kubekit.kube.clock import Clock
+from kubekit.lang.removal import remove_tree
 from runup.preflight.decide import preflight_deployment, report
 from runup.preflight.decide.attempt import is_attempt_id
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
@@ -46,10 +46,19 @@ class ReportReader:
     node's.
     """
 
-    def __init__(self, folder: Path, clock: Clock, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        clock: Clock,
+        on_change: Callable[[], None],
+        *,
+        tell: Callable[[Path, str], None] = lambda _folder, _why: None,
+    ) -> None:
+        """Reads from `folder`; `tell` is called with each folder that could not be removed, and with why."""
         self._folder = folder
         self._clock = clock
         self._on_change = on_change
+        self._tell = tell
         self._id = ""
         # The report in a ConfigMap, if that is where it is.
         self._text: str | None = None
@@ -141,7 +150,8 @@ class ReportReader:
                 self._on_change()
             if self._over:
                 over, self._over = self._over, ()
-                await asyncio.to_thread(remove, over)
+                for folder, why in await asyncio.to_thread(remove, over):
+                    self._tell(folder, why)
 
 
 def folders_of_others(folder: Path, preflight_id: str) -> Iterator[Path]:
@@ -149,10 +159,12 @@ def folders_of_others(folder: Path, preflight_id: str) -> Iterator[Path]:
     return (path for path in sorted(folder.glob("*")) if path.name != preflight_id and is_attempt_id(path.name))
 
 
-def remove(folders: Iterable[Path]) -> None:
-    """Removes `folders`; links are kept, and errors are ignored because a left-over folder does no harm."""
-    for path in folders:
-        shutil.rmtree(path, ignore_errors=True)
+def remove(folders: Iterable[Path]) -> list[tuple[Path, str]]:
+    """Removes `folders`; returns those of which something is left, with why. Links are kept.
+
+    Whoever filled one may have made it one that cannot be removed: the others go all the same.
+    """
+    return [(path, why) for path in folders if (why := remove_tree(path))]
 
 
 def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:

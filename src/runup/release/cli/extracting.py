@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from kubekit.lang.removal import remove_tree
 from kubekit.oci.access import Access
 from kubekit.oci.image_locations import files_in, files_of
 from runup.cli.errors import CommandError
@@ -50,4 +50,4 @@ def write(files: Mapping[str, bytes], target: str) -> None:
         raise CommandError(f"--to: {target} cannot be written: {error.strerror or error}") from error
     finally:
         if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove_tree(scratch)

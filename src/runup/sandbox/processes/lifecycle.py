@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock, machine_now
+from kubekit.lang.removal import remove_tree
 from kubesandbox.errors import SandboxError
 from kubesandbox.node.pod_volumes import write
 from runup.sandbox.scenario.folder import Scenario
@@ -102,11 +103,11 @@ def _last_words(data: Path) -> str:
 def _unmake(data: Path, *, keep: bool) -> None:
     """Removes what a start put into `data`, which was empty or absent before; `keep` leaves the folder itself."""
     if not keep:
-        shutil.rmtree(data, ignore_errors=True)
+        remove_tree(data)
         return
     for path in data.iterdir():
         if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
+            remove_tree(path)
         else:
             path.unlink(missing_ok=True)
 
@@ -151,7 +152,8 @@ def remove(data: Path) -> None:
         return
     if not (data / settings.FILE).is_file():
         raise SandboxError(f"{data} is not the data folder of a sandbox; nothing was removed", reason="NotASandbox")
-    shutil.rmtree(data)
+    if why := remove_tree(data):
+        raise SandboxError(f"{data} could not be removed completely: {why}")
 
 
 def _chosen(data: Path, wanted: Settings) -> Settings:
