@@ -21,7 +21,7 @@ class Place:
 class ClusterResult:
     """The findings about one cluster; `where` is its name in a table.
 
-    For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that adds them, and
+    For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that collects them, and
     `places` says where the objects are by their text; the empty text is the dump itself.
     """
 

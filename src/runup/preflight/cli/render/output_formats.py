@@ -60,7 +60,7 @@ def text(one: ClusterResult, screen: Screen = PIPE, *, whole: bool = False) -> D
 
 
 def _to_collect(one: ClusterResult) -> tuple[str, ...]:
-    """Returns the text about kinds that the dump lacks, and the command that adds them if there is one."""
+    """Returns the text about kinds that the dump lacks, and the command that collects them if there is one."""
     several = len(one.lacking) > 1
     kinds, pronoun = ("kinds", "them") if several else ("kind", "it")
     text = f"The dump does not have all of {len(one.lacking)} {kinds} that checks read which could not tell"
