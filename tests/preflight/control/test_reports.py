@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -273,7 +272,7 @@ async def test_a_folder_that_is_too_deep_for_a_path_is_removed_with_the_others(t
     finally:
         running.cancel()
         # Where it is still there: Python's own removal, by which later runs clear up, recurses.
-        subprocess.run(["rm", "-rf", deep], check=True)
+        await (await asyncio.create_subprocess_exec("rm", "-rf", deep)).wait()
     assert told == [(tmp_path / "preflight-0-0123456789", "Not a directory")]
 
 
