@@ -212,8 +212,11 @@ async def expired_page(request: web.BaseRequest, api: FaultyApi) -> web.StreamRe
 async def one_event_watch(request: web.BaseRequest, api: FaultyApi) -> web.StreamResponse:
     """A watch that ends politely after each event."""
     async with api.asked(request) as answer:
-        line = b"" if answer.status != 200 else await answer.content.readline()
-        return web.Response(status=answer.status, body=line, content_type="application/json")
+        response = web.StreamResponse(status=answer.status, headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        await response.write(await answer.content.readline())
+        await response.write_eof()
+    return response
 
 
 async def garbled_watch(_request: web.BaseRequest, _api: FaultyApi) -> web.StreamResponse:
