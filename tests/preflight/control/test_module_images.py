@@ -29,7 +29,7 @@ from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Stat
 from runup.preflight.control.module_images import MODULES, NO_TOOLKIT, NODES, KnownModule, ModuleImages, ModuleInput
 from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.target_process import PreflightTarget, Request
+from runup.preflight.control.target_process import PreflightTarget, Request, listed_registries
 from runup.preflight.decide.report import read
 
 KERNEL = "5.14.0-427.el9_4.x86_64"
@@ -226,3 +226,17 @@ async def test_a_preflight_tells_which_modules_are_not_ready(tmp_path: Path) -> 
     assert (risk.name, risk.applies, risk.severity) == ("KernelModulesNotReady", "True", "critical")
     assert f"Kernel module drivers/missing will not load on kernel {KERNEL}, by stage Image: image " in risk.message
     assert "k/missing:1 inaccessible or does not exists: reading manifest" in risk.message
+
+
+@pytest.mark.parametrize(
+    ("request_", "inner"),
+    [
+        pytest.param(Request("5.2.0"), set(), id="nothing"),
+        pytest.param(Request("5.2.0", inner_registries=frozenset({"a:1"})), {"a:1"}, id="what is listed"),
+        pytest.param(Request("5.2.0", target_image="r.svc:5000/ocp@sha256:5"), {"r.svc:5000"}, id="the target's own"),
+        pytest.param(Request("5.2.0", catalogs={"s": "c.svc/index:1"}), {"c.svc"}, id="a catalog that was typed"),
+    ],
+)
+def test_which_inner_registries_objects_of_a_cluster_may_name(request_: Request, inner: set[str]) -> None:
+    """Those that an administrator named, and never any: None would mean that."""
+    assert listed_registries(request_).inner == inner

@@ -128,7 +128,7 @@ class PreflightTarget:
         self.manifests: tuple[Mapping[str, Any], ...] | None = None
         self._writing = asyncio.Lock()
         self._written_at = float("-inf")
-        registries = self.registries or ClusterRegistries(self.client, _listed(self.request))
+        registries = self.registries or ClusterRegistries(self.client, listed_registries(self.request))
         toolkit = self.release.images.get(TOOLKIT, "")
         self._images = ModuleImages(registries, toolkit, self.clock, self.changed.set)
         self._catalogs = CatalogImages(
@@ -427,7 +427,7 @@ def _timeless(report: Report) -> Report:
     return replace(report, observed_time=epoch, completion_time=epoch, heartbeat_time=epoch, checks=checks)
 
 
-def _listed(request: Request) -> Access:
+def listed_registries(request: Request) -> Access:
     """Returns the access for images that objects of the cluster name, with the registry of the target itself."""
     return listing(Access(inner=request.inner_registries), request.target_image, *request.catalogs.values())
 
