@@ -231,6 +231,9 @@ ONCE = {"release.openshift.io/create-only": "true"}
         pytest.param(rollout(DAEMON_SET, **NODES), None, id="a DaemonSet with its pods"),
         pytest.param(rollout(DAEMON_SET), None, id="a DaemonSet of no node"),
         pytest.param(
+            rollout(DAEMON_SET, observed_generation=0, generation=1), None, id="a DaemonSet where nothing acts on them"
+        ),
+        pytest.param(
             rollout(DAEMON_SET, desired_number_scheduled=3),
             "None waiting on daemonset ns/x, which has no pod yet",
             id="a DaemonSet without a pod",

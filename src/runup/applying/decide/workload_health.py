@@ -59,8 +59,10 @@ def unfinished_rollout(task: Task, found: OwnedWorkload | None) -> Problem | Non
     spec = task.manifest.object.get("spec") or {}
     if found.spec.paused and not spec.get("paused"):
         return _waiting(f"{name}, which is paused")
-    if status is None or status.observed_generation < generation:
-        observed = status.observed_generation if status is not None else 0
+    observed = status.observed_generation if status is not None else 0
+    if task.kind == DAEMON_SET and not observed:
+        return None  # a cluster may lack the controller: docs/decisions/0079
+    if status is None or observed < generation:
         return _waiting(f"{name}, whose controller has observed generation {observed} of {generation}")
     if task.kind == DEPLOYMENT:
         without_pod = spec.get("replicas", 1) != 0 and not status.replicas
