@@ -6,7 +6,7 @@ gigabytes, too much to read for a list of versions.
 """
 
 # pathlib takes longer to import than these commands take to read.
-# ruff: noqa: PTH110, PTH112, PTH113, PTH118, PTH123, PTH208
+# ruff: noqa: PTH110, PTH112, PTH113, PTH118, PTH208
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text
 
 MARK = "-cv.yaml"
-_NO_FILE = "no such file or directory"
+NO_FILE = "no such file or directory"
 _SUFFIXES = (".yaml", ".yml", ".json")
 _TREE = "cluster-scoped-resources"
 # Levels searched for a tree: a must-gather has a folder for its own name and one for each image above it.
@@ -32,6 +32,7 @@ _INSIGHTS = ("config/version.json", "config/clusterversion.json", "config/cluste
 _ALERTS = ("monitoring/prometheus/alerts.json", "monitoring/prometheus/rules.json", "alerts.json")
 _MAX_CANDIDATES = 100_000
 Found = tuple[str, JSON]  # the folder (or file) and the ClusterVersion in it
+_MAX_DEPTH = 64  # as runup.dump.dump_limits has it
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -49,7 +50,7 @@ class Read(msgspec.Struct, frozen=True):
 
 def mock(path: str) -> Read:
     """Reads the case whose ClusterVersion is in `path`; its alerts are in the file beside it. Raises CommandError."""
-    cluster = _first(_document(path), path)
+    cluster = _first(document(path), path)
     beside = path.replace(MARK, "-alerts.json", 1)
     return _with_alerts(Read(cluster), beside)
 
@@ -123,8 +124,8 @@ def _in_archive(folder: str) -> list[Found]:
         for name in _INSIGHTS:
             file = os.path.join(folder, below, name)
             # Archives of different releases have the file at different paths; the first is taken.
-            if os.path.isfile(file) and isinstance(document := _document(file), dict):
-                found.append((os.path.join(folder, below), document))
+            if os.path.isfile(file) and isinstance(gathered := document(file), dict):
+                found.append((os.path.join(folder, below), gathered))
                 break
     return found
 
@@ -142,17 +143,23 @@ def _mentioning(folder: str, word: bytes) -> Iterator[str]:
     for number, file in enumerate(_walk(folder), 1):
         if number > _MAX_CANDIDATES:
             raise CommandError(f"{folder} has more than {_MAX_CANDIDATES} files; give the folder of one dump")
-        with open(file, "rb") as opened:
-            if word in opened.read():
-                yield file
+        if word in contents(file):
+            yield file
 
 
 def _walk(folder: str) -> Iterator[str]:
-    for place, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            if name.endswith(_SUFFIXES):
-                yield os.path.join(place, name)
+    # Not os.walk, which calls itself for each level before Python 3.12.
+    waiting = [(folder, 1)]
+    while waiting:
+        place, depth = waiting.pop()
+        if depth > _MAX_DEPTH:
+            raise CommandError(f"{folder} has more than {_MAX_DEPTH} folders in one another; give the folder of a dump")
+        try:
+            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        waiting += [(entry.path, depth + 1) for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
+        yield from (entry.path for entry in entries if entry.name.endswith(_SUFFIXES) and not entry.is_dir())
 
 
 def _files(folder: str) -> list[str]:
@@ -171,17 +178,15 @@ def _objects(file: str) -> Iterator[JSON]:
         return
     from kubekit.lang import yaml as kyaml
 
-    with open(file, "rb") as opened:
-        content = opened.read()
     try:
-        documents = kyaml.load_all(content, name=file)
+        documents = kyaml.load_all(contents(file), name=file)
     except kyaml.YamlError:
         return
-    for document in documents:
-        for item in _items(document):
+    for each in documents:
+        for item in _items(each):
             # The items of a list do not repeat the list's kind: `ConfigMapList` has items without `kind`.
-            if isinstance(document, dict) and text(document, "kind").endswith("List"):
-                item.setdefault("kind", text(document, "kind").removesuffix("List"))
+            if isinstance(each, dict) and text(each, "kind").endswith("List"):
+                item.setdefault("kind", text(each, "kind").removesuffix("List"))
             yield item
 
 
@@ -257,8 +262,7 @@ def _with_first_alerts(read: Read, root: str) -> Read:
 
 def _with_alerts(read: Read, path: str) -> Read:
     try:
-        with open(path, "rb") as opened:
-            content = opened.read()
+        content = contents(path)
     except FileNotFoundError:
         content = b""
     if not content:
@@ -291,13 +295,14 @@ def _go_words(error: Exception) -> str:
     return str(error)
 
 
-def _document(path: str) -> Any:
+def document(path: str) -> Any:
+    """Returns the one document of the file. Raises CommandError, and OSError for a file that cannot be read."""
     from kubekit.lang import yaml as kyaml
 
     try:
         return kyaml.load(contents(path), name=path)
     except FileNotFoundError as error:
-        raise CommandError(f"open {path}: {_NO_FILE}") from error
+        raise CommandError(f"open {path}: {NO_FILE}") from error
     except kyaml.YamlError as error:
         raise CommandError(str(error)) from error
 

@@ -6,19 +6,28 @@ unpacked, up to a size limit, and never outside of that folder.
 
 from __future__ import annotations
 
-import shutil
-import tarfile
+import bz2
+import gzip
+import io
+import lzma
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
 
 from kubekit.lang.removal import remove_tree
+from kubekit.oci.tar import Archive, BadTar
 from runup.dump.documents import SUFFIXES
 from runup.dump.dump_files import BadDump
+from runup.dump.dump_limits import MAX_DEPTH, MAX_ENTRIES, check_folder
 
 # A must-gather's objects are some ten megabytes; its logs, which are not unpacked, gigabytes.
 MAX_BYTES = 2 * 1024**3
+# What unpacking xz may take: its largest preset needs 65 MiB.
+MAX_XZ_BYTES = 128 * 1024**2
+_PIECE = 64 * 1024
 # must-gather records its start and end in the one, which gives the dump's time, and in the other whose image it was.
 _KEPT = frozenset({"timestamp", "version"})
 
@@ -29,6 +38,8 @@ _CONFIG_MAPS = "config/configmaps/"
 def opened(path: Path) -> Iterator[Path]:
     """Yields the folder of the dump at `path`, unpacked if it is an archive; raises BadDump."""
     if not path.is_file() or path.suffix in SUFFIXES:
+        if path.is_dir():
+            check_folder(path)
         yield path
         return
     folder = Path(tempfile.mkdtemp(prefix="runup-dump-"))
@@ -58,30 +69,76 @@ def _inside(name: PurePosixPath) -> PurePosixPath:
     return name.relative_to(name.anchor)
 
 
-def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
-    # Not by extractall: extraction filters came with Python 3.11.4. Links are never written, so no path can use one.
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if (source := archive.extractfile(member)) is not None:
-        with source, path.open("wb") as file:
-            shutil.copyfileobj(source, file)
-
-
 def _unpack(path: Path, into: Path) -> Path:
     into.mkdir()
-    bytes_left = MAX_BYTES
+    bytes_left, entries_left = MAX_BYTES, MAX_ENTRIES
     try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                name = PurePosixPath(member.name)
-                if not member.isfile() or not _is_kept(name):
+        with _plain(path) as stream:
+            archive = Archive(stream)
+            for entry in archive:
+                entries_left -= 1
+                if entries_left < 0:
+                    text = f"{path} has more than {MAX_ENTRIES} entries; give the archive of one dump"
+                    raise BadDump(text, reason="DumpTooLarge")
+                name = PurePosixPath(entry.name)
+                if not entry.isreg() or not _is_kept(name):
                     continue
-                bytes_left -= member.size
+                bytes_left -= entry.size
                 if bytes_left < 0:
                     text = f"{path} unpacks to more than {MAX_BYTES // 1024**3} GiB; give the folder of the dump"
                     raise BadDump(text, reason="DumpTooLarge")
-                _write(archive, member, into / _inside(name))
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+                if len(name.parts) > MAX_DEPTH:
+                    text = f"{path} has more than {MAX_DEPTH} folders in one another; give the archive of a dump"
+                    raise BadDump(text, reason="DumpTooDeep")
+                file = into / _inside(name)
+                # Links are never written, so no path can use one.
+                file.parent.mkdir(parents=True, exist_ok=True)
+                with file.open("wb") as writer:
+                    writer.writelines(archive.pieces())
+    except (BadTar, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
         why = str(error).partition("\n")[0].rstrip(":")
         text = f"{path} is not a readable archive ({why}); give a folder, a tar archive or a YAML file"
         raise BadDump(text, reason="BadArchive") from error
     return into
+
+
+def _plain(path: Path) -> BinaryIO:
+    """Returns the archive's unpacked bytes, by what it begins with, whatever it is called."""
+    with path.open("rb") as file:
+        head = file.read(6)
+    # Whoever asked closes them.
+    if head.startswith(b"\x1f\x8b"):
+        return cast("BinaryIO", gzip.open(path))
+    if head.startswith(b"BZh"):
+        return cast("BinaryIO", bz2.open(path))
+    if head.startswith(b"\xfd7zXZ\0"):
+        return cast("BinaryIO", io.BufferedReader(_Xz(path)))
+    return path.open("rb")
+
+
+class _Xz(io.RawIOBase):
+    """The unpacked bytes of an xz file; `lzma.LZMAFile` takes as much memory as the file's header asks for."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._unpacker = lzma.LZMADecompressor(memlimit=MAX_XZ_BYTES)
+
+    def readable(self) -> bool:
+        """Returns that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fills `buffer`, perhaps in part; returns the number of bytes, 0 at the end."""
+        while not self._unpacker.eof:
+            packed = self._file.read(_PIECE) if self._unpacker.needs_input else b""
+            if not packed and self._unpacker.needs_input:
+                raise EOFError("it ends before its end marker")
+            if data := self._unpacker.decompress(packed, len(buffer)):
+                buffer[: len(data)] = data
+                return len(data)
+        return 0
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+        super().close()

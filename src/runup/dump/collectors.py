@@ -12,6 +12,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kubekit.lang.files import MIB, contents
 from runup.dump import bundles
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import COLLECTED, Layout
@@ -161,7 +162,7 @@ def is_must_gather(root: Path, top: Path) -> bool:
         return False
     version = root / "version"
     if version.is_file():
-        return version.read_text(errors="replace").partition("\n")[0].strip() == _IMAGE
+        return contents(version, MIB).decode(errors="replace").partition("\n")[0].strip() == _IMAGE
     # Images of before that file: the folder is one of `oc adm must-gather` all the same.
     return root != top and timestamps(root.parent) is not None
 
@@ -206,7 +207,7 @@ def of_record(root: Path) -> Recorded | None:
 
 def _rows(file: Path, key: str) -> list[dict[str, Any]]:
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
+        record = json.loads(contents(file))
     except (OSError, ValueError):
         return []
     rows = record.get(key) if isinstance(record, dict) else None

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.lang import yaml as kyaml
+from kubekit.lang.files import contents
 from runup.dump import bundles
 from runup.dump.documents import JSON, identity
+from runup.dump.dump_limits import MAX_FILE_BYTES, text_of
 
 # Bytes above which the spec of a MachineConfig is not parsed.
 _LARGE = 64 * 1024
@@ -82,7 +84,10 @@ def read(file: Path, style: str, root: Path | None = None) -> Contents:
     In a bundle, whose folder is `root`, an array is a list.
     """
     if style == "insights" and (below := _below_config(file))[:1] == ("configmaps",) and len(below) == 4:
-        return Contents(objects=tuple(_config_map(file, below)))
+        try:
+            return Contents(objects=tuple(_config_map(file, below)))
+        except OSError as error:
+            return Contents(problems=(f"{file}: cannot be read: {error}",))
     try:
         documents = _documents(file)
     except (OSError, UnicodeDecodeError) as error:
@@ -171,7 +176,7 @@ def _config_map(file: Path, below: Sequence[str]) -> Iterator[JSON]:
     files = sorted(each for each in file.parent.iterdir() if each.is_file())
     if file != files[0]:
         return
-    data = {each.name.removesuffix(".json"): each.read_text(encoding="utf-8", errors="replace") for each in files}
+    data = {each.name.removesuffix(".json"): contents(each).decode(errors="replace") for each in files}
     yield {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -197,7 +202,7 @@ def why_no_object(item: Any) -> str:
 def _documents(file: Path) -> list[Any]:
     if head := _configuration(file):
         return [head]
-    return list(kyaml.load_all(file.read_text(encoding="utf-8-sig")))
+    return list(kyaml.load_all(text_of(file)))
 
 
 _SPEC = re.compile(r"\nspec:[ ]*\n")
@@ -210,7 +215,7 @@ def _configuration(file: Path) -> JSON | None:
     """
     if "machineconfigs" not in file.parts or file.stat().st_size <= _LARGE:
         return None
-    text = file.read_text(encoding="utf-8", errors="replace")
+    text = contents(file, MAX_FILE_BYTES).decode(errors="replace")
     spec_start = _SPEC.search(text)
     head, rest = (text[: spec_start.start()], text[spec_start.end() :]) if spec_start else ("", "")
     if "\nmetadata:" not in f"\n{head}" or "\nmetadata:" in rest or "\nkind:" not in f"\n{head}":

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from kubekit.lang.files import MIB, contents
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import COLLECTED
 
@@ -23,7 +24,7 @@ def gathered_at(folder: Path) -> datetime | None:
     if not folder.is_dir():
         return None
     file = next(iter(sorted(folder.glob("timestamp")) or sorted(folder.glob("*/timestamp"))), None)
-    matches = _GATHERED.findall(file.read_text(errors="replace")) if file else []
+    matches = _GATHERED.findall(_text(file)) if file else []
     if not matches:
         return None
     day, time, _fraction, zone = matches[-1]
@@ -36,8 +37,8 @@ def gathered_at(folder: Path) -> datetime | None:
 def collected_at(folder: Path) -> datetime | None:
     """Returns when `runup dump collect` wrote the folder, from its record, or None."""
     try:
-        record = json.loads((folder / COLLECTED).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        record = json.loads(contents(folder / COLLECTED))
+    except (OSError, ValueError, RecursionError):
         return None
     return _parsed(record.get("collectedTime")) if isinstance(record, dict) else None
 
@@ -47,7 +48,14 @@ def timestamps(folder: Path) -> list[str] | None:
     file = folder / "timestamp"
     if not file.is_file():
         return None
-    return ["".join(match) for match in _GATHERED.findall(file.read_text(errors="replace"))]
+    return ["".join(match) for match in _GATHERED.findall(_text(file))]
+
+
+def _text(file: Path) -> str:
+    try:
+        return contents(file, MIB).decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def newest_transition(objects: Iterable[JSON]) -> datetime | None:

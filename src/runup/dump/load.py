@@ -18,6 +18,7 @@ from runup.dump.clusters import Seen, why_several
 from runup.dump.completeness import CompleteKinds, collected
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import BadDump, Layout, find
+from runup.dump.dump_limits import Memory
 from runup.dump.dump_objects import Listed
 from runup.dump.normalize import mended
 from runup.dump.plurals import guess_plural
@@ -88,6 +89,7 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
     problems: list[str] = []
     skipped = 0
     seen: list[Seen] = []
+    memory = Memory(layout.name)
     for file in layout.files:
         if only and layout.style == "inspect" and not _resources(file, layout) & {*only, *PROVING}:
             continue
@@ -102,6 +104,7 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
             if identity(raw) in _OF_A_CLUSTER:
                 seen.append(Seen(_place(file, layout), raw))
             obj, mended_problems = mended(raw)
+            memory.take(obj)
             problems += mended_problems
             key, version = identity(obj), _version(raw)
             if key in objects_by_identity:

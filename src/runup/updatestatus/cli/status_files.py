@@ -17,11 +17,12 @@ from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
-from kubekit.lang import yaml as kyaml
+from kubekit.lang.files import contents
 from kubekit.lang.gotext import nanoseconds
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, InfrastructureStatus
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import UpdateStatus
+from runup.cli.clusterversion_files import NO_FILE, document
 from runup.cli.errors import CommandError
 from runup.cli.render.cluster_name import cluster_name
 from runup.updatestatus.cli.compute_status import assessed
@@ -48,7 +49,6 @@ K = TypeVar("K", bound=Object)
 MARK = "-cv.yaml"
 # The fraction of a second (ns) that oc adds to the time of its own examples.
 MOCK_FRACTION_NS = 368975
-NO_FILE = "no such file or directory"
 
 # Plural names of the kinds that a report reads from a dump; must-gather names its files and folders by them.
 _KINDS = tuple(
@@ -120,21 +120,7 @@ def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> in
 
 def _listed(path: str, kind: type[K]) -> tuple[K, ...]:
     """Returns the items of the List, or the one object, in the file `path`."""
-    return tuple(_converted(item, kind, path) for item in _items(_document(path)))
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes as long to import as a file to be read)
-        return file.read()
-
-
-def _document(path: str) -> Any:
-    try:
-        return kyaml.load(_read(path), name=path)
-    except FileNotFoundError as error:
-        raise CommandError(f"open {path}: {NO_FILE}") from error
-    except kyaml.YamlError as error:
-        raise CommandError(str(error)) from error
+    return tuple(_converted(item, kind, path) for item in _items(document(path)))
 
 
 def _items(document: Any) -> list[Any]:
@@ -166,7 +152,7 @@ def _with_statuses(item: Any) -> Any:
 def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
     """Returns the alerts and an empty note, or the reason why there are none and the note that oc prints for it."""
     try:
-        body = _read(path)
+        body = contents(path)
     except FileNotFoundError:
         # The object may be sent on as a page: whose folder it lay in is for the terminal alone.
         return Unreadable(f"open {path.rpartition(os.sep)[2]}: {NO_FILE}"), alerts_note(f"open {path}: {NO_FILE}")
