@@ -28,6 +28,7 @@ from runup.preflight.cli.render.finding_texts import (
     counted,
     ended,
     resource,
+    result,
     risk_data,
     risk_table,
     section,
@@ -413,3 +414,29 @@ def test_a_risk_out_of_reports_alone() -> None:
         of_reports(stored, "Docmented", "", ("Documented",))
     with pytest.raises(CommandError, match=r'^no risk "Zzz" was found$'):
         of_reports(stored, "Zzz", "")
+
+
+def test_what_a_dump_lacks_is_collected_by_a_line_of_its_own() -> None:
+    """Right below the sentence on it; the sentence names the kinds that most checks lack, and where all are named."""
+    lacks = replace(UNSURE, lacking=("pods", "nodes", "services"))
+    text = result(found(lacks, of_dump=True), Screen(80, 24), collect="runup dump collect d-collected")
+    said = "1 check could not tell: the dump does not have all nodes, pods, services. Not"
+    assert f"{said}\nfully checked: admission, nodes, drains. Collect them (-v names all):\n" in text
+    assert "names all):\n  runup dump collect d-collected\n" in text
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("Cluster operator dns is degraded: Why: it is.", "1. warning: ClusterOperatorDegraded-dns: Why: it is."),
+        (
+            "Cluster operator dns is degraded.",
+            "1. warning: ClusterOperatorDegraded-dns: Cluster operator dns is degraded.",
+        ),
+    ],
+    ids=["its own words", "no words of its own"],
+)
+def test_what_the_name_says_is_not_said_again(message: str, said: str) -> None:
+    """An operator's own words come right after the name of the risk."""
+    one = samples.risk("ClusterOperatorDegraded-dns", message)
+    assert result(found(one)).splitlines()[3] == said

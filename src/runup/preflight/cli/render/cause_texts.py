@@ -23,7 +23,7 @@ from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.missing import Missing, missing
 
 # How many of the missing kinds a text names; data, and the detailed text, have all of them.
-_NAMED = 3
+_NAMED = 2
 # How many risks that could not be told for want of objects are listed.
 _LISTED = 10
 _STYLES = {"critical": "1;31", "warning": "33", "info": "36", "unknown": "35"}
@@ -65,8 +65,13 @@ def by_cause(found: Findings) -> CauseReport:
     return CauseReport(applying, settled, tuple(cause for cause in others if cause not in applying), lacking)
 
 
-def listing(report: CauseReport, screen: Screen = PIPE, *, now: datetime | None, of_dump: bool = False) -> Drawn:
-    """Returns the causes, numbered, and below them what could not be told; empty if nothing was found."""
+def listing(
+    report: CauseReport, screen: Screen = PIPE, *, now: datetime | None, of_dump: bool = False, collect: str = ""
+) -> Drawn:
+    """Returns the causes, numbered, and below them what could not be told; empty if nothing was found.
+
+    `collect` is the command that collects what a dump lacks.
+    """
     parts: list[str] = []
     fixes: dict[str, int] = {}
     for number, cause in enumerate(report.applying, 1):
@@ -74,7 +79,7 @@ def listing(report: CauseReport, screen: Screen = PIPE, *, now: datetime | None,
     if report.accepted:
         accepted = ", ".join(_with_why(risk) for cause in report.accepted for risk in cause.risks)
         parts.append(wrapped(f"Accepted: {accepted}", screen))
-    unknown = [*_missing(report.missing, screen, of_dump=of_dump)]
+    unknown = [*_missing(report.missing, screen, of_dump=of_dump, collect=collect)]
     for cause in report.unsure:
         line = wrapped(unsure_text(cause, of_dump=of_dump), screen)
         unknown.append(_coloured(line, screen, (_NOT_KNOWN, _STYLES["unknown"])))
@@ -85,7 +90,7 @@ def listing(report: CauseReport, screen: Screen = PIPE, *, now: datetime | None,
 
 def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None, fixes: dict[str, int]) -> Drawn:
     label = severity(cause)
-    text = for_people(cause.words, now)
+    text = for_people(_own_words(cause), now)
     # A node that is the cause has no risk whose name could stand first.
     first = f"{number}. {label}: " if label else f"{number}. "
     head = wrapped(text if cause.node else f"{cause.name}: {text}", screen, first=first, indent=3)
@@ -104,6 +109,14 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
         wrapped(sentence_case(risk.grown.text), screen, first="   ", indent=3) for risk in cause.risks if risk.grown
     ]
     return joined(*lines)
+
+
+def _own_words(cause: Cause[Risk]) -> str:
+    """Returns what is said of the cause, without the beginning that only repeats the risk's name."""
+    kind, _, name = cause.name.partition("-")
+    said, _, why = cause.words.partition(": ")
+    repeats = kind.startswith("ClusterOperator") and said.startswith(f"Cluster operator {name} is ")
+    return why if repeats and why and not cause.node else cause.words
 
 
 def severity(cause: Cause[Risk]) -> str:
@@ -161,11 +174,14 @@ def _with_why(risk: Risk) -> str:
     return f"{risk.name} ({risk.because})" if risk.because else risk.name
 
 
-def _missing(found: Missing[Risk], screen: Screen, *, of_dump: bool) -> Iterator[Drawn]:
+def _missing(found: Missing[Risk], screen: Screen, *, of_dump: bool, collect: str = "") -> Iterator[Drawn]:
     if not found.risks:
         return
-    hint = " (-v has every check and kind)" if of_dump and len(found.kinds) > _NAMED else ""
-    yield wrapped(missing_text(found, of_dump=of_dump) + hint, screen)
+    all_of = " (-v names all)" if of_dump and len(found.kinds) > _NAMED else ""
+    how = f" Collect them{all_of}:" if of_dump and collect else all_of
+    yield wrapped(missing_text(found, of_dump=of_dump) + how, screen)
+    if of_dump and collect:
+        yield joined(f"  {collect}\n")
     if of_dump:
         return
     # On a cluster the first reason stands for the others: it has the right, the API or the answer that is missing.

@@ -74,16 +74,19 @@ def summary(found: Findings) -> str:
     return f"completed; {counted(found.risks)}"
 
 
-def result(found: Findings, screen: Screen = PIPE, *, wide: bool = False, whole: bool = False) -> Drawn:
+def result(
+    found: Findings, screen: Screen = PIPE, *, wide: bool = False, whole: bool = False, collect: str = ""
+) -> Drawn:
     """Returns what `--wait` prints at the end: the result by cause, and the verdict.
 
     `wide` is the table of risks with all that is known of each instead; `whole` adds that of every risk and check.
+    `collect` is the command that collects what a dump lacks.
     """
     shown, report = standing(found), cause_texts.by_cause(found)
     parts = [_told(found, report)]
     parts += [f"{len(found.checks)} {'check' if len(found.checks) == 1 else 'checks'} done"] if found.checks else []
     parts += [f"as of {timestamp(found.observed)}"] if found.observed else []
-    listed = cause_texts.listing(report, screen, now=found.observed, of_dump=found.of_dump)
+    listed = cause_texts.listing(report, screen, now=found.observed, of_dump=found.of_dump, collect=collect)
     tables: list[str] = [drawn(risk_table(shown, wide=wide), screen)] if shown and (wide or whole) else []
     tables += [drawn(check_table(found.checks), screen)] if found.checks and whole else []
     return joined(

@@ -16,9 +16,6 @@ from runup.preflight.decide.causes import Cause
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, counts
 
 _GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
-# As many missing kinds as are named with the command that collects them where the short text is asked for.
-_FEW = 5
-_COLLECT = "Where the cluster can be reached, collect what is missing:"
 # As many missing kinds as a checklist names.
 _MOST_KINDS = 10
 _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
@@ -50,23 +47,25 @@ def text(one: ClusterResult, screen: Screen = PIPE, *, whole: bool = False) -> D
 
     `whole` adds every risk, every check, and every kind that the dump lacks.
     """
-    result = Drawn(finding_texts.result(one.found, screen, whole=whole).removeprefix("\n"))
-    many = not whole and len(one.lacking) > _FEW
-    if not one.lacking or (many and not one.collect):
+    result = Drawn(finding_texts.result(one.found, screen, whole=whole, collect=one.collect).removeprefix("\n"))
+    # Otherwise the kinds are named, and the command is given, where it is told what could not be.
+    told_above = any(risk.lacking and not risk.accepted for risk in one.found.risks)
+    if not one.lacking or (told_above and not whole):
         return result
-    # Which kinds are missing is said above, by what is not known without them.
-    words, *command = (_COLLECT, one.collect) if many else _to_collect(one)
+    words, *command = _to_collect(one, whole=whole)
     return joined(result, "\n", wrapped(words, screen), *(f"  {line}\n" for line in command))
 
 
-def _to_collect(one: ClusterResult) -> tuple[str, ...]:
+def _to_collect(one: ClusterResult, *, whole: bool) -> tuple[str, ...]:
     """Returns the text about kinds that the dump lacks, and the command that collects them if there is one."""
     several = len(one.lacking) > 1
     kinds, pronoun = ("kinds", "them") if several else ("kind", "it")
     text = f"The dump does not have all of {len(one.lacking)} {kinds} that checks read which could not tell"
+    named = ", ".join(one.lacking)
     if one.collect:
+        text += f": {named}" if whole else ""
         return f"{text}. Where the cluster can be reached, collect a dump that has {pronoun}:", one.collect
-    return (f"{text}: {', '.join(one.lacking)}. Collect {pronoun}, too.",)
+    return (f"{text}: {named}. Collect {pronoun}, too.",)
 
 
 def table_of(found: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[Drawn]:
