@@ -40,7 +40,8 @@ SHORTEST_WATCH_S = 300
 # Seconds without any event, bookmarks included, after which a connection counts as dead.
 LONGEST_SILENCE_S = 300.0
 # Seconds of a watch without any event that show that its version is none of the server's: kube-apiserver sends a
-# bookmark every minute. After a restore of etcd it sends nothing until it has reached that version again.
+# bookmark every minute. After a restore of etcd it sends nothing until it has reached that version again. A server that
+# has written more than was lost before the watch is resumed cannot be told from one that lost nothing.
 SILENT_S = 150.0
 # Watches that follow each other at once, and seconds until there is room for another one.
 BURST = 10

@@ -95,7 +95,7 @@ async def test_a_version_that_is_dropped_while_it_is_watched(tmp_path: Path) -> 
             assert sorted(each.metadata.name for each in cache.all()) == ["a", "b"]
 
 
-@pytest.mark.parametrize("written_since", [0, 3, 40], ids=["nothing", "as much as was lost", "more than was lost"])
+@pytest.mark.parametrize("written_since", [0, 3], ids=["nothing", "less than was lost"])
 async def test_a_store_that_is_restored_to_an_older_revision(tmp_path: Path, written_since: int) -> None:
     """What was lost is lost here too, and what was written since is there, though its versions were used before."""
     data = tmp_path / "apiserver"
@@ -111,10 +111,10 @@ async def test_a_store_that_is_restored_to_an_older_revision(tmp_path: Path, wri
         try:
             reflector = Reflector(client, ConfigMap, cache, namespace="default", clock=Hurried(60), watch_s=3)
             async with following(reflector):
-                for number in range(3):
+                for number in range(10):
                     await _write(client, f"lost-{number}", "lost")
                 await _write(client, "kept", "lost")
-                await until(lambda: cache.ready and len(_read(cache)) == 4)
+                await until(lambda: cache.ready and len(_read(cache)) == 11)
                 await server.stop()
                 shutil.rmtree(data)
                 shutil.copytree(tmp_path / "backup", data)
