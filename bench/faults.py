@@ -203,9 +203,9 @@ async def expired_watch(_request: web.BaseRequest, _api: FaultyApi) -> web.Strea
 
 
 async def expired_page(request: web.BaseRequest, api: FaultyApi) -> web.StreamResponse:
-    """410 in the middle of a list; at its beginning nothing is wrong."""
+    """410 in the middle of a list, else a server error: a storm of all requests leaves none alone."""
     if "continue" not in request.query:
-        return await pass_on(request, api)
+        return await server_error(request, api)
     return _status(410, "Expired", "The provided continue parameter is too old")
 
 
