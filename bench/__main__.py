@@ -27,6 +27,7 @@ COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),
     "faults": ("hostile", "seconds of trouble with the API server"),
     "kills": ("hostile", "kills of the operator"),
+    "expressions": ("hostile", "random CEL expressions"),
     "seed": ("hostile", "which of them"),
     "window": ("applying", "seconds of steady state"),
     "nodes": ("live", "nodes, with thirty pods each"),

@@ -22,9 +22,17 @@ ROOT = Path(__file__).parents[1]
 OURS = ("wrong", "crashed")
 
 
-def run(*, reports: int = 20_000, faults: int = 60, kills: int = 4, seed: int = 1) -> dict[str, Any]:
+def run(
+    *, reports: int = 20_000, faults: int = 60, kills: int = 4, expressions: int = 20_000, seed: int = 1
+) -> dict[str, Any]:
     """Every part, after the other; `sum` has how many of all kinds came to what."""
-    numbers = {"reports": (reports, seed), "signatures": (), "faults": (faults, seed), "kills": (kills, seed)}
+    numbers = {
+        "reports": (reports, seed),
+        "cel": (expressions, seed),
+        "signatures": (),
+        "faults": (faults, seed),
+        "kills": (kills, seed),
+    }
     found = {"images": _timed(_images)}
     for name, arguments in numbers.items():
         found[name] = _timed(lambda: json.loads(_last(f"bench.hostile_{name}", *map(str, arguments))))  # noqa: B023

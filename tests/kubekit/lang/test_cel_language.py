@@ -172,6 +172,19 @@ def test_greedy(what: str) -> None:
     assert mebibytes < 256
 
 
+_MANY_NULLS = """
+from kubekit.lang.cel import compile_cel
+program = compile_cel("self", {"self": "dyn"})
+for _ in range(20_000):
+    assert program.evaluate({"self": {"a": None}}) == {"a": None}
+"""
+
+
+def test_many_nulls() -> None:
+    """A process in which many nulls became Python's goes on: the engine frees None too often."""
+    assert subprocess.run([sys.executable, "-c", _MANY_NULLS], check=False).returncode == 0
+
+
 def test_optional_values_in_others() -> None:
     """An optional value in a list, or handed to a function, is refused: the engine would end the process."""
     for expression in ("[1].indexOf(optional.of(1))", "{'a': optional.none()}", "[1].map(x, optional.of(x))"):
