@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import structlog
 
+from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import resource_of
 from kubekit.kube.client import Client
@@ -49,5 +50,5 @@ class Notices:
         event = Event(*about, "Warning", notice.reason, notice.message, self.cluster_version_uid)
         try:
             await self._executor.execute(Plan((event,)))
-        except KubeError as error:
+        except (KubeError, DecodeError) as error:
             log.warning("an event could not be stored", reason=notice.reason, error=str(error))

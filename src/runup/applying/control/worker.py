@@ -15,6 +15,7 @@ from datetime import datetime
 
 import structlog
 
+from kubekit.api.codec import DecodeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
@@ -215,7 +216,7 @@ class Worker:
         group = api_version.rpartition("/")[0]
         try:
             resource = await self._kinds.resource(api_version, kind)
-        except KubeError as error:
+        except (KubeError, DecodeError) as error:
             log.warning("a kind could not be looked up", kind=kind, api_version=api_version, error=str(error))
             return
         if resource is None:
