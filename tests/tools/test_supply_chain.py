@@ -16,6 +16,7 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 LOCK = "Some_Package==1.4.0 \\\n    --hash=sha256:aa\n    # via other\nother==2.0 ; python_version > '3'\n"
 
 
+@pytest.mark.slow
 def test_every_licence_is_told_and_fits(capsys: pytest.CaptureFixture[str]) -> None:
     """Of each package of the lock file."""
     assert licences.main() == 0

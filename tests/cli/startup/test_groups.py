@@ -201,6 +201,7 @@ def test_what_every_process_of_the_operator_takes() -> None:
     bare: Any = click.command("process")(serving("127.0.0.1:1")(leadership(lambda **flags: flags)))
     assert [param.name for param in bare.params] == [
         "listen",
+        "health_listen",
         "serving_cert_file",
         "serving_key_file",
         "tls_min_version",
@@ -211,6 +212,7 @@ def test_what_every_process_of_the_operator_takes() -> None:
     ]
     assert bare.make_context("process", []).params == {
         "listen": "127.0.0.1:1",
+        "health_listen": "",
         "serving_cert_file": "",
         "serving_key_file": "",
         "tls_min_version": "",
@@ -222,9 +224,16 @@ def test_what_every_process_of_the_operator_takes() -> None:
     told = " ".join(bare.get_help(click.Context(bare, info_name="process", terminal_width=200)).split())
     for default in ("127.0.0.1:1", "token", "leader-elect"):
         assert f"[default: {default}]" in told
-    words = ["--listen=l", "--serving-cert-file=c", "--serving-key-file=k", "--tls-min-version=v", "--lease=1,2,3"]
+    words = [
+        "--listen=l",
+        "--health-listen=h",
+        "--serving-cert-file=c",
+        "--serving-key-file=k",
+        "--tls-min-version=v",
+        "--lease=1,2,3",
+    ]
     given = bare.make_context("process", [*words, "--tls-cipher-suites=s", "--metrics-auth=none", "--no-leader-elect"])
-    assert set(given.params.values()) == {"l", "c", "k", "v", "s", "none", False, "1,2,3"}
+    assert set(given.params.values()) == {"l", "h", "c", "k", "v", "s", "none", False, "1,2,3"}
     assert given.params["leader_elect"] is False
     with pytest.raises(click.BadParameter):
         bare.make_context("process", ["--metrics-auth=x"])
