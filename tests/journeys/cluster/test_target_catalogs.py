@@ -135,9 +135,10 @@ def subject(marketplace: Sandbox) -> Iterator[Sandbox]:
 
 
 @pytest.fixture(params=["operator", "dedicated"])
-def account(request: pytest.FixtureRequest, subject: Sandbox) -> Iterator[str]:
-    """With whose rights the target reads the cluster."""
-    settings = {"metadata": {"name": SETTINGS, "namespace": OPERATORS}, "data": {"serviceAccount": request.param}}
+def account(request: pytest.FixtureRequest, subject: Sandbox, registry: str) -> Iterator[str]:
+    """With whose rights the target reads the cluster; a CatalogSource may name the registry on this machine."""
+    data = {"serviceAccount": request.param, "innerRegistries": registry}
+    settings = {"metadata": {"name": SETTINGS, "namespace": OPERATORS}, "data": data}
     subject.client.send(calls.create(CONFIG_MAPS, settings))
     try:
         yield request.param
@@ -172,5 +173,8 @@ def test_the_same_from_outside(subject: Sandbox, registry: str) -> None:
     (unknown,) = (risk for risk in quiet["risks"] if "InTargetCatalog" in risk["name"])
     assert (unknown["name"], unknown["applies"]) == ("OperatorNotInTargetCatalogUnknown", "Unknown")
     assert f"{registry}/redhat/operator-index:v5.2: catalogs of the target are not read here" in unknown["message"]
-    read = json.loads(subject.run(*words, "--read-catalogs").out)
+    refused = json.loads(subject.run(*words, "--read-catalogs").out)
+    (unknown,) = (risk for risk in refused["risks"] if "InTargetCatalog" in risk["name"])
+    assert "an administrator may list it as an inner registry" in unknown["message"]
+    read = json.loads(subject.run(*words, "--read-catalogs", "--inner-registry", registry).out)
     assert [risk["name"] for risk in read["risks"] if "InTargetCatalog" in risk["name"]] == [LEFT_BEHIND]
