@@ -54,6 +54,7 @@ LACKING = COULD_NOT_TELL - {
     "NodeUninitializedUnknown",
     "PackageBasedNodesUnknown",  # matters from 4.19 on, and the one dump that goes there has what it reads
     "RemovedAPIStoredUnknown",  # 1.29 and 1.32 remove something
+    "GatewayAPIForeignUnknown",  # matters from 4.19 on
     "HeadroomShortUnknown",  # a single node is not drained
 }
 CASES = {
