@@ -7,6 +7,7 @@ many.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +25,7 @@ from runup.api.config_v1 import AcceptRisk, ComponentOverride, Update
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli import target_choice
 from runup.clusterversion.cli.target_choice import Flags
+from runup.preflight.cli.render.cause_texts import by_cause
 from runup.preflight.cli.render.finding_texts import verdict, verdict_parts
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import EXIT_CLEAR, Findings, current
@@ -182,7 +184,7 @@ def _promise(situation: Situation, seen: Counter[str] | None = None) -> None:
     if not found.completed:
         return
     for each in stand:
-        assert each.name in text, told
+        assert each.name in text or cause_of(found, each.name) in numbers_in(text), told
         assert not command or each.name not in command[0]
     assert not any(release.version == situation.target for release in offered(world, stand))
     tried = copy(world)
@@ -199,6 +201,18 @@ def _promise(situation: Situation, seen: Counter[str] | None = None) -> None:
         assert not update(tried, situation.target, ("--allow-not-recommended", "--allow-upgrade-with-warnings")), told
     else:
         assert update(tried, situation.target, flags), (told, tried.message("ReleaseAccepted"))
+
+
+def cause_of(found: Any, name: str) -> int:
+    """The number under which the report tells of a risk."""
+    return by_cause(found).number(name)
+
+
+def numbers_in(text: str) -> set[int]:
+    """The causes that a verdict names by their numbers: `cause 2`, `causes 1 and 2`, `causes 1 to 3`."""
+    named = re.search(r"while causes? ([\d, andto]+) appl", text)
+    numbers = [int(number) for number in re.findall(r"\d+", named[1])] if named else []
+    return set(range(numbers[0], numbers[-1] + 1)) if named and " to " in named[1] else set(numbers)
 
 
 def offered(world: World, refused: list[Any]) -> tuple[Any, ...]:
