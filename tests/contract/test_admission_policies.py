@@ -350,10 +350,13 @@ def test_warnings_and_the_audit_log(policies: Policies) -> None:
 def test_a_bad_policy_can_be_taken_away(policies: Policies) -> None:
     """No policy decides on policies, whatever it says it matches."""
     everything = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
-    here = {"matchConditions": [{"name": "here", "expression": f"request.namespace == '{policies.namespace}'"}]}
+    # Of what is in no namespace the field is missing, which would be an error: nothing else could be made meanwhile.
+    of_namespace = f"has(request.namespace) && request.namespace == '{policies.namespace}'"
+    here = {"matchConditions": [{"name": "here", "expression": of_namespace}]}
     matched = {"matchConstraints": {"resourceRules": [everything]}}
     policies.create({**matched, **here, **check(expression="false")}, {"matchResources": {}}).ok()
     until(lambda: policies.configmap("a", dryRun="All").code, 422)
     name = policies.names[0]
     assert policies.api.merge(f"{POLICIES}/{name}", {"metadata": {"labels": {"a": "b"}}}).code == 200
     assert policies.api.delete(f"{POLICIES}/{name}").code == 200
+    until(lambda: policies.configmap("a", dryRun="All").code, 201)
