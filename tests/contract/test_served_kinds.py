@@ -31,7 +31,9 @@ def _on_the_page() -> set[tuple[str, str]]:
 def test_served_as_recorded(api: Api) -> None:
     """A real server serves what was recorded; the sandbox the same without what the page says."""
     if api.name != "sandbox":
-        assert _pairs(served(api)) == _recorded()
+        # What other tests define is below .example, and a definition that was deleted is served for a moment more.
+        theirs = {pair for pair in _pairs(served(api)) if not pair[0].partition("/")[0].endswith(".example")}
+        assert theirs == _recorded()
         return
     assert _recorded() - _pairs(served(api)) == _on_the_page()
 
