@@ -9,10 +9,10 @@ import json
 import random
 import sys
 import time
-from collections import Counter
 from typing import Any
 
 from bench.hostile_images import peak_kib
+from bench.survey import Survey
 from kubekit.lang.cel import CelBudgetError, CelError, CelSyntaxError, compile_cel
 
 SLOW_S = 2.0
@@ -88,25 +88,17 @@ def outcome(text: str) -> tuple[str, str]:
 def survey(count: int, seed: int) -> dict[str, Any]:
     """Evaluates every expression in this process; counts them by outcome."""
     drawn = random.Random(seed)
-    counted: dict[str, Counter[str]] = {}
-    wrong: list[str] = []
-    slowest = (0.0, "")
+    seen = Survey()
     for _ in range(count):
         text = expression(drawn, drawn.randint(1, 5))
         # What ends the process is the last line that it wrote.
         print(text, file=sys.stderr, flush=True)
         started = time.perf_counter()
         kind, why = outcome(text)
-        slowest = max(slowest, (time.perf_counter() - started, text[:200]))
+        took_s = time.perf_counter() - started
         judged = "crashed" if kind == "crashed" else "wrong" if why else "as due"
-        counted.setdefault(kind, Counter())[judged] += 1
-        if why:
-            wrong.append(f"{text[:500]}: {why}")
-    return {
-        "kinds": {kind: dict(each) for kind, each in counted.items()},
-        "worst": {"what": slowest[1], "seconds": round(slowest[0], 4)},
-        "wrong": wrong[:20],
-    }
+        seen.take(kind, judged, took_s, what=text[:200], wrong=f"{text[:500]}: {why}" if why else "")
+    return seen.found(20)
 
 
 def main() -> None:

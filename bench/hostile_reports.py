@@ -12,7 +12,6 @@ import random
 import re
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import jsonschema_rs
 
 from bench.hostile_images import peak_kib
+from bench.survey import Survey
 from runup.preflight.decide import report
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "spec" / "preflight-v1.schema.json"
@@ -204,21 +204,13 @@ def _without_nulls(value: JSON) -> JSON:
 def survey(count: int, seed: int, read: Read = report.read) -> dict[str, Any]:
     """Every mutation read in this process; counted by kind, with the slowest and what was wrong."""
     valid = jsonschema_rs.validator_for(json.loads(SCHEMA.read_text())).is_valid
-    counted: dict[str, Counter[str]] = {}
-    wrong: list[str] = []
-    slowest = (0.0, "")
+    seen = Survey()
     for kind, data, due in mutations(count, seed):
         started = time.perf_counter()
         outcome, why = judged(read, data, due, valid)
-        slowest = max(slowest, (time.perf_counter() - started, kind))
-        counted.setdefault(kind, Counter())[outcome] += 1
-        if why:
-            wrong.append(f"{kind}: {why}")
-    return {
-        "kinds": {kind: dict(each) for kind, each in counted.items()},
-        "worst": {"what": slowest[1], "seconds": round(slowest[0], 4)},
-        "wrong": wrong[:20],
-    }
+        took_s = time.perf_counter() - started
+        seen.take(kind, outcome, took_s, what=kind, wrong=f"{kind}: {why}" if why else "")
+    return seen.found(20)
 
 
 def main() -> None:

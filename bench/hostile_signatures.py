@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ from typing import Any
 
 from bench.hostile_images import peak_kib
 from bench.openpgp import BINARY, COMPROMISED, RETIRED, Certificate, Key, packet
+from bench.survey import Survey
 from kubekit.oci.errors import Unverified
 from kubekit.oci.signatures import Keyring, claim, verify_signatures
 
@@ -123,20 +123,15 @@ def _of_odd_claims(now: datetime) -> Iterator[Hostile]:
 
 def survey(now: datetime) -> dict[str, Any]:
     """Every row verified in this process; counted as refused, accepted, wrong or crashed, with the slowest."""
-    counted: dict[str, Counter[str]] = {}
-    wrong: list[str] = []
-    slowest = (0.0, "")
+    seen = Survey()
     rows = [("hostile", row.name, row.signature, row.keyring, row.said) for row in signatures(now)]
     rows += [("honest", name, signature, ring, "") for name, signature, ring in honest(now)]
     for kind, name, signature, ring, said in rows:
         started = time.perf_counter()
         outcome, why = _judged(signature, ring, said, now)
-        slowest = max(slowest, (time.perf_counter() - started, name))
-        counted.setdefault(kind, Counter())[outcome] += 1
-        if why:
-            wrong.append(f"{name}: {why}")
-    worst = {"what": slowest[1], "seconds": round(slowest[0], 4)}
-    return {"kinds": {kind: dict(each) for kind, each in counted.items()}, "worst": worst, "wrong": wrong}
+        took_s = time.perf_counter() - started
+        seen.take(kind, outcome, took_s, what=name, wrong=f"{name}: {why}" if why else "")
+    return seen.found()
 
 
 def _judged(signature: bytes, ring: bytes, said: str, now: datetime) -> tuple[str, str]:
