@@ -34,15 +34,21 @@ FLAGS = (
 LIMIT_S = 240
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 # Rules of WCAG 2.2 to level AA and what axe-core calls best practice: order of headings, captions, landmarks.
-RUN = """<script src="AXE"></script><script>
-axe.run(document).then(
+AXE = """axe.run(document).then(
   found => ["violations", "incomplete"].flatMap(kind => found[kind].map(rule => ({kind, id: rule.id, nodes:
     rule.nodes.map(node => [node.target.join(" "), node.failureSummary])}))),
   error => [{kind: "error", id: String(error), nodes: []}]
-).then(found => {
-  const told = document.createElement("pre"); told.id = "axe"; told.textContent = JSON.stringify(found);
+)"""
+SIDEWAYS = (
+    """Promise.resolve([innerWidth, document.documentElement.scrollWidth - document.documentElement.clientWidth])"""
+)
+# A window of Chromium is never narrower than 500 pixels, whatever it is asked for; a frame in it is.
+FRAME = """<!doctype html><html lang="en"><head><title>frame</title></head><body>
+<iframe title="page" src="PAGE" style="border: 0; width: WIDTHpx; height: 1000px"></iframe>
+<script>addEventListener("message", event => {
+  const told = document.createElement("pre"); told.id = "answer"; told.textContent = event.data;
   document.body.append(told);
-});</script></body>"""
+});</script></body></html>"""
 
 
 def chromium() -> str:
@@ -94,13 +100,29 @@ def run(*words: str) -> str:
 
 def found_by_axe(script: Path, page: str, folder: Path, *, width: int = 1200) -> list[dict[str, Any]]:
     """What axe-core (`script`) says of `page`, drawn `width` pixels wide: faults, and what it could not decide."""
+    found: list[dict[str, Any]] = _asked(page, folder, AXE, f'<script src="{script.as_uri()}"></script>', width)
+    return found
+
+
+def moved_sideways(page: str, folder: Path, *, width: int) -> int:
+    """By how many pixels `page` is wider than the `width` pixels it is drawn in."""
+    inner, wider = _asked(page, folder, SIDEWAYS, "", width)
+    assert inner == width
+    return int(wider)
+
+
+def _asked(page: str, folder: Path, question: str, library: str, width: int) -> Any:
+    """The answer of a promise, `question`, in the page's own window."""
     # The page forbids every script, so the copy that is looked at has to do without that.
     copy = POLICY.sub("", page)
     assert copy != page
     file = folder / "page.html"
-    file.write_text(copy.replace("</body>", RUN.replace("AXE", script.as_uri())))
-    drawn = run("--virtual-time-budget=30000", f"--window-size={width},1000", "--dump-dom", file.as_uri())
-    told = re.search(r'<pre id="axe">(.*?)</pre>', drawn, re.DOTALL)
-    assert told is not None, "axe-core did not end"
-    found: list[dict[str, Any]] = json.loads(unescape(told[1]))
-    return found
+    answer = f"{question}.then(found => parent.postMessage(JSON.stringify(found), '*'))"
+    begin = f"addEventListener('load', () => {answer})"
+    file.write_text(copy.replace("</body>", f"{library}<script>{begin}</script></body>"))
+    frame = folder / "frame.html"
+    frame.write_text(FRAME.replace("PAGE", file.as_uri()).replace("WIDTH", str(width)))
+    drawn = run("--virtual-time-budget=30000", f"--window-size={max(width, 800)},1000", "--dump-dom", frame.as_uri())
+    told = re.search(r'<pre id="answer">(.*?)</pre>', drawn, re.DOTALL)
+    assert told is not None, "the page did not answer"
+    return json.loads(unescape(told[1]))

@@ -6,6 +6,7 @@ Runs where Chromium and npm are; the rules of the markup itself are held everywh
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.browser import browser
@@ -47,7 +48,14 @@ def test_axe_finds_nothing(name: str, look: str, axe: Path, tmp_path: Path) -> N
     old, new, width = LOOKS[look]
     assert old in PAGES[name]
     html = PAGES[name].replace(old, new) if old else PAGES[name]
-    assert browser.found_by_axe(axe, html, tmp_path, width=width) == []
+    found = browser.found_by_axe(axe, html, tmp_path, width=width)
+    assert [one for one in found if not _cut_by_its_frame(one)] == []
+
+
+def _cut_by_its_frame(found: dict[str, Any]) -> bool:
+    """Whether axe-core could not decide about cells that reach out of a table's frame: wider screens show them."""
+    undecided = found["kind"] == "incomplete" and found["id"] == "color-contrast"
+    return undecided and all("partially obscured" in why for _, why in found["nodes"])
 
 
 def test_axe_would_find_something(axe: Path, tmp_path: Path) -> None:
@@ -56,11 +64,15 @@ def test_axe_would_find_something(axe: Path, tmp_path: Path) -> None:
     assert "color-contrast" in {found["id"] for found in browser.found_by_axe(axe, pale, tmp_path)}
 
 
+@pytest.mark.parametrize("width", [500, 390, 320])
 @pytest.mark.parametrize("name", PAGES)
-def test_a_narrow_screen_is_not_moved_sideways(name: str, tmp_path: Path) -> None:
-    """Long names are folded; only tables move, in a frame of their own."""
-    width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    script = f"<script>document.title = 'wide by ' + ({width})</script></body>"
-    file = tmp_path / "page.html"
-    file.write_text(browser.POLICY.sub("", PAGES[name]).replace("</body>", script))
-    assert "<title>wide by 0</title>" in browser.run("--window-size=500,900", "--dump-dom", file.as_uri())
+def test_a_narrow_screen_is_not_moved_sideways(name: str, width: int, tmp_path: Path) -> None:
+    """Long names are folded; only tables move, in a frame of their own. 320: WCAG 2.2, 1.4.10."""
+    browser.chromium()
+    assert browser.moved_sideways(PAGES[name], tmp_path, width=width) == 0
+
+
+def test_a_page_that_is_too_wide_is_noticed(tmp_path: Path) -> None:
+    """A block of 600 pixels in 390: the judge itself works."""
+    wide = PAGES["a preflight with everything"].replace("</body>", '<div style="width: 600px">x</div></body>')
+    assert browser.moved_sideways(wide, tmp_path, width=390) > 200

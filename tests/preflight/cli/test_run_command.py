@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import tarfile
 from datetime import UTC, date, datetime
@@ -645,3 +646,23 @@ def test_operators_are_looked_up_in_the_catalog_of_the_target(tmp_path: Path, ru
         ran = run("preflight", "run", "--dump", subject, "--target-catalog", typed)
         said = f"--target-catalog {typed}: give SOURCE=IMAGE, SOURCE being the name of a CatalogSource"
         assert (ran.code, ran.err) == (1, f"error: {said}\n")
+
+
+@pytest.mark.parametrize("form", [None, "json", "yaml", *forms.FORMS])
+def test_what_is_no_cluster_is_told_in_every_form(form: str | None, tmp_path: Path, run: Run) -> None:
+    """The reason is in what is printed, and nothing reads as if no risk applied."""
+    folder = dump(tmp_path / "operators", OPERATOR)
+    ran = run("preflight", "run", "--dump", folder, *(("-o", form) if form else ()))
+    assert ran.code == 1
+    assert "has no ClusterVersion" in ran.out + ran.err
+    assert "Nothing in the way" not in ran.out
+
+
+def test_a_degraded_cluster_is_told_on_one_screen(run: Run) -> None:
+    """Thirty lines of eighty columns: causes, not the checks that saw them."""
+    degraded = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status" / "4.14.1-degraded"
+    if not degraded.parent.is_dir():
+        pytest.skip("the corpus of dumps is not beside this checkout")
+    lines = run("preflight", "run", "--dump", degraded).out.splitlines()
+    assert "ClusterOperatorDegraded" in "\n".join(lines)
+    assert sum(max(1, math.ceil(len(line) / 80)) for line in lines) <= 30

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
-from datetime import date
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +90,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         judged = [evaluate.of_dump(path, wanted, now) for path in paths]
     else:
         judged = [evaluate.of_cluster(connection.config(), wanted)]
-    clusters, notes = _findings(judged, rules, now.date())
+    clusters, notes = _findings(judged, rules, now)
     if flags.dumps and flags.output == "sarif":
         clusters = [_placed(path, one) for path, one in zip(paths, clusters, strict=True)]
     write([*(err(f"warning: {note}\n") for note in notes), *_printed(clusters, flags, many=len(judged) > 1)])
@@ -116,16 +116,17 @@ def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
 
 
 def _findings(
-    judged: Sequence[evaluate.EvaluatedCluster], rules: Sequence[suppress.Suppression], today: date
+    judged: Sequence[evaluate.EvaluatedCluster], rules: Sequence[suppress.Suppression], now: datetime
 ) -> tuple[list[ClusterResult], list[str]]:
     clusters: list[ClusterResult] = []
     notes: list[str] = []
     for one in judged:
         notes += [f"{one.where}: {note}" for note in one.notes]
         whole = findings_of(one)
-        risks, over = suppress.applied(whole.risks, rules, one.where, today)
+        risks, over = suppress.applied(whole.risks, rules, one.where, now.date())
         notes += over
-        clusters.append(ClusterResult(one.where, replace(whole, risks=ordered(risks)), one.lacking, one.collect))
+        ordered_risks = replace(whole, risks=ordered(risks))
+        clusters.append(ClusterResult(one.where, ordered_risks, one.lacking, one.collect, tried=now))
     notes += suppress.unused(rules, [(one.where, one.found.risks) for one in clusters])
     return clusters, list(dict.fromkeys(notes))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.report import ReportedResource
@@ -22,7 +23,8 @@ class ClusterResult:
     """The findings about one cluster; `where` is its name in a table.
 
     For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that collects them, and
-    `places` says where the objects are by their text; the empty text is the dump itself.
+    `places` says where the objects are by their text; the empty text is the dump itself. `tried` is when the command
+    ran: what could not be evaluated was not observed at any time.
     """
 
     where: str
@@ -30,6 +32,7 @@ class ClusterResult:
     lacking: tuple[str, ...] = ()
     collect: str = ""
     places: Mapping[str, Place] = field(default_factory=dict)
+    tried: datetime = datetime.min.replace(tzinfo=UTC)
 
     def place(self, item: ReportedResource | None = None) -> Place | None:
         """Returns where an object is, or where the dump is if that is not known or no object is given."""

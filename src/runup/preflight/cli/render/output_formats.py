@@ -212,8 +212,7 @@ def _details(risk: Risk, cause: Cause[Risk]) -> str:
 def html(found: Sequence[ClusterResult]) -> str:
     """Returns the page of the first cluster; the command rejects this form for several clusters."""
     one = found[0]
-    assert one.found.observed is not None
-    return preflight_page.page(one.found, one.found.observed, cluster=one.where)
+    return preflight_page.page(one.found, one.found.observed or one.tried, cluster=one.where)
 
 
 FORMS: dict[str, Callable[[Sequence[ClusterResult]], str]] = {
