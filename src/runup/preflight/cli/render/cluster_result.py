@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.report import ReportedResource
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -32,7 +34,7 @@ class ClusterResult:
     lacking: tuple[str, ...] = ()
     collect: str = ""
     places: Mapping[str, Place] = field(default_factory=dict)
-    tried: datetime = datetime.min.replace(tzinfo=UTC)
+    tried: datetime = _NEVER
 
     def place(self, item: ReportedResource | None = None) -> Place | None:
         """Returns where an object is, or where the dump is if that is not known or no object is given."""
