@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What fails is run once more, alone, at the end (tests/unstable.py). The slow ones wait more than they compute.
 PYTEST := $(BIN)/python -m pytest --dist loadgroup --rerun-alone
 
-.PHONY: help demo test test-all slow e2e check docs format bench mutants lock licences sbom clean
+.PHONY: help demo test test-all slow e2e check docs format bench mutants lock licences sbom image lock-image clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -75,6 +75,13 @@ PROGRAM ?= build/sbom/bin/python
 sbom: $(VENV)/.dev ## what an installed wheel consists of, as CycloneDX, in build/runup.cdx.json
 	@test $(PROGRAM) != build/sbom/bin/python || tools/install-wheel $(BIN) build/sbom
 	$(BIN)/cyclonedx-py environment $(PROGRAM) --pyproject pyproject.toml --output-reproducible --of JSON -o build/runup.cdx.json
+
+ARCHITECTURES ?= amd64
+image: $(VENV)/.dev ## the operator's image from source, as an OCI layout in build/image (ARCHITECTURES="amd64 arm64" for both)
+	@$(BIN)/python -m tools.image $(ARCHITECTURES:%=--architecture %)
+
+lock-image: $(VENV)/.dev ## pin the Debian packages in the image that the machine's mirror has today
+	@$(BIN)/python -m tools.image --lock
 
 clean: ## remove what the targets made
 	rm -rf build $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

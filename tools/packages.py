@@ -30,9 +30,9 @@ def install(built: Path, where: str, folder: Path, *, alone: bool = False, platf
         _run("pip", "install", "-q", where, str(folder), *chosen, *what)
 
 
-def uninstall(venv: Path, names: Sequence[str]) -> None:
-    """Take `names` out of an environment again."""
-    _run("pip", "uninstall", "-q", "--python", str(venv), *names)
+def uninstall(folder: Path, names: Sequence[str], where: str = "--python") -> None:
+    """Take `names` out of an environment or, with `where` `--target`, a folder again."""
+    _run("pip", "uninstall", "-q", where, str(folder), *names)
 
 
 def environment(folder: Path) -> None:
@@ -48,5 +48,5 @@ def size(folder: Path) -> int:
 
 def _run(*words: str) -> None:
     # Where a company's proxy signs, its authority is among the machine's.
-    env = {"UV_SYSTEM_CERTS": "true", **os.environ}
+    env = {"UV_SYSTEM_CERTS": "true", **os.environ, "VIRTUAL_ENV": sys.prefix}
     subprocess.run([UV, *words], cwd=ROOT, check=True, env=env)
