@@ -66,6 +66,7 @@ mutants: $(VENV)/.dev ## which of COUNT small changes to the code no test notice
 lock: $(VENV)/.dev ## pin the newest versions that the floors allow
 	$(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url pyproject.toml --group dev -o requirements-dev.lock
+	$(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url --group build -o requirements-build.lock
 
 licences: $(VENV)/.dev ## the licences of what runup installs; fails on one that does not fit
 	@$(BIN)/python tools/licences.py

@@ -19,8 +19,6 @@ from pathlib import Path
 import compiled
 import packages
 
-import runup
-
 # As the manifest names them, and as uv does. None for Intel's Macs: `cryptography` has no wheel for them any more.
 PLATFORMS = {
     "linux-amd64": "x86_64-unknown-linux-gnu",
@@ -43,13 +41,14 @@ def main(argv: list[str]) -> int:
     text = (packages.ROOT / "deploy" / "krew" / "runup.yaml").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="runup-krew-") as temporary:
         wheel = packages.wheel(Path(temporary))
+        version = packages.semantic(packages.version(wheel))
         for platform in PLATFORMS:
             archive = folder / f"runup-{platform}.tar.gz"
             _make(archive, Path(temporary, platform), wheel, platform, alone=given.alone)
             text = text.replace(f"SHA256-{platform}", hashlib.sha256(archive.read_bytes()).hexdigest())
             print(f"kubectl krew install --manifest={manifest} --archive={archive}")
     lines = [line for line in text.splitlines(keepends=True) if not line.startswith("#")]
-    manifest.write_text("".join(lines).replace("VERSION", f"v{runup.__version__}"), encoding="utf-8")
+    manifest.write_text("".join(lines).replace("VERSION", f"v{version}"), encoding="utf-8")
     return 0
 
 

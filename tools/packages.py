@@ -8,14 +8,31 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from packaging.version import Version
+
 ROOT = Path(__file__).parents[1]
+_BACKEND = ("--build-constraints", "requirements-build.lock", "--require-build-hashes")
 UV = str(Path(sys.executable).with_name("uv"))
 
 
 def wheel(folder: Path) -> Path:
-    """The wheel, built into `folder`."""
-    _run("build", "-q", "--wheel", "--out-dir", str(folder))
+    """The wheel, built into `folder` by the locked build backend."""
+    _run("build", "-q", "--wheel", "--out-dir", str(folder), *_BACKEND)
     return next(folder.glob("runup-*.whl"))
+
+
+def version(built: Path) -> str:
+    """Returns a wheel's version."""
+    return built.name.split("-")[1]
+
+
+def semantic(version: str) -> str:
+    """Returns a version of Python's spelling as semantic versions have it, which krew and Helm ask for."""
+    found = Version(version)
+    parts = [*(found.pre or ()), *(("dev", found.dev) if found.dev is not None else ())]
+    before = f"-{'.'.join(map(str, parts))}" if parts else ""
+    local = f"+{found.local}" if found.local else ""
+    return f"{found.major}.{found.minor}.{found.micro}{before}{local}"
 
 
 def install(built: Path, where: str, folder: Path, *, alone: bool = False, platform: str = "") -> None:

@@ -1,7 +1,8 @@
 """runup: lets the release to update to check the cluster before the update."""
 
 import kubekit
+from runup.build_info import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 kubekit.product = f"runup/{__version__}"

@@ -8,9 +8,12 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import semver
 from tools.image import debian
 from tools.image.recipe import recipe
 from tools.image.tree import File, Tree, layer, read, write
+
+from tools import packages
 
 TREE: Tree = {
     "usr/bin/program": File(b"#!/bin/sh\n", executable=True),
@@ -109,3 +112,19 @@ def test_a_machine_without_debians_mirror_is_told_what_to_do(tmp_path: Path, mon
         debian.sources()
     monkeypatch.setenv("DEBIAN_SOURCES", "/elsewhere/snapshot.sources")
     assert debian.sources() == [Path("/elsewhere/snapshot.sources")]
+
+
+@pytest.mark.parametrize(
+    ("python", "semantic"),
+    [
+        ("1.2.3", "1.2.3"),
+        ("1.2.3rc1", "1.2.3-rc.1"),
+        ("0.1.0.dev0", "0.1.0-dev.0"),
+        ("0.2.0.dev7+dirty", "0.2.0-dev.7+dirty"),
+        ("1.2", "1.2.0"),
+    ],
+)
+def test_versions_as_krew_and_helm_have_them(python: str, semantic: str) -> None:
+    """The order of releases stays: one in development comes before the release."""
+    assert packages.semantic(python) == semantic
+    assert semver.Version.is_valid(semantic)

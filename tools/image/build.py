@@ -64,7 +64,7 @@ def images(output: Path, architectures: Sequence[str]) -> Built:
     with tempfile.TemporaryDirectory(prefix="runup-image-") as temporary:
         work = Path(temporary)
         wheel = packages.wheel(work)
-        version = wheel.name.split("-")[1]
+        version = packages.version(wheel)
         steps = recipe({"VERSION": version, "REVISION": commit.revision})
         tag = version.replace("+", "-")
         layout = Layout.create(work / "layout")

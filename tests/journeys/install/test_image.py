@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.journeys.install.checkouts import TIME, copy
 
 from kubekit.oci.layers import Image, open_image, unpack
 from kubekit.oci.layout import Layout
@@ -29,25 +30,6 @@ pytestmark = [
     pytest.mark.xdist_group("image"),
     pytest.mark.skipif(shutil.which("apt-get") is None, reason="no apt-get, by which the image's base is fetched"),
 ]
-
-
-def _copy(folder: Path) -> Path:
-    """A checkout of its own with the files as they are, and one commit that is the same wherever it is made."""
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.invalid", "-c", "core.autocrlf=false"]
-    listed = subprocess.run(
-        [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.decode().split("\0")):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
-    times = {"GIT_AUTHOR_DATE": "2026-01-14T10:00:00Z", "GIT_COMMITTER_DATE": "2026-01-14T10:00:00Z"}
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]):
-        subprocess.run([*git, *words], cwd=folder, env={**os.environ, **times}, check=True)
-    return folder
 
 
 def _build(checkout: Path, **env: str) -> Image:
@@ -68,7 +50,7 @@ def _build(checkout: Path, **env: str) -> Image:
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     """The image of this checkout's files."""
-    return _build(_copy(tmp_path_factory.mktemp("image") / "checkout"))
+    return _build(copy(tmp_path_factory.mktemp("image") / "checkout"))
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +77,7 @@ def run(root: Path) -> Run:
 def test_it_is_the_same_wherever_it_is_built(image: Image, tmp_path: Path) -> None:
     """From a folder of another name, in another time zone, under other habits, to the digest."""
     again = _build(
-        _copy(tmp_path / "elsewhere" / "of-mine"), TZ="Pacific/Auckland", PYTHONHASHSEED="7", HOME=str(tmp_path)
+        copy(tmp_path / "elsewhere" / "of-mine"), TZ="Pacific/Auckland", PYTHONHASHSEED="7", HOME=str(tmp_path)
     )
     assert again.manifest == image.manifest
     assert again.config == image.config
@@ -111,7 +93,7 @@ def test_its_labels_say_what_it_is(image: Image) -> None:
     """Version, commit, time and licence, by the names of the image specification."""
     labels = image.config.config.labels
     named = {name.removeprefix("org.opencontainers.image."): value for name, value in labels.items()}
-    assert named["created"] == "2026-01-14T10:00:00Z" == image.config.created
+    assert named["created"] == TIME == image.config.created
     assert named["licenses"] == "Apache-2.0"
     assert len(named["revision"]) == 40
     assert named["version"]

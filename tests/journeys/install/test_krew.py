@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 import semver
 import yaml
-
-import runup
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 300
@@ -92,7 +91,9 @@ def test_the_manifest_names_the_archives(made: Path) -> None:
     """Of every platform: its name, its checksum and the version."""
     plugin = yaml.safe_load((made / "runup.yaml").read_text())
     assert problems(plugin, "runup.yaml") == []
-    assert plugin["spec"]["version"] == f"v{runup.__version__}"
+    with tarfile.open(made / "runup-linux-amd64.tar.gz") as tar:
+        (packed,) = [name for name in tar.getnames() if name.startswith("lib/runup-") and name.endswith("/METADATA")]
+    assert Version(plugin["spec"]["version"]) == _version(packed)
     platforms = {"-".join(each["selector"]["matchLabels"].values()): each for each in plugin["spec"]["platforms"]}
     assert platforms.keys() == {"linux-amd64", "linux-arm64", "darwin-arm64"}
     for name, platform in platforms.items():
@@ -101,6 +102,11 @@ def test_the_manifest_names_the_archives(made: Path) -> None:
         assert platform["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
         with tarfile.open(archive) as tar:
             assert {"kubectl-runup", "LICENSE", "lib/bin/kubectl-runup"} <= set(tar.getnames())
+
+
+def _version(metadata: str) -> Version:
+    """Of a package's folder, which has it in its name."""
+    return Version(Path(metadata).parent.name.removesuffix(".dist-info").partition("-")[2])
 
 
 def _elf(machine: int) -> bytes:
@@ -151,7 +157,9 @@ def test_what_krew_unpacks_is_run(installed: dict[str, str], tmp_path: Path) -> 
     """By kubectl where there is one; the second time the environment is there, and help shows how it was called."""
     kubectl = shutil.which("kubectl")
     command = [kubectl, "runup"] if kubectl else ["kubectl-runup"]
-    for words, wanted in ((["version"], f"Client Version: {runup.__version__}"), (["-h"], "Usage: kubectl runup ")):
+    (libraries,) = (tmp_path / "store").glob("**/lib/runup-*.dist-info/METADATA")
+    version = _version(str(libraries))
+    for words, wanted in ((["version"], f"Client Version: {version}"), (["-h"], "Usage: kubectl runup ")):
         done = subprocess.run(
             [*command, *words], env=installed, capture_output=True, text=True, check=False, timeout=LIMIT_S
         )

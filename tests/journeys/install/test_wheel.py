@@ -10,12 +10,17 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name
+from packaging.version import Version
+from tests.journeys.install.checkouts import copy
 from tools.advisories import pins
+
+from runup import __version__
 
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 300
@@ -56,20 +61,50 @@ def test_the_demo_runs_from_the_wheel(run: Run) -> None:
     assert "Preflight of 5.2.0 from 5.0.0" in done.stdout
 
 
-def test_the_wheel_is_reproducible(installed: Path, tmp_path: Path) -> None:
-    """Built from a copy elsewhere, made at another time by another user's habits, it is the same to the byte."""
-    first = next((installed.parents[1] / "venv.dist").glob("*.whl"))
-    named = _call("git", "ls-files", "-z", cwd=ROOT).stdout.split("\0")
-    for name in filter(None, named):
-        if (ROOT / name).is_file():
-            (tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, tmp_path / "copy" / name)
+def _wheel(checkout: Path, **env: str) -> Path:
     uv = str(Path(sys.executable).with_name("uv"))
-    env = {"UV_SYSTEM_CERTS": "true", **os.environ, "TZ": "Pacific/Auckland"}
-    build = (uv, "build", "-q", "--wheel", "--out-dir", str(tmp_path / "dist"))
-    done = _call(*build, cwd=tmp_path / "copy", env=env)
+    build = (uv, "build", "-q", "--wheel", "--out-dir", "dist")
+    backend = ("--build-constraints", "requirements-build.lock", "--require-build-hashes")
+    done = _call(*build, *backend, cwd=checkout, env={"UV_SYSTEM_CERTS": "true", **os.environ, **env})
     assert done.returncode == 0, done.stderr
-    assert next((tmp_path / "dist").glob("*.whl")).read_bytes() == first.read_bytes()
+    return next((checkout / "dist").glob("*.whl"))
+
+
+def test_the_wheel_is_reproducible(tmp_path: Path) -> None:
+    """Built from a copy elsewhere, made at another time by another user's habits, it is the same to the byte."""
+    first = _wheel(copy(tmp_path / "first"))
+    again = _wheel(copy(tmp_path / "elsewhere" / "second"), TZ="Pacific/Auckland")
+    assert again.name == first.name
+    assert again.read_bytes() == first.read_bytes()
+
+
+def _built_of(wheel: Path) -> dict[str, str]:
+    values: dict[str, str] = {}
+    with zipfile.ZipFile(wheel) as archive:
+        exec(archive.read("runup/build_info.py").decode(), values)
+    return {name: values[name] for name in ("VERSION", "REVISION", "IMAGE")}
+
+
+def test_a_tags_wheel_says_what_it_was_built_from(tmp_path: Path) -> None:
+    """Version, commit, and the image that was named; there is one such module in it."""
+    wheel = _wheel(copy(tmp_path / "tagged", tag="v1.2.3"), RUNUP_IMAGE="registry.example/runup:1.2.3")
+    built = _built_of(wheel)
+    assert built["VERSION"] == "1.2.3" == wheel.name.split("-")[1]
+    assert len(built["REVISION"]) == 40
+    assert built["IMAGE"] == "registry.example/runup:1.2.3"
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.namelist().count("runup/build_info.py") == 1
+
+
+def test_without_a_tag_it_is_a_version_in_development(tmp_path: Path) -> None:
+    """Of the release to come, and of no commit where there is no repository."""
+    checkout = copy(tmp_path / "untagged")
+    assert Version(_built_of(_wheel(checkout))["VERSION"]).is_devrelease
+    shutil.rmtree(checkout / ".git")
+    shutil.rmtree(checkout / "dist")
+    built = _built_of(_wheel(checkout))
+    assert Version(built["VERSION"]) == Version(__version__)
+    assert (built["REVISION"], built["IMAGE"]) == ("", "")
 
 
 def test_what_an_installation_consists_of(installed: Path, tmp_path: Path) -> None:

@@ -1,0 +1,8 @@
+"""The operator's image that belongs to this runup."""
+
+from runup import build_info
+
+
+def default_image() -> str | None:
+    """Returns the pull spec of the image of the same release, None if whoever built this runup named none."""
+    return build_info.IMAGE or None
