@@ -148,22 +148,30 @@ def test_a_kernel_is_required(kmm: Api) -> None:
     assert (refused.code, "spec.kernelVersion: Required value" in refused.message) == (422, True)
 
 
-ENTRY = {"verificationStatus": "False", "verificationStage": "Image", "lastTransitionTime": "2026-01-02T03:04:05Z"}
+TIME = {"lastTransitionTime": "2026-01-02T03:04:05Z"}
+ENTRY = {"verificationStatus": "InProgress", "verificationStage": "Image", **TIME}
+OLD_ENTRY = {"verificationStatus": "False", "verificationStage": "Image", **TIME}
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         pytest.param({}, "", id="as it should be"),
+        pytest.param({"verificationStatus": "Success", "verificationStage": "Done"}, "", id="verified"),
+        pytest.param({"verificationStatus": "Failure", "verificationStage": "Done"}, "", id="failed"),
+        pytest.param({"runningStage": "Sign"}, "", id="being signed"),
         pytest.param(
-            {"verificationStatus": "Success"}, 'supported values: "True", "False"', id="a later version's word"
+            {"verificationStatus": "True"},
+            'supported values: "Success", "Failure", "InProgress"',
+            id="the word of the other version",
         ),
-        pytest.param({"verificationStage": "Push"}, '"Image", "Build", "Sign", "Requeued", "Done"', id="no stage"),
+        pytest.param({"verificationStage": "Requeued"}, '"Image", "Done"', id="its stage"),
+        pytest.param({"runningStage": "Image"}, '"Build", "Sign"', id="no running stage"),
         pytest.param({"lastTransitionTime": "yesterday"}, "must be of type date-time", id="no time"),
     ],
 )
 def test_a_status_says_what_it_may(kmm: Api, change: JSON, told: str) -> None:
-    """Two words for the status, five for the stage."""
+    """The words of KMM 2.4, and which stage runs."""
     made = _create(kmm, {"kernelVersion": "6.1.0"}, kind="PreflightValidation", version="v1beta2").ok()
     path = f"/apis/{GROUP}/v1beta2/preflightvalidations/{made['metadata']['name']}/status"
     entry = {**copy.deepcopy(ENTRY), "namespace": "a", "name": "b", **change}
@@ -182,14 +190,14 @@ def test_a_status_is_read_in_both_versions(kmm: Api, kind: str) -> None:
     modules = [{**ENTRY, "namespace": "a", "name": "x"}, {**ENTRY, "namespace": "b", "name": "y"}]
     written = kmm.merge(f"{new}/status", {"status": {"modules": modules}}).ok()
     seen = kmm.get(old).ok()
-    assert seen["status"] == {"crStatuses": {"a/x": ENTRY, "b/y": ENTRY, "x": ENTRY, "y": ENTRY}}
+    assert seen["status"] == {"crStatuses": dict.fromkeys(("a/x", "b/y", "x", "y"), OLD_ENTRY)}
     kmm.put(f"{old}/status", seen).ok()
     assert kmm.get(new).ok()["status"] == written["status"]
     again = kmm.merge(
-        f"{old}/status", {"status": {"crStatuses": {"a/x": {**ENTRY, "verificationStage": "Build"}}}}
+        f"{old}/status", {"status": {"crStatuses": {"a/x": {**OLD_ENTRY, "verificationStage": "Build"}}}}
     ).ok()
     assert again["status"]["crStatuses"]["x"]["verificationStage"] == "Build"
-    assert [each["verificationStage"] for each in kmm.get(new).ok()["status"]["modules"]] == ["Build", "Image"]
+    assert kmm.get(new).ok()["status"]["modules"] == [{**modules[0], "runningStage": "Build"}, modules[1]]
 
 
 def test_both_versions_are_listed(kmm: Api) -> None:

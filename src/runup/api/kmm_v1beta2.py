@@ -1,6 +1,6 @@
 """`kmm.sigs.x-k8s.io/v1beta2`, the stored version: the two preflight kinds, whose status is a list.
 
-The specs are those of v1beta1; Module exists in v1beta1 only.
+The specs are those of v1beta1; the statuses have the words of KMM 2.4 and later. Module exists in v1beta1 only.
 """
 
 from kubekit.api.meta_v1 import Condition, Object, Wire
@@ -8,10 +8,15 @@ from runup.api.kmm_v1beta1 import CRStatus, PreflightValidationOCPSpec, Prefligh
 
 
 class ModuleStatus(CRStatus, frozen=True, kw_only=True):
-    """The validation result of one Module; `namespace` and `name` are the key of the list."""
+    """The validation result of one Module; `namespace` and `name` are the key of the list.
+
+    `verification_status` is Success, Failure or InProgress, `verification_stage` Image or, once that is known, Done.
+    `running_stage` is Build or Sign while that is under way.
+    """
 
     namespace: str
     name: str
+    running_stage: str = ""
 
 
 class PreflightValidationStatus(Wire, frozen=True):

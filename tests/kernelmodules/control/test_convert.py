@@ -28,7 +28,7 @@ from runup.process.endpoint import Endpoint
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 DEFINITION = "deploy/kernel-module-preflight/01_preflightvalidations.crd.yaml"
 SERVICE = "kernel-module-preflight.openshift-kernel-module-preflight.svc"
-ENTRY = {"verificationStatus": "True", "verificationStage": "Done", "lastTransitionTime": "2026-01-02T03:04:05Z"}
+ENTRY = {"verificationStatus": "Success", "verificationStage": "Done", "lastTransitionTime": "2026-01-02T03:04:05Z"}
 
 
 class Served:
@@ -81,7 +81,8 @@ async def test_an_api_server_asks_it(tmp_path: Path, served: Served) -> None:
         await client.send(calls.merge_patch(new, "p", {"status": status}, subresource="status"))
         seen = await client.send(calls.get(Old, "p"))
         assert sorted(seen.status.cr_statuses) == ["a/x", "x"]
-        assert seen.status.cr_statuses["x"].verification_stage == "Done"
+        entry = seen.status.cr_statuses["x"]
+        assert (entry.verification_status, entry.verification_stage) == ("True", "Done")
 
 
 @pytest.mark.parametrize(

@@ -123,12 +123,12 @@ def test_a_cluster_with_openshift_builds_builds_by_them(tmp_path: Path) -> None:
             await made.create(VALIDATIONS, validation())
             await _until_served(made)
             async with running(made, OPTIONS):
-                await made.until(lambda status: status.modules and status.modules[0].verification_stage == "Build")
+                await made.until(lambda status: status.modules and status.modules[0].running_stage == "Build")
                 [build] = await _builds(made)
                 assert build["spec"]["source"]["dockerfile"] == "FROM scratch\n"
                 status = {"status": {"phase": "Complete"}}
                 await made.send(calls.merge_patch(BUILDS, build["metadata"]["name"], status, "drivers"))
-                await made.until(lambda status: status.modules[0].verification_status == "True")
+                await made.until(lambda status: status.modules[0].verification_status == "Success")
                 assert await made.jobs(0) == []
 
     with sandbox_registry(tmp_path) as host:

@@ -44,7 +44,7 @@ def writes(process: Process) -> float:
 
 
 def is_verified(status: PreflightValidationStatus) -> bool:
-    return bool(status.modules) and status.modules[0].verification_status == "True"
+    return bool(status.modules) and status.modules[0].verification_status == "Success"
 
 
 def test_one_leads_and_another_takes_over(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_the_program_works_and_obeys_a_stop(tmp_path: Path) -> None:
                     child.kill()
                     await child.wait()
             told = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
-            done = [line for line in told if line["event"] == "module" and line["verified"] == "True"]
+            done = [line for line in told if line["event"] == "module" and line["status"] == "Success"]
             assert [(line["module"], line["stage"]) for line in done] == [("drivers/good", "Done")]
             lease = await made.send(calls.get_raw(resource_of(Lease), "kernel-module-preflight", NAMESPACE))
             assert not lease["spec"].get("holderIdentity")

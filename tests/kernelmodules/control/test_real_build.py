@@ -131,9 +131,7 @@ async def kept(made: World, name: str, data: dict[str, bytes]) -> None:
 
 async def done(made: World, name: str = "preflight") -> str:
     """The reason, once the one Module is verified or has failed."""
-    found = await made.until(
-        lambda status: status.modules and status.modules[0].verification_stage in {"Done", "Requeued"}, name
-    )
+    found = await made.until(lambda status: status.modules and status.modules[0].verification_stage == "Done", name)
     return found.modules[0].status_reason
 
 

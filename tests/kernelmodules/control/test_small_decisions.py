@@ -384,7 +384,7 @@ async def test_what_is_observed(scene: Scene) -> None:
 
 def entry(**changes: str) -> dict[str, str]:
     """What a status says of a Module."""
-    said = {"namespace": "drivers", "name": "m", "verificationStatus": "False", "verificationStage": "Image"}
+    said = {"namespace": "drivers", "name": "m", "verificationStatus": "InProgress", "verificationStage": "Image"}
     return {**said, "statusReason": "r", **changes}
 
 
@@ -392,8 +392,8 @@ def entry(**changes: str) -> dict[str, str]:
     ("changes", "lines"),
     [
         pytest.param({}, 0, id="as before"),
-        pytest.param({"verificationStatus": "True"}, 1, id="another status"),
-        pytest.param({"verificationStage": "Build"}, 1, id="another stage"),
+        pytest.param({"verificationStatus": "Success"}, 1, id="another status"),
+        pytest.param({"runningStage": "Build"}, 1, id="another stage"),
         pytest.param({"statusReason": "s"}, 1, id="another reason"),
         pytest.param({"name": "n"}, 1, id="another Module"),
         pytest.param({"namespace": "other"}, 1, id="its namesake elsewhere"),
@@ -405,7 +405,7 @@ async def test_each_transition_is_one_line(scene: Scene, kind: Any, changes: dic
     known = ModuleStatus(
         namespace="drivers",
         name="m",
-        verification_status="False",
+        verification_status="InProgress",
         verification_stage="Image",
         status_reason="r",
         last_transition_time=NOON,
@@ -737,10 +737,10 @@ async def test_what_there_is_is_counted() -> None:
         module("none", None),
     ]
     done = ModuleStatus(
-        namespace="d", name="m", verification_status="True", verification_stage="Done", last_transition_time=NOON
+        namespace="d", name="m", verification_status="Success", verification_stage="Done", last_transition_time=NOON
     )
     bad = ModuleStatus(
-        namespace="d", name="n", verification_status="False", verification_stage="Image", last_transition_time=NOON
+        namespace="d", name="n", verification_status="InProgress", verification_stage="Image", last_transition_time=NOON
     )
     one = PreflightValidation(metadata=meta("p", owner="p"), status=PreflightValidationStatus(modules=(done, bad)))
     alone = PreflightValidation(metadata=meta("q", owner="r", controller=False))
@@ -749,10 +749,10 @@ async def test_what_there_is_is_counted() -> None:
     assert [value(f"kmm_{name}") for name in ("module_num", "in_cluster_build_num", "in_cluster_sign_num")] == [4, 2, 1]
     assert value("kmm_preflight_num") == 3
     known = {"preflight": "p", "namespace": "d"}
-    assert value("kmm_preflight_module_status", **known, name="m", status="True") == 1
-    assert value("kmm_preflight_module_status", **known, name="n", status="Image") == 1
+    assert value("kmm_preflight_module_status", **known, name="m", status="Success") == 1
+    assert value("kmm_preflight_module_status", **known, name="n", status="InProgress") == 1
     metrics.see([], [], [])
-    assert value("kmm_preflight_module_status", **known, name="m", status="True") is None
+    assert value("kmm_preflight_module_status", **known, name="m", status="Success") is None
     assert (value("kmm_module_num"), value("kmm_preflight_num")) == (0, 0)
 
 

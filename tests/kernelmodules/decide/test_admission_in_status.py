@@ -38,7 +38,7 @@ def test_a_module_that_cannot_work_is_not_tried(bad: Module, told: str) -> None:
     assert story.plan.work == ()
     assert story.observed.validation is not None
     (said,) = story.observed.validation.status.modules
-    assert (said.verification_status, said.verification_stage) == ("False", "Requeued")
+    assert (said.verification_status, said.verification_stage) == ("Failure", "Done")
     assert said.status_reason.startswith(f"the Module is invalid: {told}")
 
 

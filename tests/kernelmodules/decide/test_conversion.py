@@ -14,7 +14,14 @@ from runup.kernelmodules.decide.conversion import NEW, OLD, Unconvertible, conve
 JSON = dict[str, Any]
 TIME = "2026-01-02T03:04:05Z"
 TRUE = {"verificationStatus": "True", "verificationStage": "Done", "lastTransitionTime": TIME}
-FALSE = {"verificationStatus": "False", "verificationStage": "Image", "lastTransitionTime": TIME, "statusReason": "no"}
+FALSE = {
+    "verificationStatus": "False",
+    "verificationStage": "Requeued",
+    "lastTransitionTime": TIME,
+    "statusReason": "no",
+}
+SUCCESS = {**TRUE, "verificationStatus": "Success"}
+FAILURE = {**FALSE, "verificationStatus": "Failure", "verificationStage": "Done"}
 KERNELS = [{"architecture": "amd64", "kernelVersion": "6.1.0"}]
 
 
@@ -27,14 +34,16 @@ def validation(version: str, status: Any = None, kind: str = "PreflightValidatio
 @pytest.mark.parametrize(
     ("modules", "statuses"),
     [
-        pytest.param([{"namespace": "a", "name": "x", **TRUE}], {"a/x": TRUE, "x": TRUE}, id="a Module has two keys"),
         pytest.param(
-            [{"namespace": "a", "name": "x", **FALSE}, {"namespace": "b", "name": "x", **TRUE}],
+            [{"namespace": "a", "name": "x", **SUCCESS}], {"a/x": TRUE, "x": TRUE}, id="a Module has two keys"
+        ),
+        pytest.param(
+            [{"namespace": "a", "name": "x", **FAILURE}, {"namespace": "b", "name": "x", **SUCCESS}],
             {"a/x": FALSE, "b/x": TRUE, "x": FALSE},
             id="of one name in two namespaces the name alone says what is not verified",
         ),
         pytest.param(
-            [{"namespace": "a", "name": "x", **TRUE}, {"namespace": "b", "name": "x", **FALSE}],
+            [{"namespace": "a", "name": "x", **SUCCESS}, {"namespace": "b", "name": "x", **FAILURE}],
             {"a/x": TRUE, "b/x": FALSE, "x": FALSE},
             id="whichever comes first",
         ),
@@ -53,10 +62,10 @@ def test_a_list_becomes_a_map_and_a_list_again(kind: str, modules: list[JSON], s
 @pytest.mark.parametrize(
     ("statuses", "modules"),
     [
-        pytest.param({"a/x": TRUE, "x": None}, [{"namespace": "a", "name": "x", **TRUE}], id="a null beside it"),
-        pytest.param({"a/x": None, "b/y": FALSE}, [{"namespace": "b", "name": "y", **FALSE}], id="a null"),
+        pytest.param({"a/x": TRUE, "x": None}, [{"namespace": "a", "name": "x", **SUCCESS}], id="a null beside it"),
+        pytest.param({"a/x": None, "b/y": FALSE}, [{"namespace": "b", "name": "y", **FAILURE}], id="a null"),
         pytest.param(
-            {"a/x": TRUE, "y": FALSE}, [{"namespace": "a", "name": "x", **TRUE}], id="a name of nobody knows where"
+            {"a/x": TRUE, "y": FALSE}, [{"namespace": "a", "name": "x", **SUCCESS}], id="a name of nobody knows where"
         ),
         pytest.param({"/x": TRUE, "a/": TRUE, "a/b/c": TRUE}, None, id="what is no key"),
         pytest.param({"x": TRUE}, None, id="names alone"),
@@ -69,6 +78,27 @@ def test_a_map_that_others_wrote(statuses: Any, modules: list[JSON] | None) -> N
     """One odd key leaves the others as they are; upstream it empties the list."""
     converted = convert(validation(OLD, {"crStatuses": statuses}), NEW)
     assert converted["status"] == ({} if modules is None else {"modules": modules})
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        pytest.param(("Success", "Done", None), ("True", "Done"), id="verified"),
+        pytest.param(("Failure", "Done", None), ("False", "Requeued"), id="failed, and tried again"),
+        pytest.param(("InProgress", "Image", None), ("False", "Image"), id="the image is looked at"),
+        pytest.param(("InProgress", "Image", "Build"), ("False", "Build"), id="it is being built"),
+        pytest.param(("InProgress", "Image", "Sign"), ("False", "Sign"), id="it is being signed"),
+    ],
+)
+def test_each_version_has_its_words(newer: tuple[str, str, str | None], older: tuple[str, str]) -> None:
+    """Those of KMM 2.4 in v1beta2, those of KMM 1.0 to 2.3 in v1beta1; the reason is the same in both."""
+    status, stage, running = newer
+    words = {"verificationStatus": status, "verificationStage": stage, "statusReason": "r"}
+    words |= {"runningStage": running} if running else {}
+    new = validation(NEW, {"modules": [{"namespace": "a", "name": "x", **words}]})
+    entry = {"verificationStatus": older[0], "verificationStage": older[1], "statusReason": "r"}
+    old = validation(OLD, {"crStatuses": {"a/x": entry, "x": entry}})
+    assert (convert(new, OLD), convert(old, NEW)) == (old, new)
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])
@@ -134,8 +164,17 @@ def test_a_question_that_cannot_be_answered_says_why(request_: JSON, told: str) 
 
 
 _name = st.text("abc", min_size=1, max_size=2)
-_entry = st.fixed_dictionaries(
-    {"verificationStatus": st.sampled_from(["True", "False"]), "verificationStage": st.just("Image")}
+_entry = st.sampled_from(
+    [
+        {"verificationStatus": "Success", "verificationStage": "Done"},
+        {"verificationStatus": "Failure", "verificationStage": "Done"},
+        {"verificationStatus": "InProgress", "verificationStage": "Image"},
+        {"verificationStatus": "InProgress", "verificationStage": "Image", "runningStage": "Build"},
+        {"verificationStatus": "InProgress", "verificationStage": "Image", "runningStage": "Sign"},
+        # What an earlier version stored, and what no version knows.
+        {"verificationStatus": "Success", "verificationStage": "Image"},
+        {"verificationStatus": "Unsure", "verificationStage": "Done"},
+    ]
 )
 
 

@@ -58,7 +58,7 @@ def test_what_cannot_be_built(material: BuildInputs, builder: Builder | None, wh
     """With the stage and the cause."""
     story = told(material, builder, build=BUILD)
     ((status, stage, reason),) = story.said
-    assert (status, stage) == ("False", "Requeued")
+    assert (status, stage) == ("Failure", "Done")
     assert f"Failed to verify build for module kmod, kernel version {KERNEL}, error {why}" in reason
     assert started(story.plan) == []
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_signed(material: BuildInputs, builder: Builder | None, s
     """The same of the second stage."""
     story = told(material, builder, sign=sign)
     ((status, stage, reason),) = story.said
-    assert (status, stage) == ("False", "Requeued")
+    assert (status, stage) == ("Failure", "Done")
     assert f"Failed to verify signing for module kmod, kernel version {KERNEL}, error {why}" in reason
     assert started(story.plan) == []
 
@@ -131,7 +131,7 @@ def test_nothing_is_pushed_to_what_is_not_an_image() -> None:
     """A name that is a flag of the builder is refused before anything runs."""
     story = told(BuildInputs("FROM scratch\n"), build=BUILD, image="--authfile=/run/secrets/x:1")
     ((status, stage, reason),) = story.said
-    assert (status, stage) == ("False", "Requeued")
+    assert (status, stage) == ("Failure", "Done")
     assert "error '--authfile=/run/secrets/x:1' is not the name of an image" in reason
     assert started(story.plan) == []
 

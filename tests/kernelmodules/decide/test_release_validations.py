@@ -85,7 +85,7 @@ def test_a_release_for_two_architectures_makes_two() -> None:
 
 def test_nodes_with_real_time_kernels_have_a_validation_of_their_own() -> None:
     """A Module waits for the kinds of kernel that its nodes run, and for no others."""
-    done = {"verificationStatus": "True", "verificationStage": "Done", "statusReason": "yes"}
+    done = {"verificationStatus": "Success", "verificationStage": "Done", "statusReason": "yes"}
     nodes = (node("a", "amd64"), node("b", "amd64", kernel=f"{KERNEL}+rt", rt="yes"))
     children = {
         "preflight": child(said=(entry("both"), entry("fast"), entry("slow", **done))),
@@ -105,9 +105,9 @@ def test_nodes_with_real_time_kernels_have_a_validation_of_their_own() -> None:
     plan = reconcile(replace(observed, validations=children), now=NOW)
     found = {each["name"]: (each["verificationStatus"], each["statusReason"]) for each in status(plan)["modules"]}
     assert found == {
-        "both": ("False", "amd64: gone; amd64 real-time: gone"),
-        "fast": ("True", "yes"),
-        "slow": ("True", "yes"),
+        "both": ("Failure", "amd64: gone; amd64 real-time: gone"),
+        "fast": ("Success", "yes"),
+        "slow": ("Success", "yes"),
     }
 
 
@@ -136,7 +136,7 @@ def test_a_name_does_not_pass_to_another_architecture_by_a_node_that_comes() -> 
 
 def test_an_edited_release_edits_its_validation_and_drops_what_was_said() -> None:
     """What the child says of the old kernel is not shown as the new release's."""
-    old = child(kernel="5.14.0-1.x86_64", said=(entry(verificationStatus="True"),))
+    old = child(kernel="5.14.0-1.x86_64", said=(entry(verificationStatus="Success"),))
     plan = reconcile(release(AMD, validations={"preflight": old}), now=NOW)
     assert applied(plan) == [("preflight", KERNEL)]
     assert (said(plan), list(status(plan)["modules"])) == (("Unknown", "InProgress"), [])
@@ -152,7 +152,7 @@ def test_what_the_validation_says_is_copied() -> None:
 
 def test_a_module_is_verified_when_it_is_for_every_architecture_of_its_nodes() -> None:
     """A Module on arm64 nodes alone does not wait for amd64."""
-    done = {"verificationStatus": "True", "verificationStage": "Done", "statusReason": "yes"}
+    done = {"verificationStatus": "Success", "verificationStage": "Done", "statusReason": "yes"}
     children = {
         "preflight": child(said=(entry("both", **done), entry("gpu"))),
         "preflight-arm64": child(
@@ -162,12 +162,12 @@ def test_a_module_is_verified_when_it_is_for_every_architecture_of_its_nodes() -
     modules = (module("both"), module("gpu", selector={"gpu": "yes"}))
     plan = reconcile(release(AMD, ARM, nodes=NODES, validations=children, modules=modules), now=NOW)
     found = {each["name"]: (each["verificationStatus"], each["statusReason"]) for each in status(plan)["modules"]}
-    assert found == {"both": ("False", "arm64: gone"), "gpu": ("True", "yes")}
+    assert found == {"both": ("Failure", "arm64: gone"), "gpu": ("Success", "yes")}
 
 
 def test_the_only_kernel_of_an_architecture_is_for_all_of_its_nodes() -> None:
     """Also for those that run a real-time kernel now: they will have no other."""
-    done = {"verificationStatus": "True", "verificationStage": "Done", "statusReason": "yes"}
+    done = {"verificationStatus": "Success", "verificationStage": "Done", "statusReason": "yes"}
     children = {
         "preflight": child(said=(entry("a"),)),
         "preflight-arm64": child("preflight-arm64", kernel=ARM.kernel_version, said=(entry("a", **done),)),
@@ -175,7 +175,7 @@ def test_the_only_kernel_of_an_architecture_is_for_all_of_its_nodes() -> None:
     nodes = (node("a", "amd64", kernel=f"{KERNEL}+rt"), node("b", "arm64"))
     plan = reconcile(release(AMD, ARM, nodes=nodes, validations=children, modules=(module("a"),)), now=NOW)
     [found] = status(plan)["modules"]
-    assert (found["verificationStatus"], found["statusReason"]) == ("False", "amd64: gone")
+    assert (found["verificationStatus"], found["statusReason"]) == ("Failure", "amd64: gone")
 
 
 def test_a_validation_that_the_release_does_not_need_any_more_goes() -> None:
@@ -195,8 +195,8 @@ def test_a_release_that_cannot_be_read_is_told_everywhere() -> None:
     [found] = status(plan)["modules"]
     text = f"release image {IMAGE}: failed to get last layer of image"
     assert (found["verificationStatus"], found["verificationStage"], found["statusReason"]) == (
-        "False",
-        "Requeued",
+        "Failure",
+        "Done",
         text,
     )
     assert (said(plan), status(plan)["conditions"][0]["message"]) == (("False", "ReleaseUnusable"), text)

@@ -27,52 +27,52 @@ UNSIGNED = {**SIGN, "unsignedImage": "registry.example/raw:v1"}
 
 # The truth table of internal/preflight/preflight_test.go, "correct flow of the image/build/sign verification".
 FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
-    "nothing is known at first": (story, ("False", "Image", "")),
+    "nothing is known at first": (story, ("InProgress", "Image", "")),
     "an image that is there ends it": (
         lambda: story(build=BUILD).answer(THERE),
-        ("True", "Done", f"Verification successful (image accessible and verified), {AGAIN}"),
+        ("Success", "Done", f"Verification successful (image accessible and verified), {AGAIN}"),
     ),
     "an image that is not there fails where nothing could make it": (
         lambda: story().answer(GONE),
-        ("False", "Requeued", GONE.reason),
+        ("Failure", "Done", GONE.reason),
     ),
     "an image that is not there and is named by its digest fails as well": (
         lambda: story(push=True, image="registry.example/kmod@sha256:1").answer(GONE),
-        ("False", "Requeued", GONE.reason),
+        ("Failure", "Done", GONE.reason),
     ),
     "a build waits for its Dockerfile": (
         lambda: story(build=BUILD).answer(GONE),
-        ("False", "Build", "Waiting for build verification"),
+        ("InProgress", "Build", "Waiting for build verification"),
     ),
     "a build that runs is waited for": (
         lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING),
-        ("False", "Build", "Waiting for build verification"),
+        ("InProgress", "Build", "Waiting for build verification"),
     ),
     "a build that cannot begin says what it lacks": (
         lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING, "no Secret"),
-        ("False", "Build", "Waiting for build verification: no Secret"),
+        ("InProgress", "Build", "Waiting for build verification: no Secret"),
     ),
     "a build that succeeds ends it": (
         lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.SUCCEEDED),
-        ("True", "Done", f"Verification successful (build compiles), {AGAIN}"),
+        ("Success", "Done", f"Verification successful (build compiles), {AGAIN}"),
     ),
     "a build that succeeds and pushes ends it": (
         lambda: story(push=True, build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.SUCCEEDED),
-        ("True", "Done", f"Verification successful (build compiles and image pushed), {AGAIN}"),
+        ("Success", "Done", f"Verification successful (build compiles and image pushed), {AGAIN}"),
     ),
     "a build that fails shows the end of its log": (
         lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.FAILED, "no gcc"),
-        ("False", "Requeued", f"{BUILD_FAILED}build failed: no gcc"),
+        ("Failure", "Done", f"{BUILD_FAILED}build failed: no gcc"),
     ),
     "a Dockerfile that is not there is named": (
         lambda: story(build=BUILD).answer(GONE).answer(GONE, BuildInputs(problem="failed to get dockerfile ConfigMap")),
-        ("False", "Requeued", f"{BUILD_FAILED}failed to get dockerfile ConfigMap"),
+        ("Failure", "Done", f"{BUILD_FAILED}failed to get dockerfile ConfigMap"),
     ),
     "a build from a driver toolkit that nobody knows fails at once": (
         lambda: story(build=BUILD).answer(GONE).answer(GONE, BuildInputs("FROM ${DTK_AUTO}\n")),
         (
-            "False",
-            "Requeued",
+            "Failure",
+            "Done",
             f"{BUILD_FAILED}could not get DTK image for kernel {KERNEL}: validate by a PreflightValidationOCP with "
             "spec.releaseImage, or set spec.dtkImage",
         ),
@@ -80,8 +80,8 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
     "a build into an image that is named by digest fails at once": (
         lambda: story(push=True, build=BUILD, image="registry.example/kmod@sha256:1").answer(GONE),
         (
-            "False",
-            "Requeued",
+            "Failure",
+            "Done",
             f"{BUILD_FAILED}registry.example/kmod@sha256:1 is named by its digest, so nothing can be pushed there: "
             f"name it by a tag ({GONE.reason})",
         ),
@@ -89,43 +89,43 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
     "build and signature without a push say so before anything runs": (
         lambda: story(build=BUILD, sign=SIGN).answer(GONE),
         (
-            "False",
-            "Requeued",
+            "Failure",
+            "Done",
             f"{SIGN_FAILED}the image to sign is what the build makes, and nothing is pushed: set pushBuiltImage to "
             f"true, or give the image without a signature by hand ({GONE.reason})",
         ),
     ),
     "a signature of nothing says so": (
         lambda: story(sign=SIGN).answer(GONE),
-        ("False", "Requeued", f"{SIGN_FAILED}no image to sign given ({GONE.reason})"),
+        ("Failure", "Done", f"{SIGN_FAILED}no image to sign given ({GONE.reason})"),
     ),
     "a build into an image that is named by digest is tried where nothing is pushed": (
         lambda: story(build=BUILD, image="registry.example/kmod@sha256:1").answer(GONE),
-        ("False", "Build", "Waiting for build verification"),
+        ("InProgress", "Build", "Waiting for build verification"),
     ),
     "a signature without a build runs at once": (
         lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(State.RUNNING),
-        ("False", "Sign", "Waiting for sign verification"),
+        ("InProgress", "Sign", "Waiting for sign verification"),
     ),
     "a signature that succeeds ends it": (
         lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(State.SUCCEEDED),
-        ("True", "Done", f"Verification successful (sign completes), {AGAIN}"),
+        ("Success", "Done", f"Verification successful (sign completes), {AGAIN}"),
     ),
     "a signature that fails shows the end of its log": (
         lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(State.FAILED, "bad key"),
-        ("False", "Requeued", f"{SIGN_FAILED}sign failed: bad key"),
+        ("Failure", "Done", f"{SIGN_FAILED}sign failed: bad key"),
     ),
     "a signature waits for its build": (
         lambda: story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING),
-        ("False", "Build", "Waiting for build verification"),
+        ("InProgress", "Build", "Waiting for build verification"),
     ),
     "no signature follows a build that failed": (
         lambda: story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(State.FAILED, "x"),
-        ("False", "Requeued", f"{BUILD_FAILED}build failed: x"),
+        ("Failure", "Done", f"{BUILD_FAILED}build failed: x"),
     ),
     "a signature follows its build": (
         lambda: story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(State.SUCCEEDED),
-        ("False", "Sign", "Waiting for sign verification"),
+        ("InProgress", "Sign", "Waiting for sign verification"),
     ),
     "build and signature that succeed and push end it": (
         lambda: (
@@ -136,7 +136,7 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
             .answer(GONE, BuildInputs("", ("k1", "c1")))
             .run(State.SUCCEEDED)
         ),
-        ("True", "Done", f"Verification successful (sign completes and image pushed), {AGAIN}"),
+        ("Success", "Done", f"Verification successful (sign completes and image pushed), {AGAIN}"),
     ),
 }
 
@@ -150,7 +150,7 @@ def test_an_entry_says_how_far_a_module_is(told: Callable[[], Story], expected: 
 def test_a_module_without_a_loader_has_nothing_to_verify() -> None:
     """Only a device plugin: no image is asked for."""
     found = Story(world(module(moduleLoader=None))).step()
-    assert found.said == [("True", "Done", "Verification successful (the Module loads no kernel module)")]
+    assert found.said == [("Success", "Done", "Verification successful (the Module loads no kernel module)")]
     assert found.plan.work == ()
 
 

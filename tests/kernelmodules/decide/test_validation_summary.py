@@ -18,14 +18,19 @@ from runup.kernelmodules.decide.module_state import ModuleState
 from runup.process.plan import Event, PatchStatus
 
 
-def said(name: str = "kmod", status: str = "False", stage: str = "Requeued", reason: str = "gone") -> ModuleStatus:
+def said(name: str = "kmod", status: str = "Failure", running: str = "", reason: str = "gone") -> ModuleStatus:
     """What is said of a Module."""
-    return codec.convert(
-        ModuleStatus, entry(name, verificationStatus=status, verificationStage=stage, statusReason=reason)
-    )
+    stage = "Image" if status == "InProgress" else "Done"
+    words = {"verificationStatus": status, "verificationStage": stage, "runningStage": running}
+    return codec.convert(ModuleStatus, entry(name, **words, statusReason=reason))
 
 
-DONE, FAILED, RUNNING = said("a", "True", "Done"), said("b"), said("c", stage="Build")
+def runs(running: str, reason: str = "gone") -> ModuleStatus:
+    """What is said of a Module that is being built or signed."""
+    return said(status="InProgress", running=running, reason=reason)
+
+
+DONE, FAILED, RUNNING = said("a", "Success"), said("b"), said("c", "InProgress", "Build")
 CONDITIONS: dict[str, tuple[tuple[ModuleStatus, ...], str, str, str]] = {
     "none": ((), "True", "NoModules", "There is no Module (kernel 5, 6)."),
     "one that is verified": ((DONE,), "True", "AllVerified", "The Module is verified for kernel 5, 6."),
@@ -69,21 +74,21 @@ def told(before: tuple[ModuleStatus, ...], *after: ModuleStatus) -> list[tuple[s
 
 NOT_VERIFIED = ("Warning", "ModuleNotVerified", "drivers/kmod: gone")
 CHANGES: dict[str, tuple[tuple[ModuleStatus, ...], ModuleStatus, list[tuple[str, str, str]]]] = {
-    "it is verified": ((), said(status="True", stage="Done"), [("Normal", "ModuleVerified", "drivers/kmod: gone")]),
+    "it is verified": ((), said(status="Success"), [("Normal", "ModuleVerified", "drivers/kmod: gone")]),
     "it failed": ((), said(), [NOT_VERIFIED]),
     "it failed as before": ((said(),), said(), []),
     "it failed in another way": ((said(reason="no gcc"),), said(), [NOT_VERIFIED]),
-    "its image is being looked at": ((), said(stage="Image"), []),
-    "a build began": ((), said(stage="Build"), [("Normal", "BuildStarted", "drivers/kmod: gone")]),
+    "its image is being looked at": ((), runs(""), []),
+    "a build began": ((), runs("Build"), [("Normal", "BuildStarted", "drivers/kmod: gone")]),
     "a build began after a failure": (
         (said(),),
-        said(stage="Build"),
+        runs("Build"),
         [("Normal", "BuildStarted", "drivers/kmod: gone")],
     ),
-    "a build goes on in other words": ((said(stage="Build", reason="x"),), said(stage="Build"), []),
+    "a build goes on in other words": ((runs("Build", "x"),), runs("Build"), []),
     "a signature follows a build": (
-        (said(stage="Build"),),
-        said(stage="Sign"),
+        (runs("Build"),),
+        runs("Sign"),
         [("Normal", "SignStarted", "drivers/kmod: gone")],
     ),
 }
@@ -197,7 +202,7 @@ def test_what_stays_while_nothing_is_known(looked: ModuleState, before: dict[str
     ("changes", "moves"),
     [
         pytest.param({}, False, id="the same"),
-        pytest.param({"verification_status": "True"}, True, id="another status"),
+        pytest.param({"verification_status": "Success"}, True, id="another status"),
         pytest.param({"verification_stage": "Image"}, True, id="another stage"),
         pytest.param({"status_reason": "here"}, True, id="another reason"),
         pytest.param({"observed_generation": 9}, False, id="another version of the Module"),

@@ -81,8 +81,8 @@ def entry(name: str = "kmod", **changes: Any) -> JSON:
     return {
         "name": name,
         "namespace": "drivers",
-        "verificationStatus": "False",
-        "verificationStage": "Requeued",
+        "verificationStatus": "Failure",
+        "verificationStage": "Done",
         "statusReason": "gone",
         "lastTransitionTime": "2026-11-21T11:59:00Z",
         "observedGeneration": 1,
@@ -154,7 +154,10 @@ class Story:
     @property
     def said(self) -> list[tuple[str, str, str]]:
         """Status, stage and reason of every Module."""
-        return [(each.verification_status, each.verification_stage, each.status_reason) for each in self.entries]
+        return [
+            (each.verification_status, each.running_stage or each.verification_stage, each.status_reason)
+            for each in self.entries
+        ]
 
 
 def started(plan: Plan[object]) -> list[JSON]:

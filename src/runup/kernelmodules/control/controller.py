@@ -210,14 +210,16 @@ class KernelModulesController:
         known = {(each.namespace, each.name): each for each in before.status.modules} if before else {}
         for each in action.fields.get("modules", ()):
             old = known.get((each["namespace"], each["name"]))
-            new = (each["verificationStatus"], each["verificationStage"], each.get("statusReason", ""))
-            if old is None or new != (old.verification_status, old.verification_stage, old.status_reason):
+            stage = each.get("runningStage") or each["verificationStage"]
+            new = (each["verificationStatus"], stage, each.get("statusReason", ""))
+            known_stage = (old.running_stage or old.verification_stage) if old else ""
+            if old is None or new != (old.verification_status, known_stage, old.status_reason):
                 log.info(
                     "module",
                     kind=action.resource.kind,
                     preflight=observed.name,
                     module=f"{each['namespace']}/{each['name']}",
-                    verified=new[0],
+                    status=new[0],
                     stage=new[1],
                     reason=new[2],
                 )

@@ -72,7 +72,7 @@ class Metrics:
         self.statuses.clear()
         for validation in validations:
             for entry in validation.status.modules:
-                status = "True" if entry.verification_status == "True" else entry.verification_stage
+                status = entry.running_stage or entry.verification_status
                 self.statuses.labels(validation.metadata.name, entry.namespace, entry.name, status).set(1)
 
 

@@ -1,8 +1,9 @@
 """Converts preflight validations between v1beta1 and v1beta2, and answers the API server's `ConversionReview`.
 
-The specs are the same; the status is a map in v1beta1 and a list in v1beta2. Nothing is decoded: unknown fields pass
-through unchanged. KMM writes each Module twice into the map, under `namespace/name` and for its oldest clients under
-the name alone, and reads it back as an empty list; here a conversion there and back changes nothing.
+The specs are the same; the status is a map in v1beta1 and a list in v1beta2, and each has the words of its time
+(docs/decisions/0083). Nothing is decoded: unknown fields and words pass through unchanged. KMM writes each Module
+twice into the map, under `namespace/name` and for its oldest clients under the name alone, and reads it back as an
+empty list; here a conversion there and back changes nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,15 @@ GROUP = "kmm.sigs.x-k8s.io"
 OLD, NEW = f"{GROUP}/v1beta1", f"{GROUP}/v1beta2"
 _SHOWN = 100
 KINDS = ("PreflightValidation", "PreflightValidationOCP")
+# Status, stage and running stage of v1beta2, and status and stage of v1beta1.
+_WORDS = {
+    ("Success", "Done", None): ("True", "Done"),
+    ("Failure", "Done", None): ("False", "Requeued"),
+    ("InProgress", "Image", None): ("False", "Image"),
+    ("InProgress", "Image", "Build"): ("False", "Build"),
+    ("InProgress", "Image", "Sign"): ("False", "Sign"),
+}
+_NEWER_WORDS = {old: new for new, old in _WORDS.items()}
 
 
 class Unconvertible(ValueError):
@@ -63,7 +73,7 @@ def _older(status: JSON) -> JSON:
 
 def _keyed(modules: list[JSON]) -> Iterator[tuple[str, JSON]]:
     """Yields each entry by its full key, then by its name. If two namespaces share a name, an unverified one wins."""
-    entries = [(each, {k: v for k, v in each.items() if k not in ("namespace", "name")}) for each in modules]
+    entries = [(each, _older_entry(each)) for each in modules]
     for module, entry in entries:
         yield f"{module.get('namespace', '')}/{module.get('name', '')}", entry
     # The last entry of a name wins: a client that knows only names must not see success while a namesake has failed.
@@ -80,8 +90,27 @@ def _newer(status: JSON) -> JSON:
     for key, entry in statuses.items():
         namespace, slash, name = key.partition("/")
         if slash and namespace and name and "/" not in name and isinstance(entry, dict):
-            modules.append({**entry, "namespace": namespace, "name": name})
+            modules.append({**_newer_entry(entry), "namespace": namespace, "name": name})
     return {**rest, "modules": modules} if modules else rest
+
+
+def _older_entry(entry: JSON) -> JSON:
+    words = tuple(entry.get(key) for key in ("verificationStatus", "verificationStage", "runningStage"))
+    rest = {key: value for key, value in entry.items() if key not in ("namespace", "name")}
+    if words not in _WORDS:
+        return rest
+    status, stage = _WORDS[words]
+    rest.pop("runningStage", None)
+    return {**rest, "verificationStatus": status, "verificationStage": stage}
+
+
+def _newer_entry(entry: JSON) -> JSON:
+    words = (entry.get("verificationStatus"), entry.get("verificationStage"))
+    if words not in _NEWER_WORDS:
+        return entry
+    status, stage, running = _NEWER_WORDS[words]
+    translated = {**entry, "verificationStatus": status, "verificationStage": stage}
+    return translated if running is None else {**translated, "runningStage": running}
 
 
 def _name(obj: JSON) -> str:

@@ -1,6 +1,6 @@
 """The status entries of Modules in a validation: merges the previous entries with the new findings. Pure.
 
-The transition time changes only when status, stage or reason do. The list fits into an object: if there are many long
+The transition time changes only when status, stages or reason do. The list fits into an object: if there are many long
 reasons they are shortened, but no entry is left out.
 """
 
@@ -18,15 +18,19 @@ from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus
 from runup.kernelmodules.decide.module_state import ModuleState
 
-VERIFIED, NOT_VERIFIED = "True", "False"
+# The words of Kernel Module Management 2.4 and later (docs/decisions/0083).
+VERIFIED, FAILED, IN_PROGRESS = "Success", "Failure", "InProgress"
 # Bytes of all reasons together: etcd takes 1.5 MiB of an object, so half of it is left for the other fields.
 MOST_BYTES = 768 * 1024
 LONGEST_REASONS = (1024, 256, 64)
 
 
 def keyed(entries: Iterable[ModuleStatus]) -> dict[NamespacedName, ModuleStatus]:
-    """Returns `entries` by the namespaced name of their Module."""
-    return {NamespacedName(entry.namespace, entry.name): entry for entry in entries}
+    """Returns `entries` by the namespaced name of their Module; those in the words of earlier versions are left out."""
+    known = (VERIFIED, FAILED, IN_PROGRESS)
+    return {
+        NamespacedName(entry.namespace, entry.name): entry for entry in entries if entry.verification_status in known
+    }
 
 
 def about(old: ModuleStatus | None, module: Module) -> ModuleStatus | None:
@@ -51,12 +55,19 @@ def entry(module: Module, looked: ModuleState, old: ModuleStatus | None, *, now:
     new = ModuleStatus(
         namespace=module.metadata.namespace,
         name=module.metadata.name,
-        verification_status=VERIFIED if looked.verified else NOT_VERIFIED,
-        verification_stage=looked.stage,
+        verification_status=_status(looked),
+        verification_stage="Image" if _status(looked) == IN_PROGRESS else "Done",
+        running_stage=looked.stage if looked.stage in {"Build", "Sign"} else "",
         status_reason=cut(looked.reason, LONGEST_REASONS[0]),
         observed_generation=seen if looked.pending else module.metadata.generation,
     )
     return since(new, old, now=now)
+
+
+def _status(looked: ModuleState) -> str:
+    if looked.verified:
+        return VERIFIED
+    return FAILED if looked.stage == "Requeued" else IN_PROGRESS
 
 
 def _is_of(old: ModuleStatus, module: Module) -> bool:
@@ -70,8 +81,8 @@ def failed(key: NamespacedName, reason: str, old: ModuleStatus | None, *, now: d
     new = ModuleStatus(
         namespace=key.namespace,
         name=key.name,
-        verification_status=NOT_VERIFIED,
-        verification_stage="Requeued",
+        verification_status=FAILED,
+        verification_stage="Done",
         status_reason=cut(reason, LONGEST_REASONS[0]),
     )
     return since(new, old, now=now)
@@ -103,9 +114,9 @@ def fitting(entries: Sequence[ModuleStatus]) -> tuple[ModuleStatus, ...]:
 
 
 def says_the_same(old: ModuleStatus, new: ModuleStatus) -> bool:
-    """Returns whether status, stage and reason are equal."""
+    """Returns whether status, stages and reason are equal."""
     return _said(old) == _said(new)
 
 
-def _said(each: ModuleStatus) -> tuple[str, str, str]:
-    return each.verification_status, each.verification_stage, each.status_reason
+def _said(each: ModuleStatus) -> tuple[str, str, str, str]:
+    return each.verification_status, each.verification_stage, each.running_stage, each.status_reason

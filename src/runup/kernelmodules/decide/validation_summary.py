@@ -40,7 +40,7 @@ def condition(modules: Sequence[ModuleStatus], kernels: Iterable[str]) -> Condit
         text = f"All {len(modules)} Modules are verified for {about}." if len(modules) > 1 else ""
         text = text or f"The Module is verified for {about}."
         return Condition(type=VALIDATED, status="True", reason="AllVerified", message=text)
-    running = [each for each in failed if each.verification_stage != "Requeued"]
+    running = [each for each in failed if each.verification_status != entries.FAILED]
     text = f"{len(modules) - len(failed)} of {len(modules)} Modules verified for {about}"
     if running:
         return Condition(
@@ -119,10 +119,8 @@ def _event(about: tuple[Resource, NamespacedName], each: ModuleStatus, old: Modu
     name, reason = f"{each.namespace}/{each.name}", each.status_reason
     if each.verification_status == entries.VERIFIED:
         return Event(*about, "Normal", "ModuleVerified", f"{name}: {reason}")
-    if each.verification_stage == "Requeued":
+    if each.verification_status == entries.FAILED:
         return Event(*about, "Warning", "ModuleNotVerified", f"{name}: {reason}")
-    if each.verification_stage in {"Build", "Sign"} and (
-        old is None or old.verification_stage != each.verification_stage
-    ):
-        return Event(*about, "Normal", f"{each.verification_stage}Started", f"{name}: {reason}")
+    if each.running_stage and (old is None or old.running_stage != each.running_stage):
+        return Event(*about, "Normal", f"{each.running_stage}Started", f"{name}: {reason}")
     return None
