@@ -268,5 +268,13 @@ class Namespace(Object, frozen=True):
     """A namespace."""
 
 
+class LocalObjectReference(Wire, frozen=True):
+    """An object in the same namespace."""
+
+    name: str = ""
+
+
 class ServiceAccount(Object, frozen=True):
-    """An identity for pods."""
+    """An identity for pods; `image_pull_secrets` are the Secrets with which they pull images."""
+
+    image_pull_secrets: tuple[LocalObjectReference, ...] = ()

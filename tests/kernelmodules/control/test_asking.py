@@ -161,6 +161,9 @@ def test_what_changed_is_asked_again_and_nothing_else() -> None:
         assert due() == {built}
         assert asking.expire("Secret", NamespacedName("drivers", "pull"))
         assert due() == {built, pulled}
+        assert not asking.expire("ServiceAccount", NamespacedName("shop", "builder"))
+        assert asking.expire("ServiceAccount", NamespacedName("drivers", "builder"))
+        assert due() == {built, pulled, plain}
         assert set(asking.known.known) == set(every)
         source.open.clear()
         asking.ask(every)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,7 @@ from tests.kubekit.oci.registries import sandbox_registry
 from kubekit.kube import calls
 from runup.api.kmm_v1beta2 import PreflightValidationOCP, PreflightValidationStatus
 from runup.kernelmodules.control.build_inputs import SECRETS
+from runup.kernelmodules.control.input_watches import ACCOUNTS
 
 BUILD = {"build": {"dockerfileConfigMap": {"name": "dockerfile"}}}
 
@@ -39,7 +41,9 @@ def run(story: Any) -> None:
 
 def said(status: PreflightValidationStatus) -> dict[str, tuple[str, str]]:
     """Status and stage by module."""
-    return {each.name: (each.verification_status, each.verification_stage) for each in status.modules}
+    return {
+        each.name: (each.verification_status, each.running_stage or each.verification_stage) for each in status.modules
+    }
 
 
 async def dockerfile(made: World, text: str = "FROM scratch\n") -> None:
@@ -59,15 +63,15 @@ def test_good_missing_and_built(tmp_path: Path) -> None:
             await made.create(MODULES, module("missing", f"{host}/drivers/missing:missing"))
             await made.create(MODULES, module("built", f"{host}/drivers/built:built", **BUILD))
             await made.create(VALIDATIONS, validation())
-            found = await made.until(lambda status: said(status).get("built") == ("False", "Build"))
+            found = await made.until(lambda status: said(status).get("built") == ("InProgress", "Build"))
             [job] = await made.jobs()
             assert job["metadata"]["ownerReferences"][0]["kind"] == "PreflightValidation"
             await made.finish(job)
-            found = await made.until(lambda status: said(status).get("built") == ("True", "Done"))
+            found = await made.until(lambda status: said(status).get("built") == ("Success", "Done"))
             assert said(found) == {
-                "good": ("True", "Done"),
-                "missing": ("False", "Requeued"),
-                "built": ("True", "Done"),
+                "good": ("Success", "Done"),
+                "missing": ("Failure", "Done"),
+                "built": ("Success", "Done"),
             }
             reasons = {each.name: each.status_reason for each in found.modules}
             assert reasons["missing"].startswith(
@@ -88,10 +92,10 @@ def test_a_failed_module_is_tried_again_when_it_is_edited(tmp_path: Path) -> Non
         async with world(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", f"{host}/drivers/wrong:wrong"))
             await made.create(VALIDATIONS, validation())
-            await made.until(lambda status: said(status).get("good") == ("False", "Requeued"))
+            await made.until(lambda status: said(status).get("good") == ("Failure", "Done"))
             spec = module("good", good)["spec"]
             await made.send(calls.merge_patch(MODULES, "good", {"spec": spec}, "drivers"))
-            await made.until(lambda status: said(status).get("good") == ("True", "Done"))
+            await made.until(lambda status: said(status).get("good") == ("Success", "Done"))
 
     with sandbox_registry(tmp_path) as host:
         run(story(host))
@@ -135,10 +139,10 @@ def test_a_release_and_its_edit(tmp_path: Path) -> None:
             await made.create(MODULES, module("good", good))
             await made.create(OCPS, ocp(first))
             kind = PreflightValidationOCP
-            found = await made.until(lambda status: said(status) == {"good": ("True", "Done")}, kind=kind)
+            found = await made.until(lambda status: said(status) == {"good": ("Success", "Done")}, kind=kind)
             assert [each.kernel_version for each in found.kernels] == [KERNEL]
             await made.send(calls.merge_patch(OCPS, "preflight", {"spec": {"releaseImage": second}}))
-            found = await made.until(lambda status: said(status) == {"good": ("False", "Requeued")}, kind=kind)
+            found = await made.until(lambda status: said(status) == {"good": ("Failure", "Done")}, kind=kind)
             assert [each.kernel_version for each in found.kernels] == [other]
             assert f"does not contain kernel module for kernel {other} on any layer" in found.modules[0].status_reason
 
@@ -154,7 +158,7 @@ def test_a_bad_release_is_told_in_the_status(tmp_path: Path) -> None:
             await made.create(MODULES, module("good", f"{host}/drivers/good:good"))
             await made.create(OCPS, ocp(f"{host}/no/release:5.1.0"))
             kind = PreflightValidationOCP
-            found = await made.until(lambda status: said(status) == {"good": ("False", "Requeued")}, kind=kind)
+            found = await made.until(lambda status: said(status) == {"good": ("Failure", "Done")}, kind=kind)
             assert f"release image {host}/no/release:5.1.0: " in found.modules[0].status_reason
             assert [(each.status, each.reason) for each in found.conditions] == [("False", "ReleaseUnusable")]
             assert await made.status() is None
@@ -170,10 +174,10 @@ def test_whoever_asks_anew_is_told_how_it_is_now(tmp_path: Path) -> None:
         async with world(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", f"{host}/drivers/good:good"))
             await made.create(VALIDATIONS, validation("first"))
-            await made.until(lambda status: said(status) == {"good": ("False", "Requeued")}, "first")
+            await made.until(lambda status: said(status) == {"good": ("Failure", "Done")}, "first")
             await asyncio.to_thread(push, tmp_path, host, "drivers/good:good", ko("good"))
             await made.create(VALIDATIONS, validation("second"))
-            await made.until(lambda status: said(status) == {"good": ("True", "Done")}, "second")
+            await made.until(lambda status: said(status) == {"good": ("Success", "Done")}, "second")
 
     with sandbox_registry(tmp_path) as host:
         run(story(host))
@@ -188,8 +192,8 @@ def test_two_validations_beside_each_other(tmp_path: Path) -> None:
             await made.create(MODULES, module("good", good))
             await made.create(VALIDATIONS, validation("one"))
             await made.create(VALIDATIONS, validation("two", kernelVersion="6.1.0-1.x86_64"))
-            await made.until(lambda status: said(status) == {"good": ("True", "Done")}, "one")
-            await made.until(lambda status: said(status) == {"good": ("False", "Requeued")}, "two")
+            await made.until(lambda status: said(status) == {"good": ("Success", "Done")}, "one")
+            await made.until(lambda status: said(status) == {"good": ("Failure", "Done")}, "two")
 
     with sandbox_registry(tmp_path) as host:
         run(story(host))
@@ -203,15 +207,15 @@ def test_an_edited_module_is_looked_at_again_at_once(tmp_path: Path) -> None:
         async with world(tmp_path) as made, running(made):
             await made.create(MODULES, module("good", good))
             await made.create(VALIDATIONS, validation())
-            found = await made.until(lambda status: said(status) == {"good": ("True", "Done")})
+            found = await made.until(lambda status: said(status) == {"good": ("Success", "Done")})
             assert found.modules[0].observed_generation == 1
-            for image, word, generation in ((f"{host}/drivers/none:1", "False", 2), (good, "True", 3)):
+            for image, word, generation in ((f"{host}/drivers/none:1", "Failure", 2), (good, "Success", 3)):
                 spec = module("good", image)["spec"]
                 await made.send(calls.merge_patch(MODULES, "good", {"spec": spec}, "drivers"))
                 found = await made.until(
                     lambda status, word=word: (
                         [each.verification_status for each in status.modules] == [word]
-                        and status.modules[0].verification_stage in {"Done", "Requeued"}
+                        and status.modules[0].verification_stage == "Done"
                     )
                 )
                 assert found.modules[0].observed_generation == generation
@@ -242,6 +246,43 @@ def test_a_secret_and_a_configmap_that_appear_are_read_at_once(tmp_path: Path) -
         run(story(host))
 
 
+def test_the_builders_pull_secrets_count_as_soon_as_they_appear(tmp_path: Path) -> None:
+    """Also those that no Module names: a Secret that is made, and another that the account names from now on."""
+
+    async def story(host: str) -> None:
+        async with world(tmp_path) as made, running(made):
+            metadata = {"name": "builder", "namespace": "drivers"}
+            await made.create(ACCOUNTS, {"metadata": metadata, "imagePullSecrets": [{"name": "login"}]})
+            await made.create(MODULES, module("gone", f"{host}/drivers/gone:gone"))
+            await made.create(VALIDATIONS, validation())
+
+            def lacks(secret: str) -> Callable[[PreflightValidationStatus], bool]:
+                missing = {f"the pull secret drivers/{secret} is not there"} if secret else set()
+                every = {f"the pull secret drivers/{name} is not there" for name in ("login", "other")}
+                return lambda status: (
+                    bool(status.modules)
+                    and status.modules[0].status_reason != ""
+                    and {each for each in every if each in status.modules[0].status_reason} == missing
+                )
+
+            await made.until(lacks("login"))
+            await made.create(SECRETS, _login("login"))
+            await made.until(lacks(""))
+            names = {"imagePullSecrets": [{"name": "other"}]}
+            await made.send(calls.merge_patch(ACCOUNTS, "builder", names, "drivers"))
+            await made.until(lacks("other"))
+            await made.create(SECRETS, _login("other"))
+            await made.until(lacks(""))
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+def _login(name: str) -> dict[str, Any]:
+    data = {".dockerconfigjson": base64.b64encode(b'{"auths": {}}').decode()}
+    return {"metadata": {"name": name, "namespace": "drivers"}, "type": "kubernetes.io/dockerconfigjson", "data": data}
+
+
 def test_a_restarted_operator_starts_nothing_twice(tmp_path: Path) -> None:
     """The Job that was started is found again, and its end is taken in."""
 
@@ -254,7 +295,7 @@ def test_a_restarted_operator_starts_nothing_twice(tmp_path: Path) -> None:
                 [job] = await made.jobs(1)
             await made.finish(job, failed=True)
             async with running(made):
-                found = await made.until(lambda status: said(status) == {"built": ("False", "Requeued")})
+                found = await made.until(lambda status: said(status) == {"built": ("Failure", "Done")})
                 assert "error build failed: BackoffLimitExceeded" in found.modules[0].status_reason
                 [same] = await made.jobs(1)
             assert same["metadata"]["uid"] == job["metadata"]["uid"]
@@ -274,7 +315,7 @@ def test_a_run_that_is_refused_is_told_at_its_module(tmp_path: Path) -> None:
             await made.create(MODULES, module("good", good))
             await made.create(VALIDATIONS, validation())
             found = await made.until(
-                lambda status: said(status) == {"built": ("False", "Requeued"), "good": ("True", "Done")}
+                lambda status: said(status) == {"built": ("Failure", "Done"), "good": ("Success", "Done")}
             )
             assert "Failed to verify build for module built" in found.modules[0].status_reason
             assert "was refused" in found.modules[0].status_reason
@@ -293,7 +334,7 @@ def test_metrics_tell_what_each_validation_says(tmp_path: Path) -> None:
         async with world(tmp_path) as made, running(made) as process:
 
             def value() -> float | None:
-                labels = {"preflight": "preflight", "namespace": "drivers", "name": "gone", "status": "Requeued"}
+                labels = {"preflight": "preflight", "namespace": "drivers", "name": "gone", "status": "Failure"}
                 return process.metrics.registry.get_sample_value("kmm_preflight_module_status", labels)
 
             await made.create(MODULES, module("gone", f"{host}/drivers/gone:gone"))
@@ -320,10 +361,10 @@ def test_fifty_modules_at_once(tmp_path: Path, count: int) -> None:
                 found = await made.until(
                     lambda status: (
                         len(status.modules) == count
-                        and all(each.verification_stage != "Image" for each in status.modules)
+                        and all(each.running_stage or each.verification_stage == "Done" for each in status.modules)
                     )
                 )
-                verified = [each.name for each in found.modules if each.verification_status == "True"]
+                verified = [each.name for each in found.modules if each.verification_status == "Success"]
                 assert verified == ["m0", "m1"]
                 writes = process.metrics.registry.get_sample_value(
                     "kernel_module_preflight_writes_total", {"kind": "PreflightValidation"}

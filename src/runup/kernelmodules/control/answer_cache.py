@@ -15,6 +15,7 @@ import structlog
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.kube.clock import Clock
 from runup.kernelmodules.decide.external_queries import (
+    BUILDER_ACCOUNT,
     Answer,
     Answers,
     AnswerValue,
@@ -129,7 +130,9 @@ class AnswerCache:
 
 
 def _depends(question: Question, kind: str, where: NamespacedName) -> bool:
-    """Returns whether the answer to `question` was made of the ConfigMap or Secret (`kind`) of that name."""
+    """Returns whether the answer to `question` was made of the object (`kind`) of that name."""
+    if kind == BUILDER_ACCOUNT:
+        return isinstance(question, ImageQuestion) and (question.namespace, question.secret) == (where.namespace, "")
     if isinstance(question, ImageQuestion):
         return kind == "Secret" and (question.namespace, question.secret) == (where.namespace, where.name)
     if not isinstance(question, BuildInputsQuestion) or question.namespace != where.namespace:

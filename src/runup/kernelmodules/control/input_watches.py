@@ -1,6 +1,7 @@
 """Watches the Secrets and ConfigMaps of the namespaces that have Modules, so that one that appears is read at once.
 
-Only their metadata is requested: what an answer needs of them is read by name. Nothing is watched while there is no
+Only their metadata is requested: what an answer needs of them is read by name. The ServiceAccounts are watched with
+their pull secrets, since those of `builder` count for a Module that names none. Nothing is watched while there is no
 validation. What may not be watched is looked at every three minutes, like registries.
 """
 
@@ -8,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from msgspec.structs import replace
 
-from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.core_v1 import ConfigMap, ServiceAccount
 from kubekit.api.meta_v1 import NamespacedName, Object, ObjectMeta, key_of
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube.cache import Cache
@@ -20,16 +22,22 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.kernelmodules.control.build_inputs import SECRETS
 from runup.kernelmodules.control.caches import Caches
+from runup.kernelmodules.control.registries import BUILDER
 from runup.kernelmodules.decide import entries
+from runup.kernelmodules.decide.external_queries import BUILDER_ACCOUNT
 from runup.process.leader_election import cancel, restart_on_error
 
-KINDS = (SECRETS, resource_of(ConfigMap))
+ACCOUNTS = resource_of(ServiceAccount)
+KINDS = (SECRETS, resource_of(ConfigMap), ACCOUNTS)
 # Half an hour to an hour, as each watch that ends costs a request.
 WATCH_S = 1800
 
 
 class InputWatches:
-    """The watches of one process. `changed` is called with kind and name of each object that changes."""
+    """The watches of one process. `changed` is called with kind and name of each object that changes.
+
+    A pull secret of a ServiceAccount `builder` is also a change of that account.
+    """
 
     def __init__(
         self, client: Client, caches: Caches, clock: Clock, changed: Callable[[str, NamespacedName], None]
@@ -39,6 +47,8 @@ class InputWatches:
         self._clock = clock
         self._changed = changed
         self._watched: dict[tuple[str, str], asyncio.Task[None]] = {}
+        # The names of the builders' pull secrets, by namespace.
+        self._pull_secrets: dict[str, frozenset[str]] = {}
         self._woken = asyncio.Event()
         for cache in (caches.modules, caches.validations, caches.ocps):
             cache.add_listener(lambda *_: self._woken.set())
@@ -61,6 +71,8 @@ class InputWatches:
     async def _follow(self, namespaces: Iterable[str]) -> None:
         wanted = {(resource.kind, namespace): resource for resource in KINDS for namespace in namespaces}
         gone = [self._watched.pop(key) for key in [*self._watched] if key not in wanted]
+        for namespace in self._pull_secrets.keys() - {namespace for _, namespace in wanted}:
+            del self._pull_secrets[namespace]
         await cancel(gone)
         for (kind, namespace), resource in wanted.items():
             if (kind, namespace) not in self._watched:
@@ -68,20 +80,39 @@ class InputWatches:
                 task = asyncio.create_task(restart_on_error(reflector.run, self._clock))
                 self._watched[(kind, namespace)] = task
 
-    def _reflector(self, resource: Resource, namespace: str) -> Reflector[Object]:
-        cache: Cache[Object] = Cache(Object, keep=_trimmed)
-
-        def heard(_change: object, old: Object | None, new: Object | None) -> None:
-            if (obj := new or old) is not None:
-                self._changed(resource.kind, key_of(obj))
-
+    def _reflector(self, resource: Resource, namespace: str) -> Reflector[Any]:
+        kind = ServiceAccount if resource == ACCOUNTS else Object
+        cache: Cache[Any] = Cache(kind, keep=_trimmed)
+        heard = self._account_changed if resource == ACCOUNTS else self._object_changed(resource)
         cache.add_listener(heard)
         return Reflector(
-            self._client, Object, cache, namespace=namespace, clock=self._clock, resource=resource, watch_s=WATCH_S
+            self._client, kind, cache, namespace=namespace, clock=self._clock, resource=resource, watch_s=WATCH_S
         )
 
+    def _object_changed(self, resource: Resource) -> Callable[[object, Object | None, Object | None], None]:
+        def heard(_change: object, old: Object | None, new: Object | None) -> None:
+            if (obj := new or old) is None:
+                return
+            key = key_of(obj)
+            self._changed(resource.kind, key)
+            if resource == SECRETS and key.name in self._pull_secrets.get(key.namespace, ()):
+                self._changed(BUILDER_ACCOUNT, NamespacedName(key.namespace, BUILDER))
 
-def _trimmed(obj: Object) -> Object:
+        return heard
+
+    def _account_changed(self, _change: object, old: ServiceAccount | None, new: ServiceAccount | None) -> None:
+        account = new or old
+        if account is None or account.metadata.name != BUILDER:
+            return
+        key = key_of(account)
+        names = frozenset(each.name for each in new.image_pull_secrets) if new is not None else frozenset()
+        # Labels and tokens of an account change, too; only another list of pull secrets is another answer.
+        if names != self._pull_secrets.get(key.namespace, frozenset()):
+            self._pull_secrets[key.namespace] = names
+            self._changed(BUILDER_ACCOUNT, key)
+
+
+def _trimmed(obj: Any) -> Any:
     metadata = obj.metadata
     kept = ObjectMeta(
         name=metadata.name,

@@ -13,6 +13,9 @@ from datetime import datetime
 from runup.api.kmm_v1beta1 import TLSOptions, ValidatedKernel
 from runup.kernelmodules.decide.flavours import Flavour
 
+# The kind of the account whose pull secrets count for a Module that names none.
+BUILDER_ACCOUNT = "ServiceAccount"
+
 
 @dataclass(frozen=True, slots=True)
 class ImageQuestion:
