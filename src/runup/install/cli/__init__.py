@@ -1,0 +1,1 @@
+"""The commands `runup install` and `runup uninstall`."""

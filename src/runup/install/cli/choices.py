@@ -1,0 +1,104 @@
+"""Turns the flags of `runup install` into options, asking the cluster for what is left to it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from runup.cli.errors import CommandError
+from runup.install.decide.component import (
+    COMPONENTS,
+    OPERATOR,
+    PROMETHEUS,
+    Certificates,
+    Component,
+    Options,
+    Platform,
+)
+from runup.install.decide.monitoring import GROUP
+from runup.install.decide.refusals import Cluster
+
+AUTO = "auto"
+
+
+class Flags(msgspec.Struct, frozen=True):
+    """The flags that decide which objects there are, as typed; `printed` with -o yaml."""
+
+    component: str
+    namespace: str | None
+    image: str | None
+    least_privilege: bool
+    monitoring: str
+    prometheus: str | None
+    platform: str
+    certificates: str | None
+    printed: bool
+
+    @property
+    def chosen(self) -> Component:
+        """The component."""
+        return COMPONENTS[self.component]
+
+    @property
+    def asks_the_cluster(self) -> bool:
+        """Returns whether anything is left to the cluster."""
+        return AUTO in (self.platform, self.monitoring)
+
+
+def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> Options:
+    """Returns the options; `cluster` is needed where the flags leave something to it. Raises CommandError."""
+    platform = _platform(flags, cluster)
+    monitoring = flags.monitoring == "on" or (
+        flags.monitoring == AUTO and cluster is not None and GROUP in cluster.groups
+    )
+    return Options(
+        image=_image(flags, own_image),
+        namespace=flags.namespace or flags.chosen.namespace,
+        platform=platform,
+        monitoring=monitoring,
+        certificates=_certificates(flags, platform),
+        least_privilege=flags.least_privilege,
+        prometheus=_prometheus(flags.prometheus) if flags.prometheus else PROMETHEUS[platform],
+        api_ports=cluster.api_ports if cluster is not None else Options("", "", platform).api_ports,
+    )
+
+
+def _platform(flags: Flags, cluster: Cluster | None) -> Platform:
+    if flags.platform != AUTO:
+        return Platform(flags.platform)
+    assert cluster is not None
+    return cluster.platform
+
+
+def _certificates(flags: Flags, platform: Platform) -> Certificates:
+    if platform is Platform.OPENSHIFT:
+        if flags.certificates:
+            raise CommandError("--certificates: on OpenShift the service CA makes them; leave the flag out")
+        return Certificates.SERVICE_CA
+    if flags.printed and flags.certificates == Certificates.OWN:
+        # A key in a file is nobody's secret any more.
+        raise CommandError("--certificates=own makes a key, which -o yaml would print; use --certificates=cert-manager")
+    return Certificates(flags.certificates or (Certificates.CERT_MANAGER if flags.printed else Certificates.OWN))
+
+
+def _prometheus(text: str) -> tuple[str, str]:
+    namespace, slash, account = text.partition("/")
+    if not (namespace and slash and account) or "/" in account:
+        raise CommandError(f"--prometheus {text}: give NAMESPACE/ACCOUNT, for example monitoring/prometheus-k8s")
+    return namespace, account
+
+
+def _image(flags: Flags, own_image: str | None) -> str:
+    if flags.chosen == OPERATOR:
+        if not flags.image:
+            raise CommandError(
+                "--image is needed: the operator runs as a release, whose image `runup release new` makes"
+            )
+        if "@sha256:" not in flags.image:
+            raise CommandError(f"--image {flags.image}: name the release by digest (NAME@sha256:...); a tag can move")
+        return flags.image
+    if image := flags.image or own_image:
+        return image
+    raise CommandError(
+        "--image is needed: this runup is no released version, so no image of it is known; "
+        "deploy/Containerfile builds one"
+    )

@@ -1,0 +1,75 @@
+"""Waits until installed objects are healthy, by the rules by which the operator judges those of a release."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.scheme import Resource
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import Clock
+from runup.api.owned_v1 import OwnedWorkload
+from runup.applying.decide import workload_health
+from runup.applying.decide.progress import State
+from runup.applying.decide.task import Task
+from runup.install.control.sets import InstallError, ObjectSets
+from runup.install.decide.objects import Objects, identity_of
+from runup.release.decide.manifest import Manifest
+
+JSON = dict[str, Any]
+POD = Resource("", "v1", "Pod", "pods", namespaced=True)
+POLL_S = 1.0
+
+
+def wait(client: SyncClient, sets: ObjectSets, clock: Clock, objects: Objects, timeout_s: float) -> None:
+    """Waits until each workload and definition of `objects` is healthy.
+
+    Raises InstallError, which says what is waited for, after `timeout_s`; and KubeError.
+    """
+    deadline = clock.monotonic() + timeout_s
+    tasks = [Task(Manifest.of("", identity_of(obj), obj), index, len(objects)) for index, obj in enumerate(objects, 1)]
+    waiting = [task for task in tasks if task.kind in workload_health.KINDS]
+    while waiting:
+        problems = {task: problem for task in waiting if (problem := _problem(sets, task))}
+        if not problems:
+            return
+        if clock.monotonic() >= deadline:
+            first, problem = next(iter(problems.items()))
+            raise InstallError(f"after {timeout_s:g} s: {problem}{_pods(client, first)}")
+        waiting = list(problems)
+        clock.pause(POLL_S)
+
+
+def _problem(sets: ObjectSets, task: Task) -> str:
+    found = sets.read(task.identity)
+    owned = codec.convert(OwnedWorkload, found) if found is not None else None
+    problem = workload_health.problem_of(task, owned, State.UPDATING) or workload_health.unfinished_rollout(task, owned)
+    if problem is not None:
+        return problem.message
+    if task.kind == workload_health.DEPLOYMENT and owned is not None and owned.status is not None:
+        # A release goes on while a pod starts; who types --wait wants it ready.
+        available = find(owned.status.conditions, "Available")
+        if available is None or available.status != "True":
+            return f"waiting on {task.identity}, which is not available"
+    return ""
+
+
+def _pods(client: SyncClient, task: Task) -> str:
+    """Returns what the pods of a Deployment that does not become available say, to go on from."""
+    if task.kind != workload_health.DEPLOYMENT:
+        return ""
+    labels = task.manifest.object["spec"]["selector"]["matchLabels"]
+    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    pods = client.listing_raw(POD, task.identity.namespace, label_selector=selector).items
+    return "".join(f"\npod {pod['metadata']['name']}: {words}" for pod in pods if (words := _words(pod)))
+
+
+def _words(pod: JSON) -> str:
+    status = pod.get("status") or {}
+    for container in status.get("containerStatuses") or ():
+        for state in (container.get("state") or {}).values():
+            if reason := (state or {}).get("reason"):
+                return f"{reason}: {state.get('message', '')}".rstrip(": ")
+    unmet = [each for each in status.get("conditions") or () if each.get("status") == "False" and each.get("message")]
+    return f"{unmet[0].get('reason', '')}: {unmet[0]['message']}" if unmet else str(status.get("phase", ""))

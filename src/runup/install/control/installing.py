@@ -1,0 +1,125 @@
+"""Installs and uninstalls a component: its objects, its certificate, the first ClusterVersion, what it left behind."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kubekit.api.scheme import Resource
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import Clock
+from runup.install.control import certificates, observing
+from runup.install.control.sets import Done, InstallError, ObjectSets, Outcome, Told
+from runup.install.decide import serving
+from runup.install.decide.component import OPERATOR, Certificates, Component, Options, Platform
+from runup.install.decide.inventory import Inventory, inventory_of, without_those_of_others
+from runup.install.decide.objects import Objects
+from runup.install.decide.refusals import Cluster, refusals
+from runup.release.decide.manifest import Identity
+
+JSON = dict[str, Any]
+CLUSTER_VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
+_RBAC = "rbac.authorization.k8s.io"
+# What the operator makes for a preflight's own account, and removes with the preflight.
+_OF_PREFLIGHTS = "cluster-version-operator-preflight"
+
+
+class Manner(msgspec.Struct, frozen=True):
+    """How an installation is carried out."""
+
+    take_over: bool = False
+    force: bool = False
+    dry_run: bool = False
+
+
+def install(
+    client: SyncClient,
+    sets: ObjectSets,
+    clock: Clock,
+    component: Component,
+    objects: Objects,
+    options: Options,
+    known: Cluster,
+    manner: Manner,
+    tell: Told,
+) -> Objects:
+    """Applies `objects`, and returns those that were applied. Raises InstallError and KubeError."""
+    cluster = observing.state(client, sets, component, objects, known)
+    if why := refusals(cluster, component, options, take_over=manner.take_over):
+        raise InstallError("\n".join(why))
+    data = {"version": sets.tool_version, "image": options.image, "platform": options.platform.value}
+    inventory = inventory_of(component.name, options.namespace, objects, data)
+    applied, left = without_those_of_others(objects, cluster.owners, inventory.id)
+    for identity in left:
+        tell(Done(identity, Outcome.LEFT))
+    applied = _certified(sets, clock, component, applied, options)
+    inventory = inventory_of(component.name, options.namespace, applied, data)
+    sets.apply_set(applied, inventory, tell, force=manner.force, dry_run=manner.dry_run)
+    if component == OPERATOR and options.platform is Platform.KUBERNETES:
+        sets.create(first_cluster_version(), tell, dry_run=manner.dry_run)
+    return applied
+
+
+def first_cluster_version() -> JSON:
+    """Returns the ClusterVersion that a cluster without one starts with: a name of its own, and no channel."""
+    return {
+        "apiVersion": CLUSTER_VERSION.api_version,
+        "kind": CLUSTER_VERSION.kind,
+        "metadata": {"name": "version"},
+        "spec": {"clusterID": str(uuid.uuid4())},
+    }
+
+
+def uninstall(
+    sets: ObjectSets, component: Component, namespace: str | None, tell: Told, *, definitions: bool, dry_run: bool
+) -> None:
+    """Removes `component`, its definitions only if they are asked for. Raises InstallError and KubeError."""
+    inventory = _installed(sets, component, namespace, definitions=definitions)
+    sets.remove_set(inventory, tell, definitions=definitions, dry_run=dry_run)
+    if component == OPERATOR:
+        for identity in _left_by_preflights(sets):
+            sets.delete(identity, dry_run=dry_run)
+            tell(Done(identity, Outcome.DELETED))
+
+
+def _installed(sets: ObjectSets, component: Component, namespace: str | None, *, definitions: bool) -> Inventory:
+    installed = sets.installed(component.name)
+    chosen = [each for each in installed if namespace in (None, each.namespace)]
+    if chosen:
+        return chosen[0]
+    where = ", ".join(each.namespace for each in installed)
+    if where:
+        raise InstallError(f"{component.name} is not installed in namespace {namespace}; it is in {where}")
+    inventory = _of_definitions(component, namespace or component.namespace)
+    if definitions and any(True for _ in sets.members(inventory)):
+        return inventory
+    raise InstallError(
+        f"{component.name} is not installed by `runup install`: no namespace has a ConfigMap {inventory.name}"
+    )
+
+
+def _of_definitions(component: Component, namespace: str) -> Inventory:
+    """Returns the set of which an earlier uninstallation may have left the definitions; its parent is gone."""
+    empty = inventory_of(component.name, namespace, (), {})
+    return msgspec.structs.replace(empty, kinds=frozenset({("apiextensions.k8s.io", "CustomResourceDefinition")}))
+
+
+def _left_by_preflights(sets: ObjectSets) -> Iterator[Identity]:
+    for kind in ("ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role"):
+        yield from sets.named(_RBAC, kind, _OF_PREFLIGHTS)
+
+
+def _certified(sets: ObjectSets, clock: Clock, component: Component, objects: Objects, options: Options) -> Objects:
+    """Returns `objects` with a certificate of our own and who trusts it, where the cluster makes none."""
+    if options.certificates is not Certificates.OWN or not serving.serves(objects):
+        return objects
+    name, hosts = serving.secret_name(component), serving.hosts(component, options.namespace)
+    kept = sets.read(Identity("", "Secret", options.namespace, name))
+    if kept is None or not certificates.still_good(kept, hosts, clock.now()):
+        kept = certificates.serving_secret(name, options.namespace, hosts, clock.now())
+    secret = {**kept, "metadata": {"name": name, "namespace": options.namespace}}
+    first = next(index for index, obj in enumerate(objects) if obj["kind"] == "ServiceAccount")
+    return (*serving.with_authority(objects[:first], certificates.authority_of(kept)), secret, *objects[first:])

@@ -1,0 +1,278 @@
+"""Applies a set of objects in order, finds its members, and removes them: an inventory's reads and writes.
+
+Objects are applied by server-side apply as `runup-install`, without force unless it is asked for: what somebody else
+has set is not taken away by accident. Whoever has objects of another purpose to apply and to remove calls `apply_set`
+and `remove_set` with an `Inventory` of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
+from runup.install.control.served_kinds import ServedKinds
+from runup.install.decide import inventory as inventories
+from runup.install.decide.inventory import Inventory
+from runup.install.decide.objects import Objects, definition, identity_of
+from runup.release.decide.manifest import Identity
+
+JSON = dict[str, Any]
+FIELD_MANAGER = "runup-install"
+CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+# A definition is served a moment after it was accepted.
+SERVED_WITHIN_S = 60.0
+POLL_S = 0.5
+
+
+class InstallError(Exception):
+    """An object that could not be applied or removed; `message` names it and the way out."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Outcome(StrEnum):
+    """What became of an object, in kubectl's words."""
+
+    CREATED = "created"
+    CONFIGURED = "configured"
+    UNCHANGED = "unchanged"
+    PRUNED = "pruned"
+    DELETED = "deleted"
+    LEFT = "left to whoever made it"
+
+
+class Done(msgspec.Struct, frozen=True):
+    """One object and what became of it."""
+
+    identity: Identity
+    outcome: Outcome
+
+
+Told = Callable[[Done], None]
+
+
+class ObjectSets:
+    """The sets of objects of one cluster."""
+
+    def __init__(self, client: SyncClient, clock: Clock, *, tool_version: str) -> None:
+        self._client = client
+        self._clock = clock
+        self.tool_version = tool_version
+        self.kinds = ServedKinds(client)
+
+    def installed(self, component: str) -> tuple[Inventory, ...]:
+        """Returns the sets of `component` in all namespaces. Raises KubeError."""
+        selector = f"{inventories.COMPONENT}={component}"
+        parents = self._client.listing_raw(CONFIG_MAP, label_selector=selector).complete("ConfigMap")
+        return tuple(inventories.read_parent(parent) for parent in parents)
+
+    def apply_set(
+        self, objects: Objects, inventory: Inventory, tell: Told, *, force: bool = False, dry_run: bool = False
+    ) -> None:
+        """Applies `objects` in order, then removes what the set has beyond them; with `dry_run` nothing is written.
+
+        The parent is written first with all kinds, old and new, so that whatever happens then can be found. Raises
+        InstallError and KubeError.
+        """
+        labelled = inventories.labelled(objects, inventory)
+        before = self._parent(inventory)
+        for index, obj in enumerate(labelled):
+            if index == _first_of_namespace(labelled, inventory.namespace):
+                self._write_parent(inventories.joined(inventory, before), dry_run=dry_run)
+            tell(self._apply(obj, labelled, force=force, dry_run=dry_run))
+        known = inventories.joined(inventory, before)
+        for identity in inventories.superfluous(self.members(known), labelled):
+            self._delete(identity, inventory, dry_run=dry_run)
+            tell(Done(identity, Outcome.PRUNED))
+        self._write_parent(inventory, dry_run=dry_run)
+
+    def create(self, obj: JSON, tell: Told, *, dry_run: bool = False) -> None:
+        """Creates `obj` if it is absent; one that exists, or whose kind a dry run has not made, is not looked at."""
+        identity = identity_of(obj)
+        resource = self._resource(obj, wait=not dry_run)
+        if resource is None:
+            tell(Done(identity, Outcome.CREATED))
+            return
+        try:
+            self._client.send(calls.create(resource, obj, field_manager=FIELD_MANAGER, dry_run=dry_run))
+        except AlreadyExists:
+            tell(Done(identity, Outcome.UNCHANGED))
+        else:
+            tell(Done(identity, Outcome.CREATED))
+
+    def remove_set(self, inventory: Inventory, tell: Told, *, definitions: bool, dry_run: bool = False) -> None:
+        """Removes the members of the set, each with what depends on it, then its parent; waits until they are gone.
+
+        Raises InstallError and KubeError. Whoever is interrupted starts again: the parent goes last.
+        """
+        members = inventories.removal_order(self.members(inventory), definitions=definitions)
+        for identity in members:
+            self._delete(identity, inventory, dry_run=dry_run)
+            tell(Done(identity, Outcome.DELETED))
+        if dry_run:
+            return
+        for identity in members:
+            self._gone(identity)
+        with suppress(NotFound):
+            self._client.send(calls.delete(CONFIG_MAP, inventory.name, inventory.namespace))
+
+    def members(self, inventory: Inventory) -> Iterator[Identity]:
+        """Yields the identity of each object that has the label of the set. Raises KubeError."""
+        selector = f"{inventories.PART_OF}={inventory.id}"
+        for group, kind in sorted(inventory.kinds):
+            resource = self.kinds.preferred(group, kind)
+            if resource is None:
+                continue  # its definition is gone, and its objects with it
+            for item in self._client.listing_raw(resource, label_selector=selector).complete(kind):
+                metadata = item["metadata"]
+                yield Identity(group, kind, metadata.get("namespace", ""), metadata["name"])
+
+    def owners(self, identities: Iterable[Identity]) -> dict[Identity, str]:
+        """Returns the set's ID, or "", of each of these objects that exists. Raises KubeError."""
+        owners = {}
+        for identity in identities:
+            resource = self.kinds.preferred(identity.group, identity.kind)
+            found = self._read(resource, identity) if resource is not None else None
+            if found is not None:
+                owners[identity] = (found["metadata"].get("labels") or {}).get(inventories.PART_OF, "")
+        return owners
+
+    def read(self, identity: Identity) -> JSON | None:
+        """Returns the object as it is, None if it is not there. Raises KubeError."""
+        resource = self.kinds.preferred(identity.group, identity.kind)
+        return self._read(resource, identity) if resource is not None else None
+
+    def named(self, group: str, kind: str, name: str) -> Iterator[Identity]:
+        """Yields the objects of that name, in every namespace. Raises KubeError."""
+        resource = self.kinds.preferred(group, kind)
+        if resource is not None:
+            for item in self._client.listing_raw(resource).complete(kind):
+                if item["metadata"]["name"] == name:
+                    yield Identity(group, kind, item["metadata"].get("namespace", ""), name)
+
+    def delete(self, identity: Identity, *, dry_run: bool = False) -> None:
+        """Deletes the object, whoever made it; nothing if it is not there. Raises KubeError."""
+        resource = self.kinds.preferred(identity.group, identity.kind)
+        if resource is not None:
+            with suppress(NotFound):
+                self._client.send(calls.delete(resource, identity.name, identity.namespace, dry_run=dry_run))
+
+    def _apply(self, obj: JSON, objects: Objects, *, force: bool, dry_run: bool) -> Done:
+        identity = identity_of(obj)
+        resource = self._resource(obj, wait=not dry_run)
+        before = self._read(resource, identity) if resource is not None else None
+        if resource is None or (dry_run and before is None and _namespace_is_new(identity, objects)):
+            # A dry run cannot try what needs a definition or a namespace that it has not made.
+            if not dry_run:
+                raise InstallError(f"{identity}: the cluster does not serve {obj['apiVersion']} {obj['kind']}")
+            return Done(identity, Outcome.CREATED)
+        try:
+            after = self._client.send(
+                calls.apply(resource, obj, field_manager=FIELD_MANAGER, force=force, dry_run=dry_run)
+            )
+        except NotFound:
+            if dry_run and before is None:
+                return Done(identity, Outcome.CREATED)
+            raise
+        except Conflict as error:
+            raise InstallError(
+                f"{identity}: {error.message}\nTo set these fields all the same, add --force-conflicts"
+            ) from error
+        if definition(obj):
+            self.kinds.forget()
+        if before is None:
+            return Done(identity, Outcome.CREATED)
+        return Done(identity, Outcome.UNCHANGED if _same(before, after) else Outcome.CONFIGURED)
+
+    def _resource(self, obj: JSON, *, wait: bool) -> Resource | None:
+        deadline = self._clock.monotonic() + SERVED_WITHIN_S
+        while True:
+            resource = self.kinds.resource(obj["apiVersion"], obj["kind"])
+            group = obj["apiVersion"].partition("/")[0]
+            if resource is not None or not wait or group not in self.kinds.groups:
+                return resource
+            if self._clock.monotonic() >= deadline:
+                return None
+            self._clock.pause(POLL_S)
+            self.kinds.forget()
+
+    def _read(self, resource: Resource, identity: Identity) -> JSON | None:
+        try:
+            return self._client.send(calls.get_raw(resource, identity.name, identity.namespace))
+        except NotFound:
+            return None
+
+    def _parent(self, inventory: Inventory) -> Inventory | None:
+        found = self._read(CONFIG_MAP, Identity("", "ConfigMap", inventory.namespace, inventory.name))
+        return inventories.read_parent(found) if found is not None else None
+
+    def _write_parent(self, inventory: Inventory, *, dry_run: bool) -> None:
+        if dry_run:
+            return
+        parent = inventories.parent_of(inventory, self.tool_version)
+        self._client.send(calls.apply(CONFIG_MAP, parent, field_manager=FIELD_MANAGER, force=True))
+
+    def _delete(self, identity: Identity, inventory: Inventory, *, dry_run: bool) -> None:
+        resource = self.kinds.preferred(identity.group, identity.kind)
+        if resource is None:
+            return
+        found = self._read(resource, identity)
+        labels = found["metadata"].get("labels") or {} if found is not None else {}
+        if found is None or labels.get(inventories.PART_OF) != inventory.id:
+            return
+        with suppress(NotFound):
+            # By its UID: whoever made one of that name anew keeps it.
+            uid = found["metadata"]["uid"]
+            self._client.send(calls.delete(resource, identity.name, identity.namespace, uid=uid, dry_run=dry_run))
+
+    def _gone(self, identity: Identity) -> None:
+        deadline = self._clock.monotonic() + GONE_WITHIN_S
+        while (found := self.read(identity)) is not None:
+            if found["metadata"].get("deletionTimestamp") is None:
+                return  # somebody made another one
+            if self._clock.monotonic() >= deadline:
+                held = ", ".join(found["metadata"].get("finalizers") or ()) or _held_by(found)
+                raise InstallError(f"{identity} is being deleted and does not go: {held}")
+            self._clock.pause(POLL_S)
+            self.kinds.forget()
+
+
+GONE_WITHIN_S = 300.0
+
+
+def _held_by(obj: JSON) -> str:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    messages = [str(each.get("message")) for each in conditions if each.get("status") == "True"]
+    return "; ".join(messages) or "the server does not say why"
+
+
+def _first_of_namespace(objects: Objects, namespace: str) -> int:
+    """Returns the index of the first object after the Namespace of the parent, 0 if that is not among `objects`."""
+    identity = Identity("", "Namespace", "", namespace)
+    return next((index + 1 for index, obj in enumerate(objects) if identity_of(obj) == identity), 0)
+
+
+def _namespace_is_new(identity: Identity, objects: Objects) -> bool:
+    return any(identity_of(obj) == Identity("", "Namespace", "", identity.namespace) for obj in objects)
+
+
+def _same(before: JSON, after: JSON) -> bool:
+    versions = [obj["metadata"].get("resourceVersion") for obj in (before, after)]
+    return versions[0] == versions[1] or codec.encode(_content(before)) == codec.encode(_content(after))
+
+
+def _content(obj: JSON) -> JSON:
+    metadata = {k: v for k, v in obj["metadata"].items() if k not in ("managedFields", "resourceVersion", "generation")}
+    return {**obj, "metadata": metadata}

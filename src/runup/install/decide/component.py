@@ -1,0 +1,94 @@
+"""The components that can be installed, and the choices that decide which objects they consist of."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from runup.process.names import OPERATOR_NAMESPACE
+
+# The image of deploy/kernel-module-preflight, and of every form in which another tool puts the image.
+PLACEHOLDER = "cluster-version-operator:latest"
+
+
+class Platform(StrEnum):
+    """The kind of cluster: what OpenShift brings, another cluster lacks."""
+
+    OPENSHIFT = "openshift"
+    KUBERNETES = "kubernetes"
+
+
+class Certificates(StrEnum):
+    """Who makes the certificates that components serve with."""
+
+    SERVICE_CA = "service-ca"
+    OWN = "own"
+    CERT_MANAGER = "cert-manager"
+
+
+class Component(msgspec.Struct, frozen=True):
+    """A component that can be installed by itself.
+
+    `folder` is its folder below `deploy`, `namespace` the namespace of its manifests, `definitions` the files of the
+    definitions that OpenShift brings and another cluster gets with the component.
+    """
+
+    name: str
+    folder: str
+    namespace: str
+    deployment: str
+    does: str
+    definitions: tuple[str, ...] = ()
+
+
+OPERATOR = Component(
+    "operator",
+    "manifests",
+    OPERATOR_NAMESPACE,
+    "cluster-version-operator",
+    "keeps ClusterVersion: preflights, update advice, releases",
+    (
+        "0000_00_cluster-version-operator_01_clusteroperators.crd.yaml",
+        "0000_00_cluster-version-operator_01_clusterversions.crd.yaml",
+    ),
+)
+UPDATE_STATUS = Component(
+    "update-status",
+    "update-status",
+    "openshift-update-status-controller",
+    "update-status-controller",
+    "keeps the object UpdateStatus, which `runup upgrade status` shows",
+)
+KERNEL_MODULES = Component(
+    "kernel-modules",
+    "kernel-module-preflight",
+    "openshift-kernel-module-preflight",
+    "kernel-module-preflight",
+    "tries kernel modules for the kernel of another release",
+)
+COMPONENTS = {component.name: component for component in (OPERATOR, UPDATE_STATUS, KERNEL_MODULES)}
+
+
+class Options(msgspec.Struct, frozen=True):
+    """The choices of one installation.
+
+    `prometheus` are namespace and account of the Prometheus that reads metrics, `api_ports` the ports at which pods
+    reach the API server.
+    """
+
+    image: str
+    namespace: str
+    platform: Platform
+    monitoring: bool = False
+    certificates: Certificates = Certificates.SERVICE_CA
+    least_privilege: bool = False
+    prometheus: tuple[str, str] = ("openshift-monitoring", "prometheus-k8s")
+    api_ports: tuple[int, ...] = (443, 6443)
+
+
+PROMETHEUS = {
+    Platform.OPENSHIFT: ("openshift-monitoring", "prometheus-k8s"),
+    # As kube-prometheus names it: https://github.com/prometheus-operator/kube-prometheus
+    Platform.KUBERNETES: ("monitoring", "prometheus-k8s"),
+}

@@ -1,0 +1,156 @@
+"""The inventory of an installation: an ApplySet, so that what a version no longer has is found and removed.
+
+Each object has the label of the set; a ConfigMap in the component's namespace is its parent, which names the kinds and
+namespaces in which to look. Source: https://git.k8s.io/enhancements/keps/sig-cli/3659-kubectl-apply-prune
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from runup.install.decide.objects import Objects, definition, identity_of
+from runup.release.decide.manifest import Identity
+
+JSON = dict[str, Any]
+PART_OF = "applyset.kubernetes.io/part-of"
+ID = "applyset.kubernetes.io/id"
+TOOLING = "applyset.kubernetes.io/tooling"
+KINDS = "applyset.kubernetes.io/contains-group-kinds"
+NAMESPACES = "applyset.kubernetes.io/additional-namespaces"
+COMPONENT = "install.runup.dev/component"
+# What never goes by an upgrade: with a definition go all objects of its kind, with a namespace all that is in it.
+KEPT = (("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "Namespace"))
+
+
+class Inventory(msgspec.Struct, frozen=True):
+    """An installed set: its parent's name and namespace, and where its objects are.
+
+    `kinds` are (group, kind). `data` is for people: version, image and platform.
+    """
+
+    name: str
+    namespace: str
+    component: str
+    kinds: frozenset[tuple[str, str]] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+    data: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """The set's ID, which is computed from its parent's identity alone."""
+        text = f"{self.name}.{self.namespace}.ConfigMap."
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        return f"applyset-{digest}-v1"
+
+
+def name_of(component: str) -> str:
+    """Returns the name of the parent of a component's set."""
+    return f"runup-install-{component}"
+
+
+def inventory_of(component: str, namespace: str, objects: Objects, data: Mapping[str, str]) -> Inventory:
+    """Returns the inventory of `objects`."""
+    identities = [identity_of(obj) for obj in objects]
+    kinds = frozenset((identity.group, identity.kind) for identity in identities)
+    namespaces = frozenset(identity.namespace for identity in identities if identity.namespace)
+    return Inventory(name_of(component), namespace, component, kinds, namespaces - {namespace}, data)
+
+
+def joined(one: Inventory, other: Inventory | None) -> Inventory:
+    """Returns `one` with the kinds and namespaces of `other` besides: what counts until an upgrade is done."""
+    if other is None:
+        return one
+    return msgspec.structs.replace(one, kinds=one.kinds | other.kinds, namespaces=one.namespaces | other.namespaces)
+
+
+def parent_of(inventory: Inventory, tool_version: str) -> JSON:
+    """Returns the ConfigMap that is the set's parent."""
+    kinds = ",".join(sorted(f"{kind}.{group}" if group else kind for group, kind in inventory.kinds))
+    annotations = {TOOLING: f"runup/v{tool_version}", KINDS: kinds, NAMESPACES: ",".join(sorted(inventory.namespaces))}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": inventory.name,
+            "namespace": inventory.namespace,
+            "labels": {ID: inventory.id, COMPONENT: inventory.component},
+            "annotations": annotations,
+        },
+        "data": dict(inventory.data),
+    }
+
+
+def read_parent(parent: JSON) -> Inventory:
+    """Returns the inventory that `parent` describes."""
+    metadata = parent["metadata"]
+    annotations = metadata.get("annotations") or {}
+    return Inventory(
+        metadata["name"],
+        metadata["namespace"],
+        (metadata.get("labels") or {}).get(COMPONENT, ""),
+        frozenset(_kind(text) for text in annotations.get(KINDS, "").split(",") if text),
+        frozenset(text for text in annotations.get(NAMESPACES, "").split(",") if text),
+        parent.get("data") or {},
+    )
+
+
+def _kind(text: str) -> tuple[str, str]:
+    kind, _, group = text.partition(".")
+    return group, kind
+
+
+def labelled(objects: Objects, inventory: Inventory) -> Objects:
+    """Returns `objects` with the label of the set."""
+    return tuple(_labelled(obj, inventory.id) for obj in objects)
+
+
+def _labelled(obj: JSON, set_id: str) -> JSON:
+    metadata = obj["metadata"]
+    return {**obj, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), PART_OF: set_id}}}
+
+
+def superfluous(existing: Iterable[Identity], wanted: Objects) -> tuple[Identity, ...]:
+    """Returns which members of the set an upgrade removes: what `wanted` does not have, but no definition."""
+    names = {identity_of(obj) for obj in wanted}
+    return tuple(
+        identity
+        for identity in sorted(existing)
+        if identity not in names and (identity.group, identity.kind) not in KEPT
+    )
+
+
+# Workloads go before what they need, the namespace last.
+_ORDER = ("Deployment", "CustomResourceDefinition")
+_AT_LAST = ("ServiceAccount", "Namespace")
+
+
+def removal_order(members: Iterable[Identity], *, definitions: bool) -> tuple[Identity, ...]:
+    """Returns the members that an uninstallation removes, in order; definitions only if they are asked for."""
+    chosen = [member for member in members if definitions or member.kind != "CustomResourceDefinition"]
+    return tuple(sorted(chosen, key=lambda member: (_turn(member.kind), member)))
+
+
+def _turn(kind: str) -> int:
+    if kind in _ORDER:
+        return _ORDER.index(kind)
+    return len(_ORDER) + (1 + _AT_LAST.index(kind) if kind in _AT_LAST else 0)
+
+
+def without_those_of_others(
+    objects: Objects, owners: Mapping[Identity, str], set_id: str
+) -> tuple[Objects, tuple[Identity, ...]]:
+    """Returns what is applied of `objects`, and the definitions and namespaces that are left to whoever made them.
+
+    `owners` has the ID of the set, or "", of each of them that exists.
+    """
+    foreign = [
+        identity_of(obj)
+        for obj in objects
+        if (definition(obj) or obj["kind"] == "Namespace") and owners.get(identity_of(obj), set_id) != set_id
+    ]
+    return tuple(obj for obj in objects if identity_of(obj) not in foreign), tuple(foreign)

@@ -1,0 +1,139 @@
+"""Fits the objects of a component to a cluster that has nothing of OpenShift.
+
+What names something that such a cluster lacks is left out: namespaces, roles, priority classes, security context
+constraints, the authority of Services. What OpenShift gives by itself is said: a user, ports, who answers for names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runup.install.decide.component import KERNEL_MODULES, OPERATOR, Component, Options
+from runup.install.decide.objects import (
+    Objects,
+    with_arguments,
+    with_container,
+    with_pod,
+    without_arguments,
+    without_volumes,
+)
+
+JSON = dict[str, Any]
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+# Alerts and queries go to OpenShift's Thanos, inner registries are OpenShift's own.
+_ARGUMENTS = ("--alerts-", "--prometheus-", "--inner-registry=image-registry.openshift-image-registry")
+_SERVED = ("--listen=", "--serving-")
+# Neither has what a container check reads; `view` is every cluster's, and reads no Secrets either.
+_ROLES = {"cluster-reader": "view"}
+_LACKING_ROLES = ("cluster-monitoring-view",)
+_LACKING_PRIORITIES = ("openshift-user-critical",)
+# A cluster without FeatureGates has nobody who could open these.
+_GATES = "--open-gates=ClusterUpdatePreflight,ClusterUpdateAcceptRisks"
+NOBODY = 65534
+
+
+def fitted(objects: Objects, component: Component, options: Options) -> Objects:
+    """Returns the objects of `component` that a cluster without OpenShift takes."""
+    serves = options.monitoring or component == KERNEL_MODULES
+    fitting = (_fitted(obj, component, options, serves=serves) for obj in objects if _has_a_place(obj, component))
+    kept = [obj for obj in fitting if obj["kind"] != "Service" or serves]
+    empty = {(obj["kind"], obj["metadata"]["name"]) for obj in kept if obj.get("rules") == []}
+    return tuple(obj for obj in kept if not _role_of(obj) & empty)
+
+
+def _has_a_place(obj: JSON, component: Component) -> bool:
+    namespace = obj["metadata"].get("namespace", "")
+    if namespace.startswith("openshift-") and namespace != component.namespace:
+        return False
+    return obj.get("roleRef", {}).get("name") not in _LACKING_ROLES
+
+
+def _role_of(obj: JSON) -> set[tuple[str, str]]:
+    """Returns the kind and name of the role that `obj` is or binds."""
+    reference = obj.get("roleRef", {"kind": obj["kind"], "name": obj["metadata"]["name"]})
+    return {(reference["kind"], reference["name"])}
+
+
+def _fitted(obj: JSON, component: Component, options: Options, *, serves: bool) -> JSON:
+    obj = _without_marks(obj)
+    if obj["kind"] == "Deployment":
+        template = obj["spec"]["template"]
+        obj = {**obj, "spec": {**obj["spec"], "template": _without_marks(template)}}
+    obj = with_pod(obj, lambda pod: _pod(pod, component, serves=serves))
+    if obj["kind"] in ("ClusterRole", "Role"):
+        return {**obj, "rules": [rule for rule in obj["rules"] if rule.get("apiGroups") != ["security.openshift.io"]]}
+    if "roleRef" in obj:
+        name = obj["roleRef"]["name"]
+        return {**obj, "roleRef": {**obj["roleRef"], "name": _ROLES.get(name, name)}}
+    return _policy(obj, options, serves=serves) if obj["kind"] == "NetworkPolicy" else obj
+
+
+def _without_marks(obj: JSON) -> JSON:
+    """Returns `obj` without the annotations and labels that OpenShift alone reads."""
+    metadata = {
+        key: _foreign(value) if key in ("annotations", "labels") else value for key, value in obj["metadata"].items()
+    }
+    return {**obj, "metadata": {key: value for key, value in metadata.items() if value}}
+
+
+def _foreign(values: JSON) -> JSON:
+    return {key: value for key, value in values.items() if not key.partition("/")[0].endswith("openshift.io")}
+
+
+def _pod(pod: JSON, component: Component, *, serves: bool) -> JSON:
+    pod = without_volumes(without_arguments(pod, *_ARGUMENTS), "service-ca")
+    if not serves:
+        pod = without_volumes(without_arguments(pod, *_SERVED), "serving-cert")
+        pod = with_container(
+            pod, lambda it: {**it, "ports": [each for each in it["ports"] if each["name"] == "health"]}
+        )
+    if component == OPERATOR:
+        pod = _operator(pod)
+    pod = {key: value for key, value in pod.items() if value not in _LACKING_PRIORITIES}
+    return _anywhere(_somebody(pod))
+
+
+def _operator(pod: JSON) -> JSON:
+    """Returns the operator's pod: it reads releases from registries, for which no pod needs a priority class."""
+    pod = without_arguments(without_volumes(pod, "update-payloads"), "--release-source=")
+    return with_arguments(pod, "--release-source=registry", _GATES)
+
+
+def _somebody(pod: JSON) -> JSON:
+    security = pod["securityContext"]
+    if security.get("runAsNonRoot") and "runAsUser" not in security:
+        # OpenShift gives each namespace a user; elsewhere the image would have to name one.
+        return {**pod, "securityContext": {**security, "runAsUser": NOBODY}}
+    return pod
+
+
+def _anywhere(pod: JSON) -> JSON:
+    """Returns the pod with the control plane's nodes preferred: a managed cluster shows none."""
+    if _CONTROL_PLANE not in pod.get("nodeSelector", {}):
+        return pod
+    rest = {key: value for key, value in pod.items() if key != "nodeSelector"}
+    terms = [{"key": _CONTROL_PLANE, "operator": "Exists"}]
+    preferred = [{"weight": 100, "preference": {"matchExpressions": terms}}]
+    affinity = {
+        **pod.get("affinity", {}),
+        "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred},
+    }
+    return {**rest, "affinity": affinity}
+
+
+def _policy(obj: JSON, options: Options, *, serves: bool) -> JSON:
+    spec = obj["spec"]
+    egress = [rule for each in spec.get("egress", ()) for rule in _way_out(each, options.api_ports)]
+    ingress = list(spec.get("ingress", ())) if serves else []
+    rules = {name: rules for name, rules in (("ingress", ingress), ("egress", egress)) if rules}
+    return {**obj, "spec": {key: value for key, value in spec.items() if key not in ("ingress", "egress")} | rules}
+
+
+def _way_out(rule: JSON, api_ports: tuple[int, ...]) -> list[JSON]:
+    ports = {port.get("port") for port in rule.get("ports", ())}
+    if ports == {443, 6443}:
+        return [{"ports": [{"protocol": "TCP", "port": port} for port in sorted({443, *api_ports})]}]
+    if 9091 in ports:
+        return []  # OpenShift's Thanos
+    # Where name servers run, and under which labels, is the cluster's own matter.
+    return [{key: value for key, value in rule.items() if key != "to"}]

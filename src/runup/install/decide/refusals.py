@@ -1,0 +1,120 @@
+"""Decides what speaks against an installation: another operator keeps the same objects, or an API is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from runup.install.decide.component import KERNEL_MODULES, OPERATOR, Certificates, Component, Options, Platform
+from runup.install.decide.inventory import Inventory, name_of
+from runup.install.decide.monitoring import GROUP
+from runup.release.decide.manifest import Identity
+
+OLDEST = (1, 29)
+_CRD = "apiextensions.k8s.io"
+CLUSTER_VERSION = Identity(_CRD, "CustomResourceDefinition", "", "clusterversions.config.openshift.io")
+VALIDATIONS = Identity(_CRD, "CustomResourceDefinition", "", "preflightvalidationsocp.kmm.sigs.x-k8s.io")
+OPERATOR_DEPLOYMENT = "cluster-version-operator"
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A Deployment that exists. `part_of` is the ID of its ApplySet, or ""."""
+
+    namespace: str
+    name: str
+    image: str = ""
+    replicas: int = 0
+    part_of: str = ""
+
+    def __str__(self) -> str:
+        return f"Deployment {self.namespace}/{self.name} ({self.image})"
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """What is known of the cluster before anything is applied.
+
+    `owners` has each definition and namespace of the component that exists, with the ID of its set or "". `workloads`
+    are the Deployments that have the component's name, anywhere. `version` is that of Kubernetes.
+    """
+
+    version: tuple[int, int]
+    groups: frozenset[str]
+    owners: Mapping[Identity, str] = msgspec.field(default_factory=dict)
+    workloads: tuple[Workload, ...] = ()
+    installed: tuple[Inventory, ...] = ()
+    api_ports: tuple[int, ...] = (443, 6443)
+    user_reads_workloads: bool = True
+
+    @property
+    def platform(self) -> Platform:
+        """OpenShift, where its security context constraints are served; ClusterVersion alone is ours as well."""
+        return Platform.OPENSHIFT if "security.openshift.io" in self.groups else Platform.KUBERNETES
+
+
+def refusals(cluster: Cluster, component: Component, options: Options, *, take_over: bool) -> tuple[str, ...]:
+    """Returns why `component` is not installed, each with the way out; empty if nothing speaks against it."""
+    return tuple(_refusals(cluster, component, options, take_over=take_over))
+
+
+def _refusals(cluster: Cluster, component: Component, options: Options, *, take_over: bool) -> Iterator[str]:
+    if cluster.version < OLDEST:
+        found, oldest = (".".join(map(str, version)) for version in (cluster.version, OLDEST))
+        yield f"the cluster is Kubernetes {found}; {oldest} is the oldest that is supported"
+    elsewhere = [each for each in cluster.installed if each.namespace != options.namespace]
+    for each in elsewhere:
+        yield (
+            f"{component.name} is installed in namespace {each.namespace}: upgrade it there with "
+            f"--namespace {each.namespace}, or uninstall it first"
+        )
+    if options.monitoring and GROUP not in cluster.groups:
+        yield f"the cluster does not serve {GROUP}: install a Prometheus operator first, or use --monitoring=off"
+    if options.certificates is Certificates.CERT_MANAGER and "cert-manager.io" not in cluster.groups:
+        yield "the cluster does not serve cert-manager.io: install cert-manager first, or use --certificates=own"
+    if elsewhere:
+        return
+    set_id = Inventory(name_of(component.name), options.namespace, component.name).id
+    if component == OPERATOR:
+        yield from _of_the_operator(cluster, set_id, take_over=take_over)
+    elif not take_over:
+        yield from _of_others(cluster, component, options, set_id)
+
+
+def _of_the_operator(cluster: Cluster, set_id: str, *, take_over: bool) -> Iterator[str]:
+    """Yields why the managing operator is not replaced: two of them would write one ClusterVersion."""
+    others = [each for each in cluster.workloads if each.name == OPERATOR_DEPLOYMENT and each.part_of != set_id]
+    running = [each for each in others if each.replicas]
+    kept = cluster.owners.get(CLUSTER_VERSION, set_id) != set_id
+    if not cluster.user_reads_workloads:
+        yield (
+            "whether another operator keeps ClusterVersion could not be told: you may not list Deployments in all "
+            "namespaces; ask somebody who may"
+        )
+    elif running:
+        yield (
+            f"{running[0]} keeps this cluster's ClusterVersion, and two operators would fight over it. What works "
+            "beside it: `runup install update-status`, `runup install kernel-modules`, `runup preflight run`. To "
+            f"replace it all the same: kubectl -n {running[0].namespace} scale deployment/{running[0].name} "
+            "--replicas=0, then add --take-over"
+        )
+    elif (kept or others) and not take_over:
+        what = (
+            str(others[0])
+            if others
+            else "an operator outside of the cluster, as of a hosted control plane, or a former one,"
+        )
+        yield (
+            f"{what} keeps this cluster's ClusterVersion, which was not made by `runup install`; to replace it, see "
+            "that it does not run, and add --take-over"
+        )
+
+
+def _of_others(cluster: Cluster, component: Component, options: Options, set_id: str) -> Iterator[str]:
+    for each in cluster.workloads:
+        if (each.namespace, each.name) == (options.namespace, component.deployment) and each.part_of != set_id:
+            yield f"{each} was not made by `runup install`; to keep it with runup from now on, add --take-over"
+    if component == KERNEL_MODULES and cluster.owners.get(VALIDATIONS, set_id) != set_id:
+        yield (
+            "the cluster has PreflightValidationOCPs of somebody else: KMM's operator has a controller for them, and "
+            "two would write the same statuses. Scale that one down, then add --take-over"
+        )

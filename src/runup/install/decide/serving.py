@@ -1,0 +1,92 @@
+"""Who makes the certificate that a component serves with, and who trusts it.
+
+On OpenShift the service CA does both, by annotations. Elsewhere `runup install` makes an authority and a
+certificate, or cert-manager does (https://cert-manager.io/docs/concepts/ca-injector/).
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from runup.install.decide.component import Certificates, Component, Options, Platform
+from runup.install.decide.objects import Objects, definition
+
+JSON = dict[str, Any]
+_SECRET = "-serving-cert"  # noqa: S105 (the end of a name)
+
+
+def certified(objects: Objects, component: Component, options: Options) -> Objects:
+    """Returns `objects` with what their certificate needs on a cluster that has no service CA."""
+    if options.platform is Platform.OPENSHIFT or not serves(objects):
+        return objects
+    objects = tuple(_verified_by_secret(obj, component) for obj in objects)
+    if options.certificates is Certificates.CERT_MANAGER:
+        return (*(_injected(obj, component) for obj in objects), *_cert_manager(component))
+    return objects
+
+
+def serves(objects: Objects) -> bool:
+    """Returns whether anybody connects to a Service of `objects`."""
+    return any(obj["kind"] == "Service" for obj in objects)
+
+
+def secret_name(component: Component) -> str:
+    """Returns the name of the Secret with the certificate, as the Deployment mounts it."""
+    return component.deployment + _SECRET
+
+
+def hosts(component: Component, namespace: str) -> tuple[str, ...]:
+    """Returns the names by which the component's Service is asked."""
+    service = f"{component.deployment}.{namespace}.svc"
+    return (service, f"{service}.cluster.local")
+
+
+def with_authority(objects: Objects, authority: bytes) -> Objects:
+    """Returns `objects` whose conversion webhooks are trusted by `authority`, in PEM."""
+    return tuple(_trusting(obj, authority) for obj in objects)
+
+
+def _trusting(obj: JSON, authority: bytes) -> JSON:
+    if not _converts(obj):
+        return obj
+    conversion = obj["spec"]["conversion"]
+    client = {**conversion["webhook"]["clientConfig"], "caBundle": base64.b64encode(authority).decode()}
+    webhook = {**conversion["webhook"], "clientConfig": client}
+    return {**obj, "spec": {**obj["spec"], "conversion": {**conversion, "webhook": webhook}}}
+
+
+def _converts(obj: JSON) -> bool:
+    return definition(obj) and obj["spec"].get("conversion", {}).get("strategy") == "Webhook"
+
+
+def _verified_by_secret(obj: JSON, component: Component) -> JSON:
+    """Returns the monitor with the Secret's authority: OpenShift's file is not there."""
+    if obj["kind"] != "ServiceMonitor":
+        return obj
+    authority = {"ca": {"secret": {"name": secret_name(component), "key": "ca.crt"}}}
+    endpoints = [
+        {**each, "tlsConfig": {k: v for k, v in each["tlsConfig"].items() if k != "caFile"} | authority}
+        for each in obj["spec"]["endpoints"]
+    ]
+    return {**obj, "spec": {**obj["spec"], "endpoints": endpoints}}
+
+
+def _injected(obj: JSON, component: Component) -> JSON:
+    if not _converts(obj):
+        return obj
+    source = f"{component.namespace}/{secret_name(component)}"
+    annotations = {**obj["metadata"].get("annotations", {}), "cert-manager.io/inject-ca-from": source}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+def _cert_manager(component: Component) -> Objects:
+    api, name = "cert-manager.io/v1", secret_name(component)
+    metadata = {"name": name, "namespace": component.namespace}
+    issuer = {"apiVersion": api, "kind": "Issuer", "metadata": metadata, "spec": {"selfSigned": {}}}
+    spec = {
+        "secretName": name,
+        "dnsNames": list(hosts(component, component.namespace)),
+        "issuerRef": {"kind": "Issuer", "name": name},
+    }
+    return (issuer, {"apiVersion": api, "kind": "Certificate", "metadata": metadata, "spec": spec})
