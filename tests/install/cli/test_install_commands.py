@@ -1,0 +1,299 @@
+"""`runup install` and `runup uninstall` as typed, on servers that have what is installed, and leave nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.cli.commands import Ran, Run
+from tests.cli.commands import run as run
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.rows import SERVERS, programs
+from tests.install.listing import everything
+from tests.servers import eventually
+
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubesandbox.pytest_plugin import KubeApiFactory
+from runup.install.decide.component import COMPONENTS
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("install")]
+IMAGE = "registry.example/runup@sha256:" + "5" * 64
+NEWER = "registry.example/runup@sha256:" + "6" * 64
+NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+SECRET = Resource("", "v1", "Secret", "secrets", namespaced=True)
+CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+CLUSTER_VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
+ROLE = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+UPDATE_STATUS = COMPONENTS["update-status"]
+
+
+@dataclass
+class World:
+    """A server, and commands typed at it."""
+
+    kubeconfig: Path
+    client: SyncClient
+    run: Run
+
+    def typed(self, *words: str, code: int = 0) -> Ran:
+        """A command that ends with `code`."""
+        ran = self.run(*words, "--kubeconfig", str(self.kubeconfig))
+        assert ran.code == code, ran.out + ran.err
+        return ran
+
+    def deployment(self, name: str, namespace: str) -> dict[str, Any]:
+        """As it is."""
+        return self.client.send(calls.get_raw(DEPLOYMENT, name, namespace))
+
+    def make(self, resource: Resource, name: str, namespace: str = "", **content: Any) -> dict[str, Any]:
+        """An object of somebody else."""
+        metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+        obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
+        return self.client.send(calls.create(resource, obj))
+
+    def settled(self) -> dict[str, str]:
+        """Everything that there is, once two looks see the same."""
+        seen: list[dict[str, str]] = []
+
+        def same() -> bool:
+            seen.append(everything(self.client))
+            return len(seen) > 1 and seen[-1] == seen[-2]
+
+        eventually(same, "nothing changes any more")
+        return seen[-1]
+
+
+@pytest.fixture(scope="module")
+def cluster(kube_api_factory: KubeApiFactory) -> Iterator[Path]:
+    """The sandbox's server with controllers and a node on which pods are declared ready."""
+    with kube_api_factory(node=True) as api:
+        yield api.kubeconfig
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def any_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """That one, and a real kube-apiserver without any controller."""
+    if request.param == "sandbox":
+        yield request.getfixturevalue("cluster")
+        return
+    with ControlPlane(tmp_path_factory.mktemp("controlplane"), programs()) as plane:
+        yield plane.kubeconfig
+
+
+@pytest.fixture
+def world(cluster: Path, run: Run) -> Iterator[World]:
+    """The sandbox's server."""
+    yield from _world(cluster, run)
+
+
+@pytest.fixture
+def server(any_server: Path, run: Run) -> Iterator[World]:
+    """Each server in turn."""
+    yield from _world(any_server, run)
+
+
+def _world(kubeconfig: Path, run: Run) -> Iterator[World]:
+    with SyncClient(config.load(str(kubeconfig))) as client:
+        yield World(kubeconfig, client, run)
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_what_is_installed_is_healthy_and_goes_without_a_trace(world: World, name: str) -> None:
+    """By a listing of the whole cluster before and after."""
+    before = set(world.settled())
+    done = world.typed("install", name, "--image", IMAGE, "--wait")
+    assert done.out.splitlines()[-1].startswith(f"{name} is installed and healthy: runup ")
+    again = world.typed("install", name, "--image", IMAGE)
+    assert {line.rpartition(" ")[2] for line in again.out.splitlines()} == {"unchanged"}
+    world.typed("uninstall", name, "--definitions", "--yes")
+    assert set(world.settled()) == before
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_a_server_takes_every_object(server: World, name: str) -> None:
+    """In a namespace that is somebody else's and stays; a dry run first, which writes nothing and foretells."""
+    server.make(NAMESPACE, f"theirs-{name}")
+    before = server.settled()
+    words = ("install", name, "--image", IMAGE, "--namespace", f"theirs-{name}")
+    foretold = server.typed(*words, "--dry-run=server").out
+    assert everything(server.client) == before
+    done = server.typed(*words).out
+    assert foretold == "".join(f"{line} (server dry run)\n" for line in done.splitlines())
+    assert f"namespace/theirs-{name} left to whoever made it" in done
+    assert "unchanged" in server.typed(*words).out
+    assert "configured" not in server.typed(*words).out
+    foretold = server.typed("uninstall", name, "--definitions", "--yes", "--dry-run=server").out
+    done = server.typed("uninstall", name, "--definitions", "--yes").out
+    assert foretold == "".join(f"{line} (server dry run)\n" for line in done.splitlines())
+    # Names alone: a definition that was there for a moment renumbers what the server publishes about itself.
+    assert set(server.settled()) == set(before)
+
+
+def test_without_definitions_users_objects_stay(world: World) -> None:
+    """And are there again after the next installation."""
+    world.typed("install", "update-status", "--image", IMAGE)
+    statuses = Resource("update.openshift.io", "v1alpha1", "UpdateStatus", "updatestatuses", namespaced=False)
+    made = world.make(statuses, "cluster", spec={})
+    world.typed("uninstall", "update-status")
+    world.typed("install", "update-status", "--image", IMAGE)
+    assert world.client.send(calls.get_raw(statuses, "cluster"))["metadata"]["uid"] == made["metadata"]["uid"]
+    world.typed("uninstall", "update-status")
+    # What an uninstallation left, the next one finds.
+    gone = world.typed("uninstall", "update-status", "--definitions").out
+    assert gone.split() == [
+        "customresourcedefinition.apiextensions.k8s.io/updatestatuses.update.openshift.io",
+        "deleted",
+    ]
+    refused = world.typed("uninstall", "update-status", "--definitions", code=1).err
+    assert "no namespace has a ConfigMap runup-install-update-status" in refused
+
+
+@pytest.fixture
+def installed(world: World) -> Iterator[World]:
+    """The update status controller is installed, and gone after the test."""
+    world.typed("install", "update-status", "--image", IMAGE)
+    yield world
+    world.typed("uninstall", "update-status", "--definitions")
+
+
+def test_an_upgrade_is_in_place_and_a_downgrade_is_an_upgrade(installed: World) -> None:
+    """Objects keep their identity; the inventory names what is there."""
+    before = installed.deployment("update-status-controller", UPDATE_STATUS.namespace)
+    for image in (NEWER, IMAGE):
+        done = installed.typed("install", "update-status", "--image", image).out
+        changed = [line for line in done.splitlines() if not line.endswith("unchanged")]
+        assert changed == [
+            "deployment.apps/update-status-controller in openshift-update-status-controller configured",
+        ]
+        after = installed.deployment("update-status-controller", UPDATE_STATUS.namespace)
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+        assert after["spec"]["template"]["spec"]["containers"][0]["image"] == image
+        parent = calls.get_raw(CONFIG_MAP, "runup-install-update-status", UPDATE_STATUS.namespace)
+        assert installed.client.send(parent)["data"]["image"] == image
+
+
+def test_what_another_version_had_is_pruned(installed: World) -> None:
+    """By the label of the set and the kinds of the inventory, also of a kind that this version does not have."""
+    parent = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+    name, namespace = "runup-install-update-status", UPDATE_STATUS.namespace
+    kinds = "applyset.kubernetes.io/contains-group-kinds"
+    found = installed.client.send(calls.get_raw(parent, name, namespace))
+    set_id = found["metadata"]["labels"]["applyset.kubernetes.io/id"]
+    labels = {"applyset.kubernetes.io/part-of": set_id}
+    for resource, each in ((SECRET, "old"), (ROLE, "old-role")):
+        place = {"namespace": namespace} if resource.namespaced else {}
+        obj = {"apiVersion": resource.api_version, "kind": resource.kind}
+        installed.client.send(calls.create(resource, {**obj, "metadata": {"name": each, "labels": labels, **place}}))
+    installed.make(SECRET, "theirs", namespace)
+    patch = {"metadata": {"annotations": {kinds: found["metadata"]["annotations"][kinds] + ",Secret"}}}
+    installed.client.send(calls.merge_patch(parent, name, patch, namespace))
+    done = installed.typed("install", "update-status", "--image", IMAGE).out
+    pruned = [line for line in done.splitlines() if line.endswith("pruned")]
+    assert pruned == [
+        f"secret/old in {namespace} pruned",
+        "clusterrole.rbac.authorization.k8s.io/old-role pruned",
+    ]
+    installed.client.send(calls.get_raw(SECRET, "theirs", namespace))
+    assert (
+        "Secret" not in installed.client.send(calls.get_raw(parent, name, namespace))["metadata"]["annotations"][kinds]
+    )
+
+
+def test_what_somebody_else_set_is_not_taken_away(installed: World) -> None:
+    """The field and its manager are named, with the flag that takes it all the same."""
+    patch = {"spec": {"template": {"spec": {"priorityClassName": None, "terminationGracePeriodSeconds": 5}}}}
+    name, namespace = "update-status-controller", UPDATE_STATUS.namespace
+    installed.client.send(calls.merge_patch(DEPLOYMENT, name, patch, namespace))
+    # A field that is not ours is nobody's matter here.
+    installed.typed("install", "update-status", "--image", IMAGE)
+    patch = {"spec": {"replicas": 0}}
+    installed.client.send(calls.merge_patch(DEPLOYMENT, name, patch, namespace, field_manager="kubectl-scale"))
+    refused = installed.typed("install", "update-status", "--image", IMAGE, code=1).err
+    assert "kubectl-scale" in refused
+    assert ".spec.replicas" in refused
+    assert "--force-conflicts" in refused
+    installed.typed("install", "update-status", "--image", IMAGE, "--force-conflicts")
+    assert installed.deployment(name, namespace)["spec"]["replicas"] == 1
+
+
+def test_the_managing_operator_is_left_alone(world: World) -> None:
+    """A Deployment of that name anywhere is enough; nothing is written."""
+    world.make(NAMESPACE, "openshift-cluster-version")
+    pod = {"containers": [{"name": "cluster-version-operator", "image": "quay.io/release"}]}
+    labels = {"k8s-app": "cluster-version-operator"}
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    world.make(DEPLOYMENT, "cluster-version-operator", "openshift-cluster-version", spec=spec)
+    before = set(world.settled())
+    for flags in ((), ("--take-over",)):
+        refused = world.typed("install", "operator", "--image", IMAGE, *flags, code=1).err
+        assert "openshift-cluster-version/cluster-version-operator (quay.io/release)" in refused
+        assert set(world.settled()) == before
+    patch = {"spec": {"replicas": 0}}
+    world.client.send(calls.merge_patch(DEPLOYMENT, "cluster-version-operator", patch, "openshift-cluster-version"))
+    assert "--take-over" in world.typed("install", "operator", "--image", IMAGE, code=1).err
+    world.typed("install", "operator", "--image", IMAGE, "--take-over", "--dry-run=server")
+    world.client.send(calls.delete(NAMESPACE, "openshift-cluster-version"))
+    eventually(lambda: not [each for each in world.settled() if "openshift-cluster-version/" in each], "it is gone")
+
+
+def test_a_plain_cluster_gets_a_cluster_version_which_is_kept(world: World) -> None:
+    """With a name of its own, also when the operator goes and comes back."""
+    world.typed("install", "operator", "--image", IMAGE)
+    first = world.client.send(calls.get_raw(CLUSTER_VERSION, "version"))["spec"]["clusterID"]
+    world.typed("uninstall", "operator")
+    refused = world.typed("uninstall", "operator", "--definitions", code=1).err
+    assert "add --yes" in refused
+    world.typed("install", "operator", "--image", IMAGE)
+    assert world.client.send(calls.get_raw(CLUSTER_VERSION, "version"))["spec"]["clusterID"] == first
+    world.typed("uninstall", "operator", "--definitions", "--yes")
+
+
+def test_what_preflights_left_goes_with_the_operator(world: World) -> None:
+    """The rights of a dedicated account: nobody is there any more to end that preflight."""
+    world.typed("install", "operator", "--image", IMAGE)
+    world.make(ROLE, "cluster-version-operator-preflight", rules=[])
+    gone = world.typed("uninstall", "operator", "--definitions", "--yes").out
+    assert "clusterrole.rbac.authorization.k8s.io/cluster-version-operator-preflight deleted" in gone
+    assert not [each for each in world.settled() if "cluster-version-operator-preflight" in each]
+
+
+def test_a_certificate_is_kept_as_long_as_it_is_good(world: World) -> None:
+    """And the definitions trust the authority that it is from."""
+    world.typed("install", "kernel-modules", "--image", IMAGE)
+    secret = calls.get_raw(SECRET, "kernel-module-preflight-serving-cert", "openshift-kernel-module-preflight")
+    first = world.client.send(secret)["data"]
+    world.typed("install", "kernel-modules", "--image", NEWER)
+    assert world.client.send(secret)["data"] == first
+    definition = world.client.send(calls.get_raw(CRD, "preflightvalidationsocp.kmm.sigs.x-k8s.io"))
+    assert definition["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] == first["ca.crt"]
+    world.typed("uninstall", "kernel-modules", "--definitions")
+
+
+def test_what_does_not_become_healthy_says_why(kube_api_factory: KubeApiFactory, run: Run) -> None:
+    """After the time that was given, with the words of its pods; what was applied stays, to be looked at."""
+    with kube_api_factory(node=False) as api, SyncClient(config.load(str(api.kubeconfig))) as client:
+        world = World(api.kubeconfig, client, run)
+        failed = world.typed("install", "update-status", "--image", IMAGE, "--wait", "--timeout", "3", code=1).err
+        assert failed.startswith("error: after 3 s: waiting on ")
+        assert "pod update-status-controller-" in failed
+        world.typed("uninstall", "update-status", "--definitions")
+
+
+def test_what_is_printed_is_what_is_applied(server: World) -> None:
+    """But for the label of the set; nothing is written."""
+    before = server.settled()
+    printed = server.typed("install", "update-status", "--image", IMAGE, "-o", "yaml").out
+    assert everything(server.client) == before
+    objects = [obj for obj in yaml.safe_load_all(printed) if obj]
+    done = server.typed("install", "update-status", "--image", IMAGE, "--dry-run=server").out
+    assert [obj["metadata"]["name"] for obj in objects] == [
+        line.partition("/")[2].split()[0] for line in done.splitlines()
+    ]

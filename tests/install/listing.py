@@ -1,0 +1,33 @@
+"""Everything that a cluster has, to compare before and after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.kube import calls, discovery
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import ApiError
+
+# Written by controllers at times of their own.
+PASSING = {("", "Event"), ("events.k8s.io", "Event"), ("coordination.k8s.io", "Lease")}
+
+
+def everything(client: SyncClient) -> dict[str, str]:
+    """The resourceVersion of each object, by group, kind, namespace and name; of all kinds that can be listed."""
+    found = {}
+    groups = codec.decode(dict[str, Any], client.send(calls.get_path("/apis")))["groups"]
+    for version in ("v1", *(group["preferredVersion"]["groupVersion"] for group in groups)):
+        for resource in client.send(discovery.served(version)):
+            if (resource.group, resource.kind) in PASSING:
+                continue
+            try:
+                items = client.listing_raw(resource).items
+            except ApiError as error:
+                assert error.code in (403, 404, 405), error  # reviews and the like cannot be listed
+                continue
+            for item in items:
+                metadata = item["metadata"]
+                name = f"{resource.name} {metadata.get('namespace', '')}/{metadata['name']}"
+                found[name] = metadata.get("resourceVersion", "")
+    return found
