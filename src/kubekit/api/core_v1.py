@@ -139,18 +139,68 @@ class ResourceRequests(Wire, frozen=True):
     requests: Requests = Requests()
 
 
+class Capabilities(Wire, frozen=True):
+    """The capabilities that a container is given and denied."""
+
+    add: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+
+class SeccompProfile(Wire, frozen=True):
+    """The profile of system calls: RuntimeDefault, Localhost or Unconfined."""
+
+    type: str = ""
+
+
+class SecurityContext(Wire, frozen=True):
+    """The part of a pod's or container's `securityContext` that the Pod Security Standards ask about."""
+
+    privileged: bool = False
+    allow_privilege_escalation: bool = True
+    run_as_non_root: bool | None = None
+    run_as_user: int | None = None
+    capabilities: Capabilities = Capabilities()
+    seccomp_profile: SeccompProfile | None = None
+
+
+class ContainerPort(Wire, frozen=True):
+    """A port of a container; `host_port` is one of its node."""
+
+    host_port: int = 0
+
+
 class RequestingContainer(Wire, frozen=True):
-    """The part of a container's declaration with its resource requests."""
+    """The part of a container's declaration with its resource requests and its security."""
 
     resources: ResourceRequests = ResourceRequests()
+    security_context: SecurityContext | None = None
+    ports: tuple[ContainerPort, ...] = ()
+
+
+class HostPath(Wire, frozen=True):
+    """A folder of the node."""
+
+    path: str = ""
+
+
+class PodVolume(Wire, frozen=True):
+    """A volume of a pod, of which is read only whether it is a folder of the node."""
+
+    host_path: HostPath | None = None
 
 
 class PodPlace(Wire, frozen=True):
-    """The part of a Pod's `spec` with its node, its grace period in seconds, and its resource requests."""
+    """The part of a Pod's `spec` with its node, its grace period in seconds, its requests and its security."""
 
     node_name: str = ""
     termination_grace_period_seconds: int = 30
     containers: tuple[RequestingContainer, ...] = ()
+    init_containers: tuple[RequestingContainer, ...] = ()
+    host_network: bool = False
+    host_pid: bool = msgspec.field(default=False, name="hostPID")
+    host_ipc: bool = msgspec.field(default=False, name="hostIPC")
+    security_context: SecurityContext | None = None
+    volumes: tuple[PodVolume, ...] = ()
 
 
 class WaitingState(Wire, frozen=True):
@@ -206,8 +256,9 @@ class PodMeta(Wire, frozen=True):
 class PlacedPod(Object, frozen=True):
     """A Pod of which little more than place and phase is read: there may be hundreds of thousands.
 
-    `cpu_milli`, `memory_bytes`, `ready`, `waiting` (why a container does not run) and `pending` (what a pod that has
-    not started waits for) are not fields of a Pod: whoever stores one computes them from the parts that it then drops.
+    `cpu_milli`, `memory_bytes`, `ready`, `waiting` (why a container does not run), `pending` (what a pod that has not
+    started waits for) and `exceeds` (the level of the Pod Security Standards that it violates, and why) are not fields
+    of a Pod: whoever stores one computes them from the parts that it then drops.
     """
 
     # Narrower than ObjectMeta: annotations and times, which are not used, would be most of the decoded data.
@@ -219,6 +270,7 @@ class PlacedPod(Object, frozen=True):
     ready: bool = False
     waiting: str = ""
     pending: str = ""
+    exceeds: tuple[str, str] | None = None
 
 
 class ConfigMap(Object, frozen=True):

@@ -306,6 +306,26 @@ class Image(Object, frozen=True):
     spec: ImageSpec = ImageSpec()
 
 
+class ImageMirrors(Wire, frozen=True):
+    """The mirrors of one source; `mirror_source_policy` says whether the source itself may be asked."""
+
+    source: str = ""
+    mirrors: tuple[str, ...] = ()
+    mirror_source_policy: str = ""
+
+
+class ImageDigestMirrorSetSpec(Wire, frozen=True):
+    """`spec` of an ImageDigestMirrorSet."""
+
+    image_digest_mirrors: tuple[ImageMirrors, ...] = ()
+
+
+class ImageDigestMirrorSet(Object, frozen=True):
+    """Mirrors for images that are named by digest, as those of a release are."""
+
+    spec: ImageDigestMirrorSetSpec = ImageDigestMirrorSetSpec()
+
+
 class ConfigMapReference(Wire, frozen=True):
     """A ConfigMap of openshift-config by name."""
 

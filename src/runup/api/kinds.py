@@ -48,6 +48,7 @@ RESOURCES.update(
         "runup.api.build_v1.Build": Resource("build.openshift.io", "v1", "Build", "builds", namespaced=True),
         "runup.api.config_v1.ConfigNode": _config("Node", "nodes"),
         "runup.api.config_v1.Image": _config("Image", "images"),
+        "runup.api.config_v1.ImageDigestMirrorSet": _config("ImageDigestMirrorSet", "imagedigestmirrorsets"),
         "runup.api.config_v1.Proxy": _config("Proxy", "proxies"),
         "runup.api.machineconfig_v1.KubeletConfig": _machineconfig("KubeletConfig", "kubeletconfigs"),
         "runup.api.operator_v1.CloudCredential": _operator("CloudCredential", "cloudcredentials"),
@@ -55,6 +56,7 @@ RESOURCES.update(
         "runup.api.operator_v1.IngressController": Resource(
             "operator.openshift.io", "v1", "IngressController", "ingresscontrollers", namespaced=True
         ),
+        "runup.api.operator_v1.MachineConfiguration": _operator("MachineConfiguration", "machineconfigurations"),
         "runup.api.operator_v1.OperatorNetwork": _operator("Network", "networks"),
         "runup.api.platform_v1.MachineHealthCheck": Resource(
             "machine.openshift.io", "v1beta1", "MachineHealthCheck", "machinehealthchecks", namespaced=True
@@ -102,6 +104,12 @@ RESOURCES.update(
         "runup.api.platform_v1.Service": Resource("", "v1", "Service", "services", namespaced=True),
         "runup.api.platform_v1.Machine": Resource(
             "machine.openshift.io", "v1beta1", "Machine", "machines", namespaced=True
+        ),
+        "runup.api.platform_v1.MachineSet": Resource(
+            "machine.openshift.io", "v1beta1", "MachineSet", "machinesets", namespaced=True
+        ),
+        "runup.api.platform_v1.CertManagerCertificate": Resource(
+            "cert-manager.io", "v1", "Certificate", "certificates", namespaced=True
         ),
         "runup.api.platform_v1.VirtualMachineInstance": Resource(
             "kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances", namespaced=True

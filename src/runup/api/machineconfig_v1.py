@@ -1,5 +1,6 @@
 """`machineconfiguration.openshift.io/v1`: pools of nodes and their configuration, as far as runup reads them."""
 
+from datetime import datetime
 from typing import Any
 
 from kubekit.api.meta_v1 import Condition, LabelSelector, Object, Wire
@@ -20,6 +21,14 @@ class MachineConfigPoolSpec(Wire, frozen=True):
     configuration: ConfigurationReference = ConfigurationReference()
 
 
+class CertExpiry(Wire, frozen=True):
+    """The end of a certificate that the nodes of a pool have; `bundle` is the file's name in the configuration."""
+
+    bundle: str = ""
+    subject: str = ""
+    expiry: datetime | None = None
+
+
 class MachineConfigPoolStatus(Wire, frozen=True):
     """`status` of a MachineConfigPool, all counts in machines."""
 
@@ -30,6 +39,7 @@ class MachineConfigPoolStatus(Wire, frozen=True):
     updated_machine_count: int = 0
     unavailable_machine_count: int = 0
     degraded_machine_count: int = 0
+    cert_expirys: tuple[CertExpiry, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
 

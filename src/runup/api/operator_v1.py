@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from kubekit.api.meta_v1 import Condition, LabelSelector, Object, Wire
 
 
@@ -39,6 +41,60 @@ class CloudCredential(Object, frozen=True):
 
 class CredentialsRequest(Object, frozen=True):
     """A component's request for credentials for the cloud."""
+
+
+class MachineSelection(Wire, frozen=True):
+    """Part of the machine sets, by their labels."""
+
+    machine_resource_selector: LabelSelector | None = None
+
+
+class MachineManagerSelector(Wire, frozen=True):
+    """Which machine sets are meant: mode All, Partial or None."""
+
+    mode: str = ""
+    partial: MachineSelection = MachineSelection()
+
+
+class MachineManager(Wire, frozen=True):
+    """The kind of machine sets whose boot images are kept up to date, and which of them."""
+
+    resource: str = ""
+    selection: MachineManagerSelector = MachineManagerSelector()
+
+
+class ManagedBootImages(Wire, frozen=True):
+    """Whose boot images are kept up to date."""
+
+    machine_managers: tuple[MachineManager, ...] = ()
+
+
+class BootImageVersion(Wire, frozen=True):
+    """The version of the oldest boot image, by the release it is from or by its own."""
+
+    ocp_version: str = msgspec.field(default="", name="ocpVersion")
+    rhcos_version: str = msgspec.field(default="", name="rhcosVersion")
+
+
+class BootImageSkewEnforcementStatus(Wire, frozen=True):
+    """Whether old boot images hold updates back: mode Automatic, Manual or None."""
+
+    mode: str = ""
+    automatic: BootImageVersion = BootImageVersion()
+    manual: BootImageVersion = BootImageVersion()
+
+
+class MachineConfigurationStatus(Wire, frozen=True):
+    """`status` of MachineConfiguration."""
+
+    managed_boot_images_status: ManagedBootImages = ManagedBootImages()
+    boot_image_skew_enforcement_status: BootImageSkewEnforcementStatus = BootImageSkewEnforcementStatus()
+
+
+class MachineConfiguration(Object, frozen=True):
+    """The singleton `cluster`: the machine-config operator's own configuration."""
+
+    status: MachineConfigurationStatus = MachineConfigurationStatus()
 
 
 class KubeAPIServer(Object, frozen=True):

@@ -149,6 +149,50 @@ class Machine(Object, frozen=True):
     status: MachineStatus = MachineStatus()
 
 
+class ProviderSpec(Wire, frozen=True):
+    """A machine's settings, in the words of its cloud."""
+
+    value: dict[str, Any] = {}
+
+
+class MachineTemplateSpec(Wire, frozen=True):
+    """`spec` of the machines that a MachineSet makes."""
+
+    provider_spec: ProviderSpec = ProviderSpec()
+
+
+class MachineTemplate(Wire, frozen=True):
+    """The machines that a MachineSet makes."""
+
+    spec: MachineTemplateSpec = MachineTemplateSpec()
+
+
+class MachineSetSpec(Wire, frozen=True):
+    """`spec` of a MachineSet."""
+
+    template: MachineTemplate = MachineTemplate()
+
+
+class MachineSet(Object, frozen=True):
+    """Keeps a number of machines that are alike."""
+
+    spec: MachineSetSpec = MachineSetSpec()
+
+
+class CertificateStatus(Wire, frozen=True):
+    """`status` of a Certificate; it is renewed at `renewal_time`."""
+
+    not_after: datetime | None = None
+    renewal_time: datetime | None = None
+    conditions: tuple[LooseCondition, ...] = ()
+
+
+class CertManagerCertificate(Object, frozen=True):
+    """A certificate in a Secret, which cert-manager keeps."""
+
+    status: CertificateStatus = CertificateStatus()
+
+
 class VMISpec(Wire, frozen=True):
     """`spec` of a VirtualMachineInstance."""
 

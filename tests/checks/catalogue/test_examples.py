@@ -57,6 +57,72 @@ RESOLUTION_FAILED = (
 PENDING_SINCE = 'openshift-console, creationTimestamp: "2026-01-14T08:00:00Z"}'
 UNSCHEDULABLE = 'conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]'
 LABELS_AND_TAINT = 'labels: {node-role.kubernetes.io/worker: ""}}\nspec: {taints: [{key: infra, effect: NoSchedule}]}'
+STRICT = "  securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}\n"
+ON_THE_NODE = "  volumes: [{name: a, emptyDir: {}}, {name: b, hostPath: {path: /var/log}}]\n"
+
+
+def managed(selection: str) -> str:
+    """What comes before an example, for the machine sets whose boot images the operator keeps."""
+    managers = f"[{{resource: machinesets, apiGroup: machine.openshift.io, selection: {{{selection}}}}}]"
+    status = f"status: {{managedBootImagesStatus: {{machineManagers: {managers}}}}}"
+    return f"{OPERATOR_CONFIGURATION}{status}\n---\napiVersion"
+
+
+def skew(enforcement: str) -> str:
+    """What comes before an example, for boot images whose version is watched."""
+    return f"{OPERATOR_CONFIGURATION}status: {{bootImageSkewEnforcementStatus: {{{enforcement}}}}}\n---\napiVersion"
+
+
+OPERATOR_CONFIGURATION = (
+    "\napiVersion: operator.openshift.io/v1\nkind: MachineConfiguration\nmetadata: {name: cluster}\n"
+)
+
+
+def known_to_nodes(*days: str) -> str:
+    """What comes before an example, for certificates of one name that end on these days."""
+    listed = ", ".join(f'{{subject: "CN=node-signer@{n}", expiry: "{day}T00:00:00Z"}}' for n, day in enumerate(days))
+    head = "\napiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfigPool\nmetadata: {name: worker}\n"
+    return f"{head}status: {{certExpirys: [{listed}]}}\n---\napiVersion"
+
+
+def rolled_out(rolling: str) -> str:
+    """What comes before an example, for a Deployment of the platform with this rollingUpdate."""
+    head = "\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: console, namespace: openshift-console}\n"
+    return f"{head}spec: {{replicas: 2, strategy: {{rollingUpdate: {{{rolling}}}}}}}\n---\napiVersion"
+
+
+# Of a server, signed by an authority with SHA-1, and the authority itself (openssl x509 -sha1).
+SHA1_SERVER = (
+    "-----BEGIN CERTIFICATE-----\\n"
+    "MIIBGTCBwAIUBKhGx+h8XcQir8RRFA3OvTWehzwwCQYHKoZIzj0EATAPMQ0wCwYD\\n"
+    "VQQDDARyb290MCAXDTI2MTEyMzA2MzI0M1oYDzIxMjYxMDMwMDYzMjQzWjAPMQ0w\\n"
+    "CwYDVQQDDARzaG9wMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEYVmuVDFDa7yV\\n"
+    "aI+VeeAt+X/JSjQqwvf2a4g47vjZmpXi03wrkOtiPEZjv0ZRKN7Jiz3jXXQqHYGv\\n"
+    "0mQckDGTADAJBgcqhkjOPQQBA0kAMEYCIQDoEIiB/Bm1/Z0Ey+CqZMUhVZuAGNFv\\n"
+    "0g4atU24qQPergIhAJ4Ov3LbRXUpyeBp0pkif9MhXPSequUZO5j330d79xZ0\\n"
+    "-----END CERTIFICATE-----\\n"
+)
+SHA1_ROOT = (
+    "-----BEGIN CERTIFICATE-----\\n"
+    "MIIBcjCCARqgAwIBAgIUZH3Pn9ihv4RXyU0bSPHPJplNJKIwCQYHKoZIzj0EATAP\\n"
+    "MQ0wCwYDVQQDDARyb290MCAXDTI2MTEyMzA2MzI0M1oYDzIxMjYxMDMwMDYzMjQz\\n"
+    "WjAPMQ0wCwYDVQQDDARyb290MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEagXH\\n"
+    "l6YzkJ2GAKjUX9ftFKWMeAGU84uF7D9bW+hAlYCP9FJuzjpWvCaueIIAs21shpti\\n"
+    "fti0NMMyx367DHQ+BqNTMFEwHQYDVR0OBBYEFFWEFZUNeHf6YsD+Gd2/E/EHO/mO\\n"
+    "MB8GA1UdIwQYMBaAFFWEFZUNeHf6YsD+Gd2/E/EHO/mOMA8GA1UdEwEB/wQFMAMB\\n"
+    "Af8wCQYHKoZIzj0EAQNHADBEAiBUeDFZSr0ppB2+RoeRIcTL+ROAGPIxmfNJQtRn\\n"
+    "MyKgcAIgJs8fIZi5TpE5NUpTNSXqvHiypTA0nHr0Su7PmjzTkIs=\\n"
+    "-----END CERTIFICATE-----\\n"
+)
+
+
+def route_with(certificate: str) -> tuple[tuple[str, str], ...]:
+    """The Route of the example with this certificate, of which its router says nothing."""
+    return (
+        ("{host: shop.example.com}", f'{{host: shop.example.com, tls: {{certificate: "{certificate}"}}}}'),
+        ('Versions, status: "True"', 'Versions, status: "False"'),
+    )
+
 
 ROWS = (
     Row("overrides: one that is managed again", "ClusterVersionOverrides", (("true", "false"),)),
@@ -1249,6 +1315,236 @@ ROWS = (
             ),
         ),
         ("ProxyTrustBroken",),
+    ),
+    Row("boot images: of RHEL 9", "BootImagesOld", (("rhcos-412-86", "rhcos-413-92"),)),
+    Row("boot images: a patch", "BootImagesOld", (), (), PATCH),
+    Row(
+        "boot images: Azure's by its version",
+        "BootImagesOld",
+        (
+            (
+                "disks: [{boot: true, "
+                "image: projects/rhcos-cloud/global/images/rhcos-412-86-202212081411-0-gcp-x86-64}]",
+                "image: {publisher: azureopenshift, version: 48.84.20211207}",
+            ),
+        ),
+        ("BootImagesOld",),
+    ),
+    Row(
+        "boot images: vSphere's template made by the installer says nothing",
+        "BootImagesOld",
+        (
+            (
+                "disks: [{boot: true, "
+                "image: projects/rhcos-cloud/global/images/rhcos-412-86-202212081411-0-gcp-x86-64}]",
+                "template: shop-rhcos-generated-region-zone",
+            ),
+        ),
+    ),
+    Row("boot images: the operator keeps all of them", "BootImagesOld", (("\napiVersion", managed("mode: All")),)),
+    Row(
+        "boot images: the operator keeps some, and this one",
+        "BootImagesOld",
+        (
+            ("name: shop-worker-a,", "name: shop-worker-a, labels: {boot: managed},"),
+            (
+                "\napiVersion",
+                managed("mode: Partial, partial: {machineResourceSelector: {matchLabels: {boot: managed}}}"),
+            ),
+        ),
+    ),
+    Row(
+        "boot images: the operator keeps some others",
+        "BootImagesOld",
+        (
+            (
+                "\napiVersion",
+                managed("mode: Partial, partial: {machineResourceSelector: {matchLabels: {boot: managed}}}"),
+            ),
+        ),
+        ("BootImagesOld",),
+    ),
+    Row(
+        "boot images: the operator keeps none",
+        "BootImagesOld",
+        (("\napiVersion", managed("mode: None")),),
+        ("BootImagesOld",),
+    ),
+    Row(
+        "boot images: written down, too old by its RHEL",
+        "BootImagesOld",
+        (
+            ("rhcos-412-86", "rhcos-413-92"),
+            ("\napiVersion", skew("mode: Manual, manual: {rhcosVersion: 412.86.202212081411-0}")),
+        ),
+        ("BootImagesOld",),
+    ),
+    Row(
+        "boot images: written down, too old by its release",
+        "BootImagesOld",
+        (("rhcos-412-86", "rhcos-413-92"), ("\napiVersion", skew("mode: Manual, manual: {ocpVersion: 4.12.9}"))),
+        ("BootImagesOld",),
+    ),
+    Row(
+        "boot images: new ones, written down in the words of RHEL",
+        "BootImagesOld",
+        (
+            ("rhcos-412-86", "rhcos-413-92"),
+            ("\napiVersion", skew("mode: Manual, manual: {rhcosVersion: 9.6.20251023-0}")),
+        ),
+    ),
+    Row(
+        "boot images: nobody asks for their version",
+        "BootImagesOld",
+        (("rhcos-412-86", "rhcos-413-92"), ("\napiVersion", skew("mode: None, manual: {ocpVersion: 4.12.9}"))),
+    ),
+    Row("certificate: weeks away", "CertificateExpires", (("2026-01-17", "2026-02-17"),)),
+    Row("certificate: in time for its renewal", "CertificateExpires", (("2025-12-18", "2026-01-15"),)),
+    Row(
+        "certificate: in time, and not ready",
+        "CertificateExpires",
+        (("2025-12-18", "2026-01-15"), ('status: "True"', 'status: "False"')),
+        ("CertificateExpires",),
+    ),
+    Row("certificate: over", "CertificateExpires", (("2026-01-17", "2026-01-12"),), ("CertificateExpires",)),
+    Row("certificate: never made", "CertificateExpires", (('  notAfter: "2026-01-17T08:00:00Z"\n', ""),)),
+    Row(
+        "certificate: of a pool's nodes",
+        "CertificateExpires",
+        (("2026-01-17", "2026-02-17"), ("\napiVersion", known_to_nodes("2025-12-01", "2026-01-16"))),
+        ("CertificateExpires",),
+    ),
+    Row(
+        "certificate: of a pool's nodes, renewed",
+        "CertificateExpires",
+        (("2026-01-17", "2026-02-17"), ("\napiVersion", known_to_nodes("2026-01-16", "2026-03-16"))),
+    ),
+    Row(
+        "certificate: of a pool's nodes, of an authority that is long gone",
+        "CertificateExpires",
+        (("2026-01-17", "2026-02-17"), ("\napiVersion", known_to_nodes("2025-10-16", "2025-11-16"))),
+    ),
+    Row(
+        "pod security: no level",
+        "PodSecurityViolated",
+        ((", labels: {pod-security.kubernetes.io/enforce: baseline}", ""),),
+    ),
+    Row(
+        "pod security: a level that allows all", "PodSecurityViolated", (("enforce: baseline", "enforce: privileged"),)
+    ),
+    Row("pod security: a level that warns", "PodSecurityViolated", (("enforce: baseline", "warn: baseline"),)),
+    Row("pod security: a pod that keeps to it", "PodSecurityViolated", (("privileged: true", "privileged: false"),)),
+    Row(
+        "pod security: the stricter level",
+        "PodSecurityViolated",
+        (("privileged: true", "privileged: false"), ("enforce: baseline", "enforce: restricted")),
+        ("PodSecurityViolated",),
+    ),
+    Row(
+        "pod security: all that the stricter level asks, by pod and container",
+        "PodSecurityViolated",
+        (
+            ("privileged: true", "allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}"),
+            ("enforce: baseline", "enforce: restricted"),
+            ("  nodeName: worker-0\n", "  nodeName: worker-0\n" + STRICT),
+        ),
+    ),
+    Row(
+        "pod security: a folder of the node",
+        "PodSecurityViolated",
+        (("privileged: true", "privileged: false"), ("  nodeName: worker-0\n", f"  nodeName: worker-0\n{ON_THE_NODE}")),
+        ("PodSecurityViolated",),
+    ),
+    Row(
+        "pod security: the node's network",
+        "PodSecurityViolated",
+        (("privileged: true", "privileged: false"), ("nodeName: worker-0", "nodeName: worker-0\n  hostNetwork: true")),
+        ("PodSecurityViolated",),
+    ),
+    Row(
+        "pod security: nobody makes it again",
+        "PodSecurityViolated",
+        ((", ownerReferences: [{kind: ReplicaSet, name: agent}]", ""),),
+    ),
+    Row("pod security: no drain moves it", "PodSecurityViolated", (("kind: ReplicaSet", "kind: DaemonSet"),)),
+    Row("pod security: it has ended", "PodSecurityViolated", (("phase: Running", "phase: Succeeded"),)),
+    Row(
+        "not made: it succeeds now",
+        "PodsNotMade",
+        (('type: ReplicaFailure, status: "True"', 'type: ReplicaFailure, status: "False"'),),
+    ),
+    Row("not made: another condition", "PodsNotMade", (("ReplicaFailure", "Progressing"),)),
+    Row("not made: none is wanted any more", "PodsNotMade", (("{replicas: 3}", "{replicas: 0}"),)),
+    Row("quota: room for one more", "QuotaFull", (("16Gi", "24Gi"),)),
+    Row("quota: no virtual machine", "QuotaFull", (("kubevirt.io: virt-launcher", "app: web"),)),
+    Row("quota: of some pods alone", "QuotaFull", (("spec: {hard", "spec: {scopes: [BestEffort], hard"),)),
+    Row("quota: full of what is not moved", "QuotaFull", (("requests.memory", "requests.storage"),)),
+    Row(
+        "quota: used beyond a limit that was lowered",
+        "QuotaFull",
+        (("kubevirt.io: virt-launcher", "app: web"), ("16Gi", "8Gi")),
+        ("QuotaFull",),
+    ),
+    Row(
+        "quota: the platform rolls out beside the old pod",
+        "QuotaFull",
+        (
+            ("kubevirt.io: virt-launcher", "app: web"),
+            ("namespace: vms", "namespace: openshift-console"),
+            ("\napiVersion", rolled_out("maxUnavailable: 25%")),
+        ),
+        ("QuotaFull",),
+    ),
+    Row(
+        "quota: the platform takes the old pod away first",
+        "QuotaFull",
+        (
+            ("kubevirt.io: virt-launcher", "app: web"),
+            ("namespace: vms", "namespace: openshift-console"),
+            ("\napiVersion", rolled_out("maxSurge: 0, maxUnavailable: 1")),
+        ),
+    ),
+    Row(
+        "mirrors: the source may be asked, too",
+        "TargetOnlyMirrored",
+        (("NeverContactSource", "AllowContactingSource"),),
+    ),
+    Row(
+        "mirrors: of another repository",
+        "TargetOnlyMirrored",
+        (("source: quay.io/example/release", "source: quay.io/example/other"),),
+    ),
+    Row(
+        "mirrors: of the whole registry, which nodes may use",
+        "TargetOnlyMirrored",
+        (("source: quay.io/example/release", "source: quay.io"), ("blockedRegistries", "insecureRegistries")),
+        ("TargetOnlyMirrored",),
+    ),
+    Row("mirrors: none", "TargetOnlyMirrored", (("[mirror.example.com:5000/release]", "[]"),), ("TargetOnlyMirrored",)),
+    Row(
+        "mirrors: a source that is closer may be asked",
+        "TargetOnlyMirrored",
+        (
+            (
+                "  - source: quay.io/example/release",
+                "  - source: quay.io/example/release\n    mirrors: [m.example.com/r]\n  - source: quay.io",
+            ),
+        ),
+    ),
+    Row("routes: signed with SHA-1, and long at 4.16", "RoutesUnservable", route_with(SHA1_SERVER)),
+    Row(
+        "routes: signed with SHA-1, to 4.16",
+        "RoutesUnservable",
+        route_with(SHA1_SERVER),
+        ("RoutesUnservable",),
+        OLD,
+    ),
+    Row(
+        "routes: an authority that signed itself with SHA-1, to 4.16",
+        "RoutesUnservable",
+        route_with(SHA1_ROOT),
+        (),
+        OLD,
     ),
     Row("registries: allowed", "TargetRegistryRefused", (("[registry.example.com", "[quay.io"),)),
     Row("registries: all", "TargetRegistryRefused", (("allowedRegistries", "insecureRegistries"),)),

@@ -78,3 +78,28 @@ def test_an_image_that_is_not_known() -> None:
     """Only where registries are limited does it matter."""
     found = findings(NAME, image(blockedRegistries=["quay.io"]), to=to(""))
     assert found == [(f"{NAME}Unknown", "warning", Applies.UNKNOWN, ["cluster"])]
+
+
+def running(pull_spec: str) -> JSON:
+    """The cluster's version."""
+    status = {"desired": {"version": "5.0.0", "image": pull_spec}}
+    return {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterVersion",
+        "metadata": {"name": "version"},
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(
+    ("image_of_today", "refused"),
+    [
+        ("quay.io/example/release@sha256:4", False),
+        ("quay.io/other/release@sha256:4", False),
+        ("registry.example.com/release@sha256:4", True),
+    ],
+)
+def test_a_blocked_registry_that_has_the_running_release(image_of_today: str, refused: bool) -> None:
+    """The machine-config operator does not let it keep a release away."""
+    cluster = (image(blockedRegistries=["quay.io"]), running(image_of_today))
+    assert bool(told(NAME, *cluster, to=to("quay.io/example/release@sha256:5"))) == refused

@@ -1,7 +1,9 @@
 """The cluster's nodes may not pull the target's image from where it is.
 
 Applies when Image `cluster` names allowed registries and none of them covers the target's image, or blocked ones and
-one of them does. Entries are a registry, a registry with the beginning of a path, or `*.` and a domain.
+one of them does. Entries are a registry, a registry with the beginning of a path, or `*.` and a domain. A blocked entry
+that has the running release's repository too does not keep the target away: the machine-config operator leaves such an
+entry out, or uses it only as far as mirrors take its place.
 
 Why it matters the container runtime of each node refuses the image, so the preflight's and the update's own pods end in
 ImagePullBackOff, and the update stops where it begins.
@@ -13,16 +15,18 @@ the policy is about the name that is asked for.
 Accepting it means that the update stops at its first image.
 
 Source of the rule the OpenShift documentation of image configuration resources, and containers-policy.json(5): the
-scopes of transport `docker`.
+scopes of transport `docker`; openshift/machine-config-operator, `pkg/controller/container-runtime-config`
+(getValidBlockedAndAllowedRegistries).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from runup.api.config_v1 import Image
+from runup.api.config_v1 import ClusterVersion, Image, RegistrySources
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.catalogue.shared.pull_specs import covers, repository_of
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "TargetRegistryRefused"
@@ -39,7 +43,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         sources = config.spec.registry_sources
         if not sources.allowed_registries and not sources.blocked_registries:
             continue
-        repository = _repository(context.target_image)
+        repository = repository_of(context.target_image)
         if not repository:
             yield unsure(
                 NAME,
@@ -47,7 +51,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 [config],
                 fix="Compare spec.registrySources of `oc get image.config.openshift.io cluster -o yaml` with it.",
             )
-        elif why := _refusal(sources.allowed_registries, sources.blocked_registries, repository):
+        elif why := _refusal(snapshot, sources, repository):
             yield risk(
                 NAME,
                 f"Nodes may not pull the target's image {repository}: {why}.",
@@ -57,33 +61,28 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _repository(image: str) -> str:
-    """Returns a pull spec without its digest and its tag."""
-    name = image.partition("@")[0]
-    slash = name.rfind("/")
-    return name[:slash] + name[slash:].partition(":")[0]
-
-
-def _refusal(allowed: Sequence[str], blocked: Sequence[str], repository: str) -> str:
-    if entry := next((each for each in blocked if _covers(each, repository)), ""):
-        return f"blockedRegistries has {entry}"
-    if allowed and not any(_covers(each, repository) for each in allowed):
+def _refusal(snapshot: Snapshot, sources: RegistrySources, repository: str) -> str:
+    """Returns why nodes may not pull from the repository, or an empty string. Raises Unreadable."""
+    if blocking := [each for each in sources.blocked_registries if covers(each, repository)]:
+        running = _running(snapshot)
+        if entry := next((each for each in blocking if not covers(each, running)), ""):
+            return f"blockedRegistries has {entry}"
+    if sources.allowed_registries and not any(covers(each, repository) for each in sources.allowed_registries):
         return "allowedRegistries names no registry that has it"
     return ""
 
 
-def _covers(entry: str, repository: str) -> bool:
-    """Returns whether an entry is the repository, the beginning of its path, or a wildcard for its registry."""
-    if entry.startswith("*."):
-        return repository.partition("/")[0].partition(":")[0].endswith(entry[1:])
-    return repository == entry or repository.startswith(f"{entry}/")
+def _running(snapshot: Snapshot) -> str:
+    """Returns the repository of the release that the cluster runs. Raises Unreadable."""
+    version = snapshot.get(ClusterVersion, "version")
+    return repository_of(version.status.desired.image) if version else ""
 
 
 CHECK = declared(
     __doc__,
     NAME,
     "machine-config-operator",
-    (Image, DEFINITIONS),
+    (Image, ClusterVersion, DEFINITIONS),
     _run,
     rank=700,
     severity="critical",

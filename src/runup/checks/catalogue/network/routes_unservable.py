@@ -1,7 +1,10 @@
 """The routers of the next minor version will refuse routes that are served today.
 
 Applies when a router has set condition UnservableInFutureVersions of a Route to True: the Route's certificate or its
-settings are such that the next minor version does not take them, as certificates signed with SHA-1 in 4.16.
+settings are such that the next minor version does not take them, as certificates signed with SHA-1 in 4.16. Routers
+before 4.15 say nothing of that: so also when a Route itself has a certificate (`certificate`, `caCertificate`,
+`destinationCACertificate`) that an authority signed with SHA-1 or MD5, and the update comes to 4.16. One that signed
+itself is taken.
 
 Why it matters what is reached by these routes is not reached any more once the routers are updated.
 
@@ -11,16 +14,21 @@ and the router clears the condition.
 Accepting it means that these routes end with the update.
 
 Source of the rule openshift/api `route/v1` (RouteUnservableInFutureVersions), openshift/router `upgrade_validation`,
-and the admin gate of cluster-ingress-operator 4.15 for it.
+and the admin gate of cluster-ingress-operator 4.15 for it; openshift/router 4.16, `pkg/router/routeapihelpers`
+(validateCertSignatureAlgorithms).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
+from kubekit.lang.version import Version
 from runup.checks.catalogue.declaring import MINOR, declared, named, risk
+from runup.checks.catalogue.shared.bundles import weak_signature
 from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
@@ -41,6 +49,20 @@ status:
 """
 
 
+class RouteTLS(Wire, frozen=True):
+    """The certificates of a Route; its key is not read."""
+
+    certificate: str = ""
+    ca_certificate: str = ""
+    destination_ca_certificate: str = msgspec.field(default="", name="destinationCACertificate")
+
+
+class RouteSpec(Wire, frozen=True):
+    """`spec` of a Route."""
+
+    tls: RouteTLS | None = None
+
+
 class RouteIngress(Wire, frozen=True):
     """What one router says of a Route."""
 
@@ -54,9 +76,14 @@ class RouteStatus(Wire, frozen=True):
 
 
 class Route(Object, frozen=True):
-    """A name under which a Service is reached from outside."""
+    """A name under which a Service is reached from outside.
 
+    `weak_signature` (SHA-1 or MD5) is no field of a Route: it is looked up in the certificates, which are then dropped.
+    """
+
+    spec: RouteSpec = RouteSpec()
     status: RouteStatus = RouteStatus()
+    weak_signature: str = ""
 
 
 def _slim(route: Route) -> Route:
@@ -68,7 +95,16 @@ def _slim(route: Route) -> Route:
             name=metadata.name, namespace=metadata.namespace, resource_version=metadata.resource_version
         ),
         status=RouteStatus((RouteIngress((told,)),)) if told else RouteStatus(),
+        weak_signature=_weak_signature(route.spec.tls),
     )
+
+
+def _weak_signature(tls: RouteTLS | None) -> str:
+    """Returns SHA-1 or MD5 if an authority signed one of the certificates with it, else an empty string."""
+    if tls is None:
+        return ""
+    bundles = (tls.certificate, tls.ca_certificate, tls.destination_ca_certificate)
+    return next((weak for bundle in bundles if (weak := weak_signature(bundle))), "")
 
 
 ROUTES = Slim("route.openshift.io", "v1", "Route", "routes", namespaced=True, type=Route, keep=_slim)
@@ -80,21 +116,37 @@ def _told(route: Route) -> Condition | None:
     return next((condition for condition in told if condition is not None and condition.status == "True"), None)
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    routes = [(route, told) for route in listed_or_none(snapshot, ROUTES) if (told := _told(route))]
-    if not routes:
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    reaches = context.source < _REFUSES_SHA1 <= context.target
+    why_not = [
+        (route, why)
+        for route in sorted(listed_or_none(snapshot, ROUTES), key=named)
+        if (why := _router_says(route) or (_signed(route) if reaches else ""))
+    ]
+    if not why_not:
         return
-    routes.sort(key=lambda each: named(each[0]))
-    first, told = routes[0]
+    first, why = why_not[0]
     yield risk(
         NAME,
-        f"{count(len(routes), 'Route')} will not be served by the next minor version any more "
-        f"({names([named(route) for route, _ in routes])}). "
-        f"Of {named(first)} the router says{f': {why}' if (why := cause(told)) else ' nothing more'}.",
-        [route for route, _ in routes],
+        f"{count(len(why_not), 'Route')} will not be served by the next minor version any more "
+        f"({names([named(route) for route, _ in why_not])}). Of {named(first)} {why}.",
+        [route for route, _ in why_not],
         fix="Give them certificates and settings that the target takes; the router takes its condition back then.",
         kind=ROUTES,
     )
+
+
+def _router_says(route: Route) -> str:
+    told = _told(route)
+    return f"the router says{f': {why}' if (why := cause(told)) else ' nothing more'}" if told else ""
+
+
+def _signed(route: Route) -> str:
+    return f"a certificate is signed with {route.weak_signature}" if route.weak_signature else ""
+
+
+# Its routers do not take certificates that an authority signed with SHA-1 or MD5.
+_REFUSES_SHA1 = Version("4.16.0-0")
 
 
 CHECK = declared(

@@ -1,4 +1,4 @@
-"""Reads the validity of the certificate authorities in a bundle; bundles contain no private keys."""
+"""Reads validity and signatures of the certificates in a bundle; bundles contain no private keys."""
 
 from __future__ import annotations
 
@@ -50,3 +50,24 @@ def usable_until(bundle: str) -> datetime | None:
         with contextlib.suppress(BadBundle):
             found += ends(block)
     return max(found, default=None)
+
+
+def weak_signature(bundle: str) -> str:
+    """Returns SHA-1 or MD5 if an authority signed a certificate of the bundle with it, else an empty string.
+
+    A certificate that signed itself does not count: nobody checks its signature. What cannot be read is passed over.
+    """
+    for block in _CERTIFICATE.findall(bundle):
+        # Imported here for the same reason as above.
+        from cryptography import x509
+        from cryptography.exceptions import UnsupportedAlgorithm
+
+        with contextlib.suppress(ValueError, UnsupportedAlgorithm):
+            certificate = x509.load_pem_x509_certificate(block.encode())
+            algorithm = certificate.signature_hash_algorithm
+            if certificate.issuer != certificate.subject and algorithm is not None and algorithm.name in _WEAK:
+                return _WEAK[algorithm.name]
+    return ""
+
+
+_WEAK = {"sha1": "SHA-1", "md5": "MD5"}

@@ -24,6 +24,7 @@ from kubekit.api.core_v1 import (
 )
 from kubekit.lang.quantity import parse_quantity
 from runup.checks.catalogue.declaring import named
+from runup.checks.catalogue.shared.pod_security import exceeded
 from runup.checks.catalogue.shared.result_cache import grouped, of_groups
 from runup.checks.decide.reads import Slim
 
@@ -70,6 +71,7 @@ def _slim(pod: PlacedPod) -> PlacedPod:
         # Init containers run first: a waiting one is the reason why the others do not run.
         waiting=_waiting(status.init_container_statuses) or _waiting(status.container_statuses),
         pending=pending,
+        exceeds=exceeded(spec),
     )
 
 

@@ -1,0 +1,113 @@
+"""The target's image can be pulled from mirrors alone.
+
+Applies when an ImageDigestMirrorSet has mirrors for the repository of the target's image and mirrorSourcePolicy
+NeverContactSource. Of several sources that cover it the most specific counts. It is critical where none of the mirrors
+may be used: there are none, or Image `cluster` blocks the registry of each.
+
+Why it matters what is not in a mirror yet is not found elsewhere: pods of a release that was not mirrored end in
+ImagePullBackOff, and the update stops where it begins.
+
+What to do mirror the target release with its images and signatures first (`oc adm release mirror`, `oc mirror`), and
+try one of them: `oc adm release info MIRROR@DIGEST`.
+
+Accepting it is right once the release is in the mirror.
+
+Source of the rule openshift/api, `config/v1` (ImageDigestMirrorSet, mirrorSourcePolicy); containers-registries.conf(5);
+the OpenShift documentation of disconnected environments, Mirroring images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from runup.api.config_v1 import Image, ImageDigestMirrorSet, ImageMirrors
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.catalogue.shared.pull_specs import covers, repository_of
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import names
+
+NAME = "TargetOnlyMirrored"
+EXAMPLE = """
+apiVersion: config.openshift.io/v1
+kind: ImageDigestMirrorSet
+metadata: {name: releases}
+spec:
+  imageDigestMirrors:
+  - source: quay.io/example/release
+    mirrors: [mirror.example.com:5000/release]
+    mirrorSourcePolicy: NeverContactSource
+---
+apiVersion: config.openshift.io/v1
+kind: Image
+metadata: {name: cluster}
+spec: {registrySources: {blockedRegistries: ["mirror.example.com:5000"]}}
+"""
+_Entry = tuple[ImageDigestMirrorSet, ImageMirrors]
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    sets = sorted(all_or_none(snapshot, ImageDigestMirrorSet), key=lambda each: each.metadata.name)
+    closed = [(each, entry) for each in sets for entry in each.spec.image_digest_mirrors if _is_closed(entry)]
+    if not closed:
+        return
+    repository = repository_of(context.target_image)
+    if not repository:
+        yield unsure(
+            NAME,
+            "mirrors are asked instead of their sources, and the target's image is not known",
+            [each for each, _ in closed],
+            fix="Compare the sources of `oc get imagedigestmirrorset -o yaml` with it.",
+        )
+        return
+    entries = _closest(sets, repository)
+    if not any(_is_closed(entry) for _, entry in entries):
+        return
+    blocked = [
+        each for image in all_or_none(snapshot, Image) for each in image.spec.registry_sources.blocked_registries
+    ]
+    mirrors = list(dict.fromkeys(mirror for _, entry in entries for mirror in entry.mirrors))
+    usable = [mirror for mirror in mirrors if not any(covers(each, mirror) for each in blocked)]
+    about = list({id(each): each for each, _ in entries}.values())
+    if usable:
+        yield risk(
+            NAME,
+            f"The target's image {repository} is pulled from {names(usable)} alone.",
+            about,
+            severity="info",
+            fix="Mirror the target release first, and look at it there: `oc adm release info MIRROR@DIGEST`.",
+        )
+    else:
+        why = f"Image cluster blocks {names(mirrors)}" if mirrors else "there is none"
+        yield risk(
+            NAME,
+            f"The target's image {repository} may be pulled from mirrors alone, and {why}.",
+            about,
+            severity="critical",
+            fix="Name a mirror that nodes may use with `oc edit imagedigestmirrorset NAME`, and mirror the release.",
+        )
+
+
+def _is_closed(entry: ImageMirrors) -> bool:
+    return entry.mirror_source_policy == "NeverContactSource"
+
+
+def _closest(sets: Sequence[ImageDigestMirrorSet], repository: str) -> list[_Entry]:
+    """Returns the entries with the most specific source that covers the repository."""
+    entries = [
+        (each, entry) for each in sets for entry in each.spec.image_digest_mirrors if covers(entry.source, repository)
+    ]
+    longest = max((len(entry.source) for _, entry in entries), default=0)
+    return [(each, entry) for each, entry in entries if len(entry.source) == longest]
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "machine-config-operator",
+    (ImageDigestMirrorSet, Image, DEFINITIONS),
+    _run,
+    rank=702,
+    severity="critical",
+    example=EXAMPLE,
+)

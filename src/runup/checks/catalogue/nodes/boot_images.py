@@ -1,0 +1,151 @@
+"""New nodes would start from a boot image that is too old for the release.
+
+Applies when a MachineSet names a boot image of RHEL 8 (a release before 4.13), as the names and versions of images on
+Google Cloud, Azure, vSphere, Nutanix and OpenStack tell (an AMI's ID does not), and the machine-config operator does
+not keep that MachineSet's image up to date (MachineConfiguration `cluster`, managedBootImagesStatus); or when the same
+object's bootImageSkewEnforcementStatus has a version below 4.13 or RHEL 9.2, which is what makes the machine-config
+operator refuse minor updates from 4.21 on. All of them are one risk.
+
+Why it matters boot images are not updated with the cluster by themselves. A node that starts from an old one must take
+the step to the release's operating system at its first start, and from RHEL 8 that is not sure to succeed: a cluster
+that has to replace or add a machine during the update does not get it.
+
+What to do let the machine-config operator manage the boot images (`oc edit machineconfiguration cluster`,
+spec.managedBootImages), or put an image of today's release into the MachineSet; in mode Manual write its version down.
+
+Accepting it is right where no node is added or replaced until the images are new.
+
+Source of the rule the OpenShift documentation of machine configuration, Boot image management and Boot image skew
+enforcement; openshift/machine-config-operator, `pkg/operator/status.go` (checkBootImageSkew: 4.13.0, RHEL 9.2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubekit.lang.version import Version, VersionError
+from runup.api.operator_v1 import BootImageVersion, MachineConfiguration
+from runup.api.platform_v1 import MachineSet
+from runup.checks.catalogue.declaring import MINOR, declared, named, refer, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "BootImagesOld"
+# The first release whose nodes are of RHEL 9, and the RHEL of its images.
+OLDEST_RELEASE, OLDEST_RHEL = (4, 13), (9, 2)
+EXAMPLE = """
+apiVersion: machine.openshift.io/v1beta1
+kind: MachineSet
+metadata: {name: shop-worker-a, namespace: openshift-machine-api}
+spec:
+  template:
+    spec:
+      providerSpec:
+        value:
+          kind: GCPMachineProviderSpec
+          disks: [{boot: true, image: projects/rhcos-cloud/global/images/rhcos-412-86-202212081411-0-gcp-x86-64}]
+"""
+# `rhcos-412-86-202212081411-0`, `rhcos-412.86.202212081411-0`, and `412.86.20221208` of Azure's gallery.
+_IMAGE = re.compile(r"(?:^|[/_-])rhcos[-_]?(\d)(\d{1,2})[-.](\d{2,3})[-.]\d{8,12}")
+_VERSION = re.compile(r"^(\d)(\d{1,2})\.(\d{2,3})\.\d{8,12}")
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    settings = all_or_none(snapshot, MachineConfiguration)
+    old_sets = [
+        (each, image)
+        for each in sorted(all_or_none(snapshot, MachineSet), key=named)
+        if (image := _old_image(each)) and not any(_manages(setting, each) for setting in settings)
+    ]
+    reasons = [f"MachineSet {each.metadata.name} has {image}" for each, image in old_sets]
+    limited = [(each, version) for each in settings if (version := _beyond_skew(each))]
+    reasons += [f"MachineConfiguration {each.metadata.name} has {version}" for each, version in limited]
+    if reasons:
+        found = risk(
+            NAME,
+            f"{count(len(reasons), 'boot image')} {'is' if len(reasons) == 1 else 'are'} older than release 4.13: "
+            f"{names(reasons)}.",
+            fix="Let the machine-config operator manage them (`oc edit machineconfiguration cluster`, "
+            "spec.managedBootImages), or name images of today's release.",
+        )
+        about = tuple(refer(each) for each, _ in (*old_sets, *limited))
+        yield Finding(found.name, found.message, reason=found.reason, remediation=found.remediation, resources=about)
+
+
+def _old_image(machine_set: MachineSet) -> str:
+    """Returns the boot image that the machines start from if its name tells that it is too old."""
+    for text in _texts(machine_set.spec.template.spec.provider_spec.value):
+        match = _IMAGE.search(text) or _VERSION.match(text)
+        if match and (int(match[1]), int(match[2])) < OLDEST_RELEASE:
+            return text.rpartition("/")[2]
+    return ""
+
+
+def _texts(value: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the names under which clouds know a boot image."""
+    image = value.get("image")
+    disks = value.get("disks")
+    disk_images = [each.get("image") for each in disks if isinstance(each, dict)] if isinstance(disks, list) else []
+    within = [image.get(key) for key in ("name", "version", "resourceID")] if isinstance(image, dict) else [image]
+    for text in (*disk_images, *within, value.get("template"), _root_volume(value)):
+        if isinstance(text, str):
+            yield text
+
+
+def _root_volume(value: Mapping[str, Any]) -> Any:
+    root = value.get("rootVolume")
+    return root.get("sourceUUID") if isinstance(root, dict) else None
+
+
+def _manages(settings: MachineConfiguration, machine_set: MachineSet) -> bool:
+    """Returns whether the machine-config operator keeps the boot image of the MachineSet up to date."""
+    for manager in settings.status.managed_boot_images_status.machine_managers:
+        if manager.resource != "machinesets":
+            continue
+        selector = manager.selection.partial.machine_resource_selector
+        if manager.selection.mode == "All":
+            return True
+        if manager.selection.mode == "Partial" and selector and selector.matches(machine_set.metadata.labels):
+            return True
+    return False
+
+
+def _beyond_skew(settings: MachineConfiguration) -> str:
+    """Returns the version of a boot image that makes the machine-config operator refuse minor updates, or nothing."""
+    enforcement = settings.status.boot_image_skew_enforcement_status
+    known = {"Automatic": enforcement.automatic, "Manual": enforcement.manual}.get(enforcement.mode, BootImageVersion())
+    # The release counts where both are given.
+    if known.ocp_version:
+        try:
+            version = Version(known.ocp_version)
+        except VersionError:
+            # As the operator does: a text that is no version limits nothing.
+            return ""
+        return f"ocpVersion {known.ocp_version}" if (version.major, version.minor) < OLDEST_RELEASE else ""
+    rhel = _rhel(known.rhcos_version)
+    return f"rhcosVersion {known.rhcos_version}" if rhel and rhel < OLDEST_RHEL else ""
+
+
+def _rhel(rhcos: str) -> tuple[int, int] | None:
+    """Returns the RHEL of a boot image by its version: `9.6.20251023-0`, or `412.86.202212081411-0` of older ones."""
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", rhcos)
+    if not match:
+        return None
+    if len(match[3]) == 12 and len(match[2]) > 1:
+        return int(match[2][0]), int(match[2][1:])
+    return int(match[1]), int(match[2])
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "machine-config",
+    (MachineSet, MachineConfiguration, DEFINITIONS),
+    _run,
+    rank=567,
+    updates=MINOR,
+    example=EXAMPLE,
+)

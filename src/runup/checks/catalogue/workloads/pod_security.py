@@ -1,0 +1,92 @@
+"""Pods run that their namespace would not admit again.
+
+Applies when a namespace demands a level of the Pod Security Standards (label `pod-security.kubernetes.io/enforce`), and
+a pod that a drain would move, and that a controller would make again, violates it: it was there before the label, or
+before the label became stricter. Judged is the pod as it was admitted, with what security context constraints gave it,
+not its template. All of them are one risk.
+
+Why it matters such a pod runs on until its node is drained. Then nobody can make it again: the workload is gone until
+somebody notices.
+
+What to do `oc label --dry-run=server --overwrite ns NAMESPACE pod-security.kubernetes.io/enforce=LEVEL` warns of the
+pods; change their template, or the level of the namespace.
+
+Accepting it means that these pods do not come back.
+
+Source of the rule the Kubernetes documentation of Pod Security Admission and of the Pod Security Standards; the
+OpenShift documentation of authentication, Understanding and managing pod security admission (OpenShift synchronizes
+the labels `warn` and `audit`, not `enforce`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.core_v1 import Namespace, PlacedPod
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.pod_security import BASELINE, RESTRICTED
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "PodSecurityViolated"
+ENFORCE = "pod-security.kubernetes.io/enforce"
+EXAMPLE = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, labels: {pod-security.kubernetes.io/enforce: baseline}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: agent-5f7, namespace: shop, ownerReferences: [{kind: ReplicaSet, name: agent}]}
+spec:
+  nodeName: worker-0
+  containers: [{name: agent, securityContext: {privileged: true}}]
+status: {phase: Running}
+"""
+# What violates `baseline` violates `restricted`, too.
+_REFUSES = {BASELINE: (BASELINE,), RESTRICTED: (BASELINE, RESTRICTED)}
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    levels = {
+        each.metadata.name: level
+        for each in snapshot.all(Namespace)
+        if (level := each.metadata.labels.get(ENFORCE, "")) in _REFUSES
+    }
+    if not levels:
+        return
+    pods = by_namespace(snapshot.listed(PODS))
+    refused = [
+        (pod, level)
+        for namespace, level in sorted(levels.items())
+        for pod in sorted(pods.get(namespace, ()), key=named)
+        if _would_be_refused(pod, level)
+    ]
+    if refused:
+        yield risk(
+            NAME,
+            f"{count(len(refused), 'pod')} would not be admitted again by the level of "
+            f"{'its namespace' if len(refused) == 1 else 'their namespaces'}: "
+            f"{names([_told(pod, level) for pod, level in refused])}.",
+            [pod for pod, _ in refused],
+            fix="Change the pods' template or the namespace's label pod-security.kubernetes.io/enforce; a server-side "
+            "dry run of `oc label` warns of what violates it.",
+            kind=PODS,
+        )
+
+
+def _told(pod: PlacedPod, level: str) -> str:
+    return f"{named(pod)} ({level}{f': {pod.exceeds[1]}' if pod.exceeds else ''})"
+
+
+def _would_be_refused(pod: PlacedPod, level: str) -> bool:
+    return (
+        pod.exceeds is not None
+        and pod.exceeds[0] in _REFUSES[level]
+        and bool(pod.metadata.owner_references)
+        and drained(pod)
+    )
+
+
+CHECK = declared(__doc__, NAME, "kube-apiserver", (Namespace, PODS), _run, rank=612, example=EXAMPLE)

@@ -1,0 +1,63 @@
+"""A workload lacks pods that its controller may not make.
+
+Applies when a Deployment has the condition ReplicaFailure: an attempt to make one of its pods was refused, by a
+quota, by pod security admission, by security context constraints or by a webhook. All such Deployments are one risk.
+
+Why it matters what is refused now is refused for every pod that a drain evicts: such a workload loses its pods node by
+node. A Deployment of the platform does not get the target's pods.
+
+What to do `oc describe replicaset NAME -n NAMESPACE` has the refusal in its events; mend what it names.
+
+Accepting it means that these workloads shrink with each node that is drained.
+
+Source of the rule kubernetes, apps/v1 (DeploymentReplicaFailure) and `pkg/controller/replicaset` (FailedCreate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.deployments import DEPLOYMENTS, ScaledDeployment
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import cause, count
+
+NAME = "PodsNotMade"
+EXAMPLE = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec: {replicas: 3}
+status:
+  replicas: 2
+  conditions:
+  - {type: ReplicaFailure, status: "True", reason: FailedCreate, message: 'pods "web-6d9" is forbidden: exceeded quota'}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    failing = [
+        (each, refused)
+        for each in sorted(snapshot.listed(DEPLOYMENTS), key=named)
+        if (refused := _refused(each)) is not None
+    ]
+    if failing:
+        first, refused = failing[0]
+        more = f" (and of {count(len(failing) - 1, 'other')})" if len(failing) > 1 else ""
+        yield risk(
+            NAME,
+            f"A pod of Deployment {named(first)}{more} was refused: {cause(refused)}.",
+            [each for each, _ in failing],
+            fix="Mend what the events of `oc describe replicaset -n NAMESPACE` name; the condition then goes away.",
+            kind=DEPLOYMENTS,
+        )
+
+
+def _refused(deployment: ScaledDeployment) -> Condition | None:
+    failure = find(deployment.status.conditions, "ReplicaFailure")
+    return failure if failure is not None and failure.status == "True" and deployment.spec.replicas else None
+
+
+CHECK = declared(__doc__, NAME, "kube-controller-manager", (DEPLOYMENTS,), _run, rank=614, example=EXAMPLE)

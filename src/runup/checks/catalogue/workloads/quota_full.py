@@ -1,0 +1,156 @@
+"""A quota leaves no room for the pod that must be there before another one goes.
+
+Applies when a ResourceQuota without scopes leaves less than one more pod needs (its number, or the cpu or memory that
+the pods of the namespace request), and the namespace has something that needs one pod too many for a time: a virtual
+machine that must move when its node is drained, or, in a namespace of the platform, a Deployment that is rolled out by
+maxSurge. And when a quota is used beyond its limit, which was lowered later: pods that are evicted are not made again.
+What is only full is not told otherwise: a new pod is made once the old one has ended. All of them are one risk.
+
+Why it matters a virtual machine that cannot move holds up the drain of its node, and a Deployment of the platform
+without its new pods holds up the update.
+
+What to do raise the quota for the time of the update (`oc edit quota NAME -n NAMESPACE`), or make room in it.
+
+Accepting it is right where the room is made in time.
+
+Source of the rule the Kubernetes documentation of resource quotas; kubernetes, `pkg/quota/v1/evaluator/core` (pods that
+end still count); apps/v1 (RollingUpdateDeployment); kubevirt, `pkg/virt-controller/watch/migration` (the target's pod
+is made beside the source's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.meta_v1 import Object, Wire
+from kubekit.lang.quantity import parse_quantity
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.deployments import DEPLOYMENTS, needs_surge
+from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.reads import Slim
+from runup.checks.decide.wording import count, names
+
+NAME = "QuotaFull"
+# The label that virt-controller gives the pods in which virtual machines run.
+VIRTUAL_MACHINE = ("kubevirt.io", "virt-launcher")
+EXAMPLE = """
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: vms, namespace: vms}
+spec: {hard: {requests.memory: 16Gi}}
+status: {hard: {requests.memory: 16Gi}, used: {requests.memory: 12Gi}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: virt-launcher-billing-x7
+  namespace: vms
+  labels: {kubevirt.io: virt-launcher}
+  ownerReferences: [{kind: VirtualMachineInstance, name: billing}]
+spec: {nodeName: worker-0, containers: [{name: compute, resources: {requests: {memory: 12Gi}}}]}
+status: {phase: Running}
+"""
+
+
+class ResourceQuotaSpec(Wire, frozen=True):
+    """`spec` of a ResourceQuota; one with scopes counts only some of the namespace's pods."""
+
+    scopes: tuple[str, ...] = ()
+    scope_selector: object = None
+
+
+class ResourceQuotaStatus(Wire, frozen=True):
+    """`status` of a ResourceQuota: quantities by resource."""
+
+    hard: dict[str, str | int | float] = {}
+    used: dict[str, str | int | float] = {}
+
+
+class CountedQuota(Object, frozen=True):
+    """A limit of what the objects of a namespace ask for together."""
+
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+
+QUOTAS = Slim("", "v1", "ResourceQuota", "resourcequotas", namespaced=True, type=CountedQuota)
+# The names under which a quota limits pods, and what it limits of them.
+_PODS, _CPU, _MEMORY = ("pods", "count/pods"), ("cpu", "requests.cpu"), ("memory", "requests.memory")
+_LIMITS = ("limits.cpu", "limits.memory")
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    quotas = [each for each in snapshot.listed(QUOTAS) if not each.spec.scopes and each.spec.scope_selector is None]
+    if not quotas:
+        return
+    pods = by_namespace(snapshot.listed(PODS))
+    surging = {each.metadata.namespace for each in snapshot.listed(DEPLOYMENTS) if needs_surge(each)}
+    full = [
+        (quota, why)
+        for quota in sorted(quotas, key=named)
+        if (why := _why(quota, pods.get(quota.metadata.namespace, ()), surging))
+    ]
+    if full:
+        listing = names([f"{named(quota)} ({why})" for quota, why in full])
+        yield risk(
+            NAME,
+            f"{count(len(full), 'ResourceQuota')} {'leaves' if len(full) == 1 else 'leave'} no room for pods that the "
+            f"update needs: {listing}.",
+            [quota for quota, _ in full],
+            fix="Raise it for the time of the update with `oc edit quota NAME -n NAMESPACE`, or make room in it.",
+            kind=QUOTAS,
+        )
+
+
+def _why(quota: CountedQuota, pods: Sequence[PlacedPod], surging: set[str]) -> str:
+    """Returns what the quota has no room for, or an empty string."""
+    moved = [pod for pod in pods if drained(pod)]
+    left = _left(quota)
+    if moved and (beyond := [key for key, amount in sorted(left.items()) if amount < 0]):
+        return f"{names(beyond)} beyond the limit: evicted pods are not made again"
+    machines = [pod for pod in moved if pod.metadata.labels.get(VIRTUAL_MACHINE[0]) == VIRTUAL_MACHINE[1]]
+    if machines and (lacking := _lacking(left, machines)):
+        return f"{lacking} for a virtual machine that moves"
+    rolled_out = quota.metadata.namespace in surging and is_system(quota.metadata.namespace)
+    if moved and rolled_out and (lacking := _lacking(left, moved)):
+        return f"{lacking} for a roll-out"
+    return ""
+
+
+def _lacking(left: Mapping[str, Decimal], pods: Sequence[PlacedPod]) -> str:
+    """Returns the resources of which too little is left for one more of the pods, the largest of them, in words."""
+    needed = dict.fromkeys(_PODS, Decimal(1))
+    needed |= dict.fromkeys(_CPU, Decimal(max(pod.cpu_milli for pod in pods)) / 1000)
+    needed |= dict.fromkeys(_MEMORY, Decimal(max(pod.memory_bytes for pod in pods)))
+    short = [key for key, amount in left.items() if amount < needed.get(key, 0) or (key in _LIMITS and not amount)]
+    return f"too little {names(sorted(short))}" if short else ""
+
+
+def _left(quota: CountedQuota) -> dict[str, Decimal]:
+    """Returns what is left of each resource that pods use up."""
+    hard, used = quota.status.hard, quota.status.used
+    keys = [key for key in (*_PODS, *_CPU, *_MEMORY, *_LIMITS) if key in hard and key in used]
+    return {key: _amount(hard[key]) - _amount(used[key]) for key in keys}
+
+
+def _amount(quantity: object) -> Decimal:
+    try:
+        return parse_quantity(str(quantity))
+    except ValueError:
+        # The API server stores no such quantity; nothing is concluded from it.
+        return Decimal(0)
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "kube-controller-manager",
+    (QUOTAS, PODS, DEPLOYMENTS),
+    _run,
+    rank=616,
+    example=EXAMPLE,
+)
