@@ -7,9 +7,7 @@ not looked at, so that a pod without a level here may violate one all the same.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from kubekit.api.core_v1 import PodPlace, RequestingContainer, SecurityContext
+from kubekit.api.core_v1 import RequestingContainer, SecurityContext
 
 BASELINE, RESTRICTED = "baseline", "restricted"
 # Capabilities that `baseline` lets a container add; `restricted` only the last.
@@ -33,41 +31,28 @@ _MAY_ADD = frozenset(
 _NONE = SecurityContext()
 
 
-def exceeded(spec: PodPlace) -> tuple[str, str] | None:
-    """Returns the mildest level that the pod violates, with the reason, or None.
+def exceeded(
+    containers: tuple[RequestingContainer, ...], of_pod: SecurityContext | None, on_node: str
+) -> tuple[str, str] | None:
+    """Returns the mildest level that a pod of these containers violates, with the reason, or None.
 
-    What violates `baseline` violates `restricted`, too.
+    `of_pod` is the pod's own security context, `on_node` what it shares of its node. What violates `baseline` violates
+    `restricted`, too.
     """
-    containers = (*spec.init_containers, *spec.containers)
-    if why := _above_baseline(spec, containers):
-        return _pair(BASELINE, why)
-    context = spec.security_context or _NONE
-    for container in containers:
-        if why := _above_restricted(container.security_context or _NONE, context):
-            return _pair(RESTRICTED, why)
-    return None
+    if why := on_node or next(filter(None, map(_above_baseline, containers)), ""):
+        return BASELINE, why
+    of_each = (_above_restricted(container.security_context or _NONE, of_pod or _NONE) for container in containers)
+    why = next(filter(None, of_each), "")
+    return (RESTRICTED, why) if why else None
 
 
-@lru_cache(64)
-def _pair(level: str, why: str) -> tuple[str, str]:
-    # One object for all the pods of which the same is said.
-    return level, why
-
-
-def _above_baseline(spec: PodPlace, containers: tuple[RequestingContainer, ...]) -> str:
-    if spec.host_network or spec.host_pid or spec.host_ipc:
-        return "host namespaces"
-    if any(volume.host_path is not None for volume in spec.volumes):
-        return "hostPath volumes"
-    for container in containers:
-        context = container.security_context or _NONE
-        if context.privileged:
-            return "privileged"
-        if not _MAY_ADD.issuperset(context.capabilities.add):
-            return "added capabilities"
-        if any(port.host_port for port in container.ports):
-            return "host ports"
-    return ""
+def _above_baseline(container: RequestingContainer) -> str:
+    context = container.security_context or _NONE
+    if context.privileged:
+        return "privileged"
+    if not _MAY_ADD.issuperset(context.capabilities.add):
+        return "added capabilities"
+    return "host ports" if any(port.host_port for port in container.ports) else ""
 
 
 def _above_restricted(context: SecurityContext, of_pod: SecurityContext) -> str:

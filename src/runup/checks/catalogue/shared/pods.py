@@ -20,6 +20,7 @@ from kubekit.api.core_v1 import (
     PodPhase,
     PodPlace,
     RequestingContainer,
+    SecurityContext,
     WaitingContainer,
 )
 from kubekit.lang.quantity import parse_quantity
@@ -49,7 +50,9 @@ def _slim(pod: PlacedPod) -> PlacedPod:
     """Returns the pod with only what checks look at; what pods of one workload have in common is one object."""
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     pending = _pending(pod) if status.phase == "Pending" else ""
-    cpu_milli, memory_bytes = _requested(spec.containers)
+    cpu_milli, memory_bytes, exceeds = _of_containers(
+        spec.containers, spec.init_containers, spec.security_context, _on_node(spec)
+    )
     return PlacedPod(
         metadata=PodMeta(
             name=metadata.name,
@@ -71,7 +74,7 @@ def _slim(pod: PlacedPod) -> PlacedPod:
         # Init containers run first: a waiting one is the reason why the others do not run.
         waiting=_waiting(status.init_container_statuses) or _waiting(status.container_statuses),
         pending=pending,
-        exceeds=exceeded(spec),
+        exceeds=exceeds,
     )
 
 
@@ -129,11 +132,29 @@ def stays(pod: PlacedPod) -> bool:
     return False
 
 
+# One cache for both, since most of the time goes into the hash of the containers.
 @lru_cache(4096)
-def _requested(containers: tuple[RequestingContainer, ...]) -> tuple[int, int]:
-    """Returns the CPU (milli-cores) and memory (bytes) that the containers request together."""
+def _of_containers(
+    containers: tuple[RequestingContainer, ...],
+    init_containers: tuple[RequestingContainer, ...],
+    of_pod: SecurityContext | None,
+    on_node: str,
+) -> tuple[int, int, tuple[str, str] | None]:
+    """Returns the CPU (milli-cores) and memory (bytes) that the containers request together, and what they exceed."""
     requests = [container.resources.requests for container in containers]
-    return int(sum(_amount(each.cpu) for each in requests) * 1000), int(sum(_amount(each.memory) for each in requests))
+    cpu_milli = int(sum(_amount(each.cpu) for each in requests) * 1000)
+    memory_bytes = int(sum(_amount(each.memory) for each in requests))
+    return cpu_milli, memory_bytes, exceeded((*init_containers, *containers), of_pod, on_node)
+
+
+def _on_node(spec: PodPlace) -> str:
+    """Returns what of its node the pod shares, or an empty string."""
+    if spec.host_network or spec.host_pid or spec.host_ipc:
+        return "host namespaces"
+    for volume in spec.volumes:
+        if volume.host_path is not None:
+            return "hostPath volumes"
+    return ""
 
 
 @lru_cache(4096)
