@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What fails is run once more, alone, at the end (tests/unstable.py). The slow ones wait more than they compute.
 PYTEST := $(BIN)/python -m pytest --dist loadgroup --rerun-alone
 
-.PHONY: help demo test test-all slow e2e check docs format bench mutants lock licences sbom image lock-image clean
+.PHONY: help demo test test-all slow e2e real check docs format bench mutants lock licences sbom image lock-image clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -38,6 +38,9 @@ slow: $(VENV)/.dev
 
 e2e: $(VENV)/.dev ## the API contract and the journeys on a real kube-apiserver and etcd, built once (needs Go)
 	@$(BIN)/python -m tests.controlplane
+
+real: $(VENV)/.dev ## a real cluster with two nodes on this machine, built once (needs root, Go and Debian's packages)
+	@$(BIN)/python -m tests.realcluster
 
 check: $(VENV)/.dev ## format, lint, types, imports, docs, citations
 	$(BIN)/ruff format --check .

@@ -31,6 +31,10 @@ SLOW = tuple(Path(__file__).parent / name for name in ("browser", "journeys", "t
 SLOW_LIMIT_S = 900
 
 
+# By a mark: the variable that `make e2e` and `make real` set.
+ASKED_BY = {"e2e": "RUNUP_E2E", "real": "RUNUP_REAL"}
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """What is in these folders is slow, whether or not it says so."""
     if any(item.path.is_relative_to(folder) for folder in SLOW):
@@ -56,10 +60,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What needs a real server runs only where one was asked for (`make e2e`), even if its programs are at hand."""
-    if os.environ.get("RUNUP_E2E"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("e2e")]
+    """What needs a real server or cluster runs only where one was asked for, even if its programs are at hand."""
+    unasked = [marker for marker, asked in ASKED_BY.items() if not os.environ.get(asked)]
+    left_out = [item for item in items if any(item.get_closest_marker(marker) for marker in unasked)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]

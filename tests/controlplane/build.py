@@ -38,7 +38,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Path:
             raise Unavailable(f"KUBEBUILDER_ASSETS={assets} has no {' and no '.join(missing)}")
         return Path(assets)
     folder = cache(environ)
-    if not _complete(folder):
+    if not complete(folder):
         raise Unavailable(
             "kube-apiserver and etcd are not built; `make e2e` builds them, KUBEBUILDER_ASSETS names others"
         )
@@ -50,12 +50,12 @@ def build(environ: Mapping[str, str] = os.environ) -> Path:
     if environ.get("KUBEBUILDER_ASSETS"):
         return find(environ)
     folder = cache(environ)
-    if _complete(folder):
+    if complete(folder):
         return folder
     go = shutil.which("go", path=environ.get("PATH"))
     if go is None:
         raise Unavailable("there is no Go to build kube-apiserver and etcd with, and KUBEBUILDER_ASSETS is not set")
-    compile_into(go, folder, HERE, ("./kube-apiserver", "./etcd"), PROGRAMS, environ, _flags())
+    compile_into(go, folder, HERE, ("./kube-apiserver", "./etcd"), PROGRAMS, environ, version_flags())
     return folder
 
 
@@ -85,11 +85,11 @@ def compile_into(
     """Build `packages` of the Go module in `module` into `folder`, unless another process does; raises Unavailable."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _only_one(folder.with_suffix(".lock")):
-        if not _complete(folder, programs):
+        if not complete(folder, programs):
             _build(go, folder, module, packages, environ, flags)
 
 
-def _complete(folder: Path, programs: Sequence[str] = PROGRAMS) -> bool:
+def complete(folder: Path, programs: Sequence[str] = PROGRAMS) -> bool:
     return all(os.access(folder / name, os.X_OK) for name in programs)
 
 
@@ -112,7 +112,7 @@ def _build(
     _tell(f"built in {time.monotonic() - started:.0f} s: {folder}")
 
 
-def _flags() -> str:
+def version_flags() -> str:
     """Without these /version answers v0.0.0."""
     package, (_, minor, _) = "k8s.io/component-base/version", version().split(".")
     values = {"gitVersion": version(), "gitMajor": "1", "gitMinor": minor}

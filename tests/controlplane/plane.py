@@ -11,7 +11,8 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +27,8 @@ from kubesandbox.apiserver.access import certs
 from runup.sandbox.setup import settings
 
 READY_S = 300.0
+SERVICES = "10.0.0.0/24"
+"""Where the addresses of Services are from; the first is that of the API server's own."""
 # No controller-manager runs here: nobody would take the taint of a new node away, or make default service accounts.
 _WITHOUT = "ServiceAccount,TaintNodesByCondition"
 _AUDIT: dict[str, Any] = {
@@ -46,12 +49,23 @@ class ControlPlane:
         *,
         disabled_admission: str = _WITHOUT,
         kubelet: Kubelet | None = None,
+        address: str = "127.0.0.1",
+        flags: Sequence[str] = (),
+        before_start: Callable[[ControlPlane], None] = lambda plane: None,
     ) -> None:
+        """Keeps what `start` needs: `address` is where nodes and pods reach the server, `flags` come after ours.
+
+        `before_start` is called once there is a certificate authority.
+        """
         self.data = data
+        self._address = address
+        self._flags = flags
+        self._before_start = before_start
         self._programs = programs or build.find()
         self._disabled = disabled_admission
         self._kubelet = kubelet
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._server: list[str] = []
         self._now = SystemClock().now()
         self._ca: certs.KeyPair | None = None
         self.url = ""
@@ -76,19 +90,30 @@ class ControlPlane:
     def start(self) -> None:
         """Start both; raises RuntimeError with the end of a log when they do not become ready."""
         self.data.mkdir(parents=True, exist_ok=True)
-        self._ca, _ = certs.load_or_create(self.data / "pki", self._now)
+        known_as = () if self._on_loopback else (self._address, str(next(ip_network(SERVICES).hosts())))
+        self._ca, _ = certs.load_or_create(self.data / "pki", self._now, known_as)
+        self._before_start(self)
         if self._kubelet is not None:
             self._kubelet.start()
         client_port, peer_port, port = settings.free_ports(3)
-        self.url = f"https://127.0.0.1:{port}"
+        self.url = f"https://{self._address}:{port}"
         certs.write_private(self.kubeconfig, self.kubeconfig_for("kubernetes-admin", ("system:masters",)))
         self._run("etcd", *self._etcd_flags(client_port, peer_port))
-        self._run("kube-apiserver", *self._server_flags(client_port, port))
+        self._server = self._server_flags(client_port, port)
+        self._run("kube-apiserver", *self._server)
         try:
             self._await_ready()
         except BaseException:
             self.stop()
             raise
+
+    def restart_server(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End kube-apiserver alone, start it anew, and return once it is ready."""
+        server = self._processes.pop()
+        server.send_signal(how)
+        server.wait(120)
+        self._run("kube-apiserver", *self._server)
+        self._await_ready()
 
     def stop(self) -> None:
         """End kube-apiserver, then etcd."""
@@ -105,9 +130,14 @@ class ControlPlane:
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> bytes:
         """A kubeconfig for that user, by client certificate."""
+        pair = self.certificate_for(user, groups)
         assert self._ca is not None
-        pair = certs.issue_client(self._ca, user, groups, self._now)
         return certs.kubeconfig(self.url, self._ca, user, certs.client_credentials(pair))
+
+    def certificate_for(self, user: str, groups: Sequence[str] = ()) -> certs.KeyPair:
+        """A client certificate for that user."""
+        assert self._ca is not None
+        return certs.issue_client(self._ca, user, groups, self._now)
 
     def _etcd_flags(self, client_port: int, peer_port: int) -> list[str]:
         client, peer = f"http://127.0.0.1:{client_port}", f"http://127.0.0.1:{peer_port}"
@@ -129,9 +159,9 @@ class ControlPlane:
         policy.write_text(json.dumps(_AUDIT))
         return [
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
-            "--bind-address=127.0.0.1",
+            f"--bind-address={self._address}",
             # The endpoints of the Service `kubernetes` may not be on loopback: without another address there are none.
-            "--advertise-address=192.0.2.1",
+            f"--advertise-address={'192.0.2.1' if self._on_loopback else self._address}",
             f"--secure-port={port}",
             f"--cert-dir={pki}",
             f"--tls-cert-file={pki / 'server.crt'}",
@@ -140,14 +170,19 @@ class ControlPlane:
             "--authorization-mode=RBAC",
             f"--disable-admission-plugins={self._disabled}",
             "--allow-privileged=true",
-            "--service-cluster-ip-range=10.0.0.0/24",
+            f"--service-cluster-ip-range={SERVICES}",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-signing-key-file={pki / 'server.key'}",
             f"--service-account-key-file={pki / 'server.crt'}",
             f"--audit-log-path={self.audit_log}",
             f"--audit-policy-file={policy}",
             *([f"--egress-selector-config-file={self._kubelet.config}"] if self._kubelet else []),
+            *self._flags,
         ]
+
+    @property
+    def _on_loopback(self) -> bool:
+        return self._address == "127.0.0.1"
 
     def _run(self, program: str, *flags: str) -> None:
         with (self.data / f"{program}.log").open("ab") as log:

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _YEARS_10 = timedelta(days=3650)
+_LOOPBACK = ("127.0.0.1", "::1")
 _SERVER_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 
 
@@ -31,11 +32,14 @@ class KeyPair:
     key: bytes
 
 
-def load_or_create(folder: Path, now: datetime) -> tuple[KeyPair, KeyPair]:
-    """Returns the certificate authority and the server's certificate of `folder`, created on first use."""
+def load_or_create(folder: Path, now: datetime, addresses: Sequence[str] = ()) -> tuple[KeyPair, KeyPair]:
+    """Returns the certificate authority and the server's certificate of `folder`, created on first use.
+
+    The server's is for loopback and `addresses`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     ca = _stored(folder, "ca") or _keep(folder, "ca", new_ca(now))
-    server = _stored(folder, "server") or _keep(folder, "server", issue_server(ca, now))
+    server = _stored(folder, "server") or _keep(folder, "server", issue_server(ca, now, addresses=addresses))
     return ca, server
 
 
@@ -75,11 +79,11 @@ def new_ca(now: datetime) -> KeyPair:
     return _pair(cert, key)
 
 
-def issue_server(ca: KeyPair, now: datetime, services: Sequence[str] = ()) -> KeyPair:
-    """Issues a serving certificate for loopback and the names of `services`, by default the API server's."""
-    loopback = (x509.IPAddress(ipaddress.ip_address(each)) for each in ("127.0.0.1", "::1"))
+def issue_server(ca: KeyPair, now: datetime, services: Sequence[str] = (), addresses: Sequence[str] = ()) -> KeyPair:
+    """Issues a serving certificate for loopback, `addresses` and the names of `services`, by default the API server's."""
+    served = [x509.IPAddress(ipaddress.ip_address(each)) for each in (*_LOOPBACK, *addresses)]
     names = [x509.DNSName(each) for each in ("localhost", *(services or _SERVER_NAMES))]
-    alternative = x509.SubjectAlternativeName([*names, *loopback])
+    alternative = x509.SubjectAlternativeName([*names, *served])
     subject = _name(services[0] if services else "kube-apiserver")
     return _issue(ca, subject, ExtendedKeyUsageOID.SERVER_AUTH, now, alternative)
 

@@ -1,0 +1,64 @@
+"""One real cluster for all tests of this folder, in their order: `make real`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.realcluster import build, images
+from tests.realcluster.cluster import RealCluster
+from tests.realcluster.kube import Kube, metadata
+
+HERE = Path(__file__).parent
+LIMIT_S = 900
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Whatever asks for the cluster runs only where one was asked for."""
+    if item.path.is_relative_to(HERE) and "cluster" in getattr(item, "fixturenames", ()):
+        item.add_marker("real")
+        item.add_marker(pytest.mark.timeout(LIMIT_S))
+        item.add_marker(pytest.mark.xdist_group("realcluster"))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[RealCluster]:
+    """Two nodes that are Ready; skips where a machine cannot have them, unless they are required."""
+    try:
+        build.check_machine()
+        build.programs()
+    except build.Unavailable as error:
+        if os.environ.get("RUNUP_REAL") == "required":
+            raise
+        pytest.skip(str(error))
+    with RealCluster() as made:
+        print(f"\nreal cluster: {made.took}", file=sys.stderr)
+        yield made
+
+
+@pytest.fixture(scope="session")
+def kube(cluster: RealCluster) -> Iterator[Kube]:
+    """The administrator's connection."""
+    made = Kube(cluster.kubeconfig)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def python_image(cluster: RealCluster) -> str:
+    """Debian's Python with a shell, by digest."""
+    return cluster.registry.push(images.python_base(), "python")
+
+
+@pytest.fixture
+def namespace(kube: Kube) -> Iterator[str]:
+    """A namespace of the test's own, which is gone afterwards."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(name)})
+    kube.until(lambda: kube.get("v1", "ServiceAccount", "default", name), "the namespace's account")
+    yield name
+    kube.delete("v1", "Namespace", name)
