@@ -6,7 +6,6 @@ much is as wrong as one that breaks. What is refused must be refused as such, wi
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import re
@@ -18,6 +17,7 @@ from typing import Any
 
 import jsonschema_rs
 
+from bench.fuzz_changes import JSON, ODD, swollen, with_odd_values, without_members
 from bench.hostile_images import peak_kib
 from bench.survey import Survey
 from runup.preflight.decide import report
@@ -25,13 +25,7 @@ from runup.preflight.decide import report
 SCHEMA = Path(__file__).parents[1] / "docs" / "spec" / "preflight-v1.schema.json"
 OUTCOMES = ("refused as due", "accepted as due", "wrong", "crashed")
 Read = Callable[[bytes], report.Report]
-JSON = Any
 _MESSAGE = 2000
-_ODD: tuple[JSON, ...] = (
-    *(None, True, -1, 0, 1.5, 10**40, -(10**400), "", " ", "\0", "\x1b[2J", "\u202e", "\ud800", "\N{PILE OF POO}" * 50),
-    *("x" * 300, "A" * 5000, "../../etc", "javascript:x", "http://[", "https://x/%zz", "9999-99-99T00:00:00Z"),
-    *([], {}, [[]] * 100, {"name": "X"}, "0001-01-01T00:00:00+23:59", ["X"], "True", "completed"),
-)
 
 
 def whole() -> dict[str, JSON]:
@@ -86,6 +80,11 @@ def _known() -> Iterator[tuple[str, bytes, bool]]:
     yield "known", b"\xff" * 1000, False
 
 
+def mutation(drawn: random.Random) -> bytes:
+    """Returns one mutated report, of any kind."""
+    return drawn.choice(tuple(_RANDOM.values()))(drawn)
+
+
 def _bytes(document: JSON) -> bytes:
     return json.dumps(document).encode()
 
@@ -109,35 +108,22 @@ def _cut(drawn: random.Random) -> bytes:
 
 
 def _odd_values(drawn: random.Random) -> bytes:
-    document = whole()
-    for _ in range(drawn.randint(1, 3)):
-        holder, key = _place(document, drawn)
-        holder[key] = copy.deepcopy(drawn.choice(_ODD))
-    return _bytes(document)
+    return _bytes(with_odd_values(drawn, whole()))
 
 
 def _lost_members(drawn: random.Random) -> bytes:
-    document = whole()
-    for _ in range(drawn.randint(1, 3)):
-        holder, key = _place(document, drawn)
-        del holder[key]
-    return _bytes(document)
+    return _bytes(without_members(drawn, whole()))
 
 
 def _swollen(drawn: random.Random) -> bytes:
-    """One value or list a thousand times as large."""
-    document = whole()
-    holder, key = _place(document, drawn)
-    value = holder[key]
-    holder[key] = value * drawn.choice((50, 1000)) if isinstance(value, str | list) else [value] * 1000
-    return _bytes(document)
+    return _bytes(swollen(drawn, whole()))
 
 
 def _twice(drawn: random.Random) -> bytes:
     """A member twice, the second time with another value."""
     document = whole()
     key = drawn.choice(tuple(document))
-    again = json.dumps({key: drawn.choice(_ODD)})[1:]
+    again = json.dumps({key: drawn.choice(ODD)})[1:]
     return _bytes(document)[:-1] + b", " + again.encode()
 
 
@@ -150,17 +136,6 @@ _RANDOM: dict[str, Callable[[random.Random], bytes]] = {
     "swollen": _swollen,
     "a member twice": _twice,
 }
-
-
-def _place(document: JSON, drawn: random.Random) -> tuple[Any, Any]:
-    """A random member of a random object or list inside."""
-    holder: Any = document
-    while True:
-        key = drawn.choice(tuple(holder)) if isinstance(holder, dict) else drawn.randrange(len(holder))
-        value = holder[key]
-        if not isinstance(value, dict | list) or not value or drawn.random() < 0.2:
-            return holder, key
-        holder = value
 
 
 def judged(read: Read, data: bytes, due: bool | None, valid: Callable[[JSON], bool]) -> tuple[str, str]:

@@ -25,6 +25,7 @@ from bench.mutants_made import ROOMS, Mutant, sample
 
 # What `make test` runs.
 FAST = "not slow and not e2e"
+PARTS = ("decide", "control", "cli")
 OUTCOMES = ("killed", "survived", "out of time")
 
 
@@ -61,7 +62,9 @@ def main(arguments: list[str]) -> int:
     modules: dict[str, Counter[str]] = defaultdict(Counter)
     survivors = []
     with _trial(slow=not options.once) as (trial, copy):
-        for mutant, outcome in _tried(trial, sample(options.rooms, options.seed, options.count), options.minutes * 60):
+        for mutant, outcome in _tried(
+            trial, sample(options.rooms, options.seed, options.count, options.part), options.minutes * 60
+        ):
             change = mutant.told()
             modules[change["file"]][outcome] += 1
             survivors += [change] if outcome == "survived" else []
@@ -79,6 +82,7 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.mutants", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("rooms", nargs="*", default=ROOMS, help=f"rooms to change; all of {', '.join(ROOMS)} if none")
+    parser.add_argument("--part", default="", choices=PARTS, help="only what is in this folder of the rooms")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=0, help="begin no further mutant after so long; 0 for no end")

@@ -166,10 +166,18 @@ def _assignments(body: Iterable[ast.stmt]) -> list[ast.stmt]:
     return [each for each in body if isinstance(each, ast.Assign | ast.AnnAssign)]
 
 
-def sample(rooms: Iterable[str], seed: int, count: int) -> list[Mutant]:
-    """`count` mutants: every line of the rooms that can be changed is as likely as any other."""
+def sample(rooms: Iterable[str], seed: int, count: int, part: str = "") -> list[Mutant]:
+    """`count` mutants: every line of the rooms that can be changed is as likely as any other.
+
+    `part` is a folder of the rooms (control), for mutants of what is below it alone.
+    """
     chance = random.Random(seed)
-    paths = sorted(path for room in rooms for path in folder_of(room).rglob("*.py"))
+    paths = sorted(
+        path
+        for room in rooms
+        for path in folder_of(room).rglob("*.py")
+        if not part or part in path.relative_to(SOURCES).parts[:-1]
+    )
     weights = [path.stat().st_size for path in paths]
     found: dict[tuple[Path, int], Mutant] = {}
     while len(found) < count:

@@ -1,0 +1,64 @@
+"""`python -m bench.fuzz_worker READER SEED FIRST COUNT SECONDS HANG_S`: reads fuzzed inputs, and says a line of each.
+
+Whatever an input does to this process, the line of the one before it was written: `bench.fuzz` knows which it was.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import resource
+import sys
+import time
+import traceback
+
+from bench.fuzz import drawn
+from bench.fuzz_outcomes import Wrong
+from bench.fuzz_readers import READERS, Reader
+
+# More than this in all is a MemoryError rather than the machine's trouble.
+_MEMORY_BYTES = 6 << 30
+_TRACE = 3000
+
+
+def run(name: str, seed: int, first: int, count: int, seconds: float, hang_s: float) -> None:
+    """Reads `count` inputs, or as many as begin within `seconds` if that is 0."""
+    reader = READERS[name]
+    # What is imported or made when it is first needed is no input's.
+    for index in range(-20, 0):
+        outcome_of(reader, reader.make(drawn(name, 0, index)))
+    _say(first, "ready", 0.0, "")
+    until, index = time.monotonic() + seconds, first
+    while (index < first + count) if count else (time.monotonic() < until):
+        data = reader.make(drawn(name, seed, index))
+        # It needs no lock of the interpreter, so that it ends what holds that for ever, too.
+        faulthandler.dump_traceback_later(hang_s, exit=True)
+        began = time.process_time()
+        outcome, said = outcome_of(reader, data)
+        spent = time.process_time() - began
+        faulthandler.cancel_dump_traceback_later()
+        _say(index, outcome, spent, said)
+        index += 1
+
+
+def outcome_of(reader: Reader, data: bytes) -> tuple[str, str]:
+    """Returns what came of an input, and what is to be said of it."""
+    try:
+        return reader.read(data), ""
+    except Wrong as error:
+        return "wrong", str(error)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001 -- that is what is looked for, and a library's panic is no Exception
+        return "crashed", traceback.format_exc()[-_TRACE:]
+
+
+def _say(index: int, outcome: str, seconds: float, said: str) -> None:
+    mib = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+    line = {"index": index, "outcome": outcome, "seconds": round(seconds, 4), "mib": mib, "said": said}
+    print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    run(sys.argv[1], *map(int, sys.argv[2:5]), *map(float, sys.argv[5:7]))
