@@ -63,6 +63,24 @@ def test_a_sparse_file_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
     assert "it holds more than 128 MiB" in found.problems[0]
 
 
+def test_a_file_whose_name_is_no_text_is_named_all_the_same(tmp_path: Path) -> None:
+    """A name may be any bytes; what is told of it can be written as UTF-8, also where nothing else is there."""
+    dump = write(tmp_path / "dump")
+    (dump / "\udcff.yaml").write_text("a: 1\n")
+    (problem,) = load.read(dump).problems
+    assert problem.endswith("\\udcff.yaml: it has no apiVersion and kind")
+    (dump / "cluster.yaml").unlink()
+    with pytest.raises(BadDump, match=r"\\udcff\.yaml: it has no apiVersion"):
+        load.read(dump)
+
+
+def test_brackets_without_end(tmp_path: Path) -> None:
+    """In what a dump's own tool should have written, too: the rest is read."""
+    dump = write(tmp_path / "dump")
+    (dump / "runup-dump.json").write_text("[" * 100_000)
+    assert [obj["kind"] for obj in load.read(dump).objects] == ["ClusterVersion"]
+
+
 def test_a_document_that_would_take_too_much_is_named(tmp_path: Path) -> None:
     """Five megabytes of YAML were 0.3 GiB; what is beyond the limit is not decoded."""
     found = load.read(write(tmp_path / "dump", many="-\n" * 3_000_000))

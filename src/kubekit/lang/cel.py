@@ -38,6 +38,7 @@ from typing import Any
 from kubekit.lang import cel_ast, cel_cost
 from kubekit.lang.cel_cost import Budget
 from kubekit.lang.cel_functions import FUNCTIONS, Function, Kind
+from kubekit.lang.truncate import cut
 
 __all__ = [
     "Budget",
@@ -127,6 +128,7 @@ def compile_cel(expression: str, variables: Hints) -> Program:
     source = _with_optionals(expression, optionals)
     hints = tuple(sorted(variables.items()))
     try:
+        source.encode()  # the engine's own error for half of a surrogate pair is a TypeError
         compiled = _environment(hints).compile(source)
         tree = cel_ast.parse(compiled.serialize())
         cost = cel_cost.rewritten(tree, _NAMES)
@@ -250,13 +252,15 @@ def _guarded(call: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
+# Bytes of the engine's text that are told; each line of an expression of a check or a rule has a hundred or two.
+_LONGEST_MESSAGE = 4096
 _STATUS = re.compile(r"^[A-Z_]+: ")
 _MISSING_KEY = re.compile(r'Key not found in map : "(.*)"', re.DOTALL)
 
 
 def _tidy(text: str) -> str:
-    """Returns the compiler's text without the status codes around it."""
-    return re.sub(r" \[[A-Z_]+\]$", "", _STATUS.sub("", text))
+    """Returns the engine's text without the status codes around it; it quotes the expression, however long that is."""
+    return cut(re.sub(r" \[[A-Z_]+\]$", "", _STATUS.sub("", text)), _LONGEST_MESSAGE)
 
 
 def _evaluation_error(reason: str) -> CelEvaluationError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubekit.lang.printable import printable
 from kubekit.lang.truncate import cut
 
 MAX_MESSAGE = 4096
@@ -9,14 +10,18 @@ MAX_MESSAGE = 4096
 
 
 class OciError(Exception):
-    """Base of the errors. `message` is for a person, names the image and the remedy; a long one is cut."""
+    """Base of the errors. `message` is for a person, names the image and the remedy; a long one is cut.
+
+    Names in an image may be any bytes: those that UTF-8 cannot carry, and control characters, are escaped, because a
+    message becomes part of a status.
+    """
 
     reason = "ImageError"
     layer = ""
     """The digest of the layer that the error is about, if any."""
 
     def __init__(self, message: str) -> None:
-        message = cut(message, MAX_MESSAGE)
+        message = cut(printable(message), MAX_MESSAGE)
         super().__init__(message)
         self.message = message
 

@@ -123,7 +123,7 @@ def decode(kind: type[T], data: bytes, what: str) -> T:
         document = msgspec.json.decode(data)
         _drop_nulls(document)
         return msgspec.convert(document, kind)
-    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadImage(f"{what} is not a valid {kind.__name__.lower()}: {error}") from error
 
 

@@ -256,9 +256,9 @@ def media_type_of(data: bytes) -> str:
         document = msgspec.json.decode(data, type=_Described)
     except msgspec.ValidationError as error:
         raise BadImage("a manifest is not a JSON object") from error
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadImage(f"a manifest is not JSON: {error}") from error
-    if bytes(document.media_type)[:1] == b'"' and (declared := msgspec.json.decode(document.media_type, type=str)):
+    if bytes(document.media_type)[:1] == b'"' and (declared := images.decode(str, document.media_type, "a media type")):
         return declared
     if bytes(document.manifests)[:1] == b"[":
         return images.INDEX

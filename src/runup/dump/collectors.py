@@ -208,7 +208,7 @@ def of_record(root: Path) -> Recorded | None:
 def _rows(file: Path, key: str) -> list[dict[str, Any]]:
     try:
         record = json.loads(contents(file))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return []
     rows = record.get(key) if isinstance(record, dict) else None
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubekit.errors import Terminal
+from kubekit.lang.printable import printable
 from runup.dump import bundles
 from runup.dump.documents import SUFFIXES
 
@@ -25,7 +26,10 @@ _NOT_OBJECTS = frozenset({"pods", "host_service_logs", "audit_logs", "static-pod
 
 
 class BadDump(Terminal):
-    """The folder is not a dump that can be imported."""
+    """The folder is not a dump that can be imported. Names of its files may be any bytes, so they are escaped."""
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(printable(message), reason=reason)
 
 
 @dataclass(frozen=True, slots=True)

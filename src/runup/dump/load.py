@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from kubekit.lang.printable import printable
 from runup.dump import archive, dump_time
 from runup.dump import dump_objects as objects
 from runup.dump.clusters import Seen, why_several
@@ -129,7 +130,7 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
         objects=loaded,
         plurals=plurals,
         collected=collected(layout, loaded, lists, plurals, broken),
-        problems=tuple(problems),
+        problems=tuple(map(printable, problems)),
         skipped=skipped,
         now=dump_time.gathered_at(layout.root) if layout.style == "inspect" else dump_time.collected_at(layout.root),
     )

@@ -89,6 +89,8 @@ async def test_an_api_server_asks_it(tmp_path: Path, served: Served) -> None:
     ("body", "told"),
     [
         pytest.param(b"{", "give a ConversionReview as JSON: ", id="no JSON"),
+        pytest.param(b'"\xff"', "give a ConversionReview as JSON: ", id="no UTF-8"),
+        pytest.param(b"[" * 9000, "give a ConversionReview as JSON: ", id="brackets without end"),
         pytest.param(b"[]", "give a ConversionReview\n", id="no object"),
         pytest.param(b'{"kind":"Other"}', "give a ConversionReview\n", id="something else"),
     ],

@@ -35,6 +35,7 @@ def test_the_toolkits_image() -> None:
     [
         pytest.param(b"{", "failed to unmarshal release-manifests/image-references data", id="no JSON"),
         pytest.param(b"[]", "failed to unmarshal release-manifests/image-references data", id="no object"),
+        pytest.param(b'"\xff"', "failed to unmarshal release-manifests/image-references data", id="no UTF-8"),
         pytest.param(b"{}", "failed to find driver-toolkit entry in the release-manifests/image", id="no tags"),
         pytest.param(references(tag("cli", "a")), "failed to find driver-toolkit entry", id="another's tag"),
         pytest.param(references("odd", None), "failed to find driver-toolkit entry", id="odd tags"),
@@ -80,6 +81,7 @@ def test_what_a_toolkit_says(document: dict[str, str], architecture: str, kernel
     [
         pytest.param(b"no", "failed to unmarshal etc/driver-toolkit-release.json data", id="no JSON"),
         pytest.param(b"[]", "failed to unmarshal etc/driver-toolkit-release.json data", id="no object"),
+        pytest.param(b'"\xff"', "failed to unmarshal etc/driver-toolkit-release.json data", id="no UTF-8"),
         pytest.param(
             b'{"RHEL_VERSION": "9.4"}',
             r"both KernelVersion <> and RHEL_VERSION <9.4> should not be empty",

@@ -54,6 +54,7 @@ def test_values(expression: str, value: Any, expected: object) -> None:
     [
         pytest.param("self ==", "Syntax error", id="half an expression"),
         pytest.param("nobody == 1", "undeclared reference to 'nobody'", id="an unknown name"),
+        pytest.param("'\ud800'", "surrogates not allowed", id="half of a surrogate pair"),
         pytest.param("isURL(1)", "found no matching overload for 'isURL'", id="a wrong argument"),
     ],
 )
@@ -61,6 +62,14 @@ def test_compile_errors(expression: str, message: str) -> None:
     """What is wrong with the text shows when it is compiled."""
     with pytest.raises(CelSyntaxError, match=message):
         compile_cel(expression, {"self": "dyn"})
+
+
+def test_how_much_of_a_compile_error_is_told() -> None:
+    """It quotes the expression: a status could not take it whole."""
+    with pytest.raises(CelSyntaxError) as caught:
+        compile_cel("self ==" + "self " * 19_000, {"self": "dyn"})
+    assert str(caught.value).startswith("ERROR: <input>:1:")
+    assert len(str(caught.value)) <= 4096
 
 
 @pytest.mark.parametrize(

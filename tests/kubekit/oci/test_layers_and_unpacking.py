@@ -162,6 +162,7 @@ HOSTILE = [
     pytest.param([symlink("m/a", "../..")], "link to ../.., which", id="a link to the folder above the image"),
     pytest.param([hardlink("m/a", "../outside")], "link to ../outside, which|leaves", id="a hard link that leads out"),
     pytest.param([hardlink("m/a", "m/nothing")], "link to m/nothing, which is not a file", id="a hard link to nothing"),
+    pytest.param([hardlink("m/\udcff", "\x1b")], r"m/\\udcff is a (hard )?link to \\x1b", id="names that are no text"),
     pytest.param([hardlink("m/a", "m")], "link to m, which is not a file", id="a hard link to a folder"),
     pytest.param(
         [hardlink("m/a", "m/b"), f("m/b")], "link to m/b, which is not a file", id="a hard link to what follows"

@@ -217,6 +217,7 @@ def test_an_overloaded_registry_is_asked_again(
         (2, "nan", None, 2.0),
         (2, "soon", None, 2.0),
         (1, "Fri, 21 Nov 2026 10:00:09 GMT", None, 1.0),
+        (1, "Fri, 21 Nov 2026 10:00:09 GMT", f"Fri, {'9' * 20} Nov 2026 10:00:00 GMT", 1.0),
         (1, "Fri, 21 Nov 2026 09:00:00 GMT", "Fri, 21 Nov 2026 10:00:00 GMT", 0.0),
         (1, "59.5", None, 59.5),
         (1, "61", None, 60.0),

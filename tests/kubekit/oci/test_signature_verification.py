@@ -18,7 +18,7 @@ import pysequoia
 import pytest
 from bench import hostile_signatures
 from bench.hostile_signatures import Hostile
-from bench.openpgp import RETIRED, Certificate, Key
+from bench.openpgp import RETIRED, Certificate, Key, packet
 
 from kubekit.oci.errors import BadImage, CannotWrite, Unverified
 from kubekit.oci.keyrings import said, usable
@@ -406,6 +406,11 @@ def test_an_error_of_the_library_is_one_line() -> None:
     [
         pytest.param(Keyring("a", b""), "keyring a", id="empty"),
         pytest.param(Keyring("a", b"hello"), "keyring a", id="no key"),
+        pytest.param(
+            Keyring("a", RING.data + packet(2, b"\x04") * 45_000),
+            "keyring a cannot be read: it has more than 131072 bytes",
+            id="small packets without end",
+        ),
     ],
 )
 def test_a_keyring_that_is_none_is_an_error(ring: Keyring, said: str) -> None:

@@ -87,6 +87,8 @@ async def test_whose_logins_count(answers: Answers, user: str | None, notes: lis
     ("answers", "said"),
     [
         pytest.param(secret(__dockerconfigjson="?"), ".dockerconfigjson is not base64", id="no base64"),
+        pytest.param(secret(__dockerconfigjson="\N{SNOWMAN}"), ".dockerconfigjson is not base64", id="not even ASCII"),
+        pytest.param({SECRET: (200, {"kind": "Secret", "data": ["x"]})}, "data is not an object", id="data in a list"),
         pytest.param(secret(__dockercfg="e30=="), ".dockercfg is not base64", id="too much of it"),
         pytest.param(secret(__dockercfg=base64.b64encode(b"{").decode()), ".dockercfg is not JSON", id="no JSON"),
     ],

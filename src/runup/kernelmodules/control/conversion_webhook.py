@@ -18,7 +18,7 @@ log = structlog.get_logger("convert")
 async def _convert(request: web.Request) -> web.Response:
     try:
         question = msgspec.json.decode(await request.read())
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return web.Response(text=f"give a ConversionReview as JSON: {error}\n", status=400)
     if not isinstance(question, dict) or question.get("kind") != "ConversionReview":
         return web.Response(text="give a ConversionReview\n", status=400)

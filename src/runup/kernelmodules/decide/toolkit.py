@@ -99,7 +99,7 @@ def _whole(kernel: str, image: str, architecture: str) -> str:
 def _document(data: bytes, name: str) -> dict[str, Any]:
     try:
         document = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Terminal(f"failed to unmarshal {name} data: {error}", reason=REASON) from error
     if not isinstance(document, dict):
         raise Terminal(f"failed to unmarshal {name} data: it is not an object", reason=REASON)

@@ -8,7 +8,6 @@ or a note.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,7 +38,10 @@ TAG_MIRRORS = Resource("config.openshift.io", "v1", "ImageTagMirrorSet", "imaget
 
 
 async def cluster_credentials(client: Client, notes: list[str]) -> Credentials:
-    """Returns the logins of the cluster's pull secret, none if there is no such Secret; raises BadCredentials."""
+    """Returns the logins of the cluster's pull secret, none if there is no such Secret.
+
+    Raises BadCredentials, and DecodeError for an answer that is not an object.
+    """
     namespace, _, name = PULL_SECRET.partition("/")
     try:
         logins = await secret_logins(client, namespace, name)
@@ -52,7 +54,7 @@ async def cluster_credentials(client: Client, notes: list[str]) -> Credentials:
 
 
 async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile | None:
-    """Returns the logins in a pull secret, None if it has none; raises KubeError and BadCredentials.
+    """Returns the logins in a pull secret, None if it has none; raises KubeError, DecodeError and BadCredentials.
 
     Credential helpers are left out, as by the kubelet: they are programs of this machine, and others write Secrets.
     """
@@ -73,7 +75,10 @@ def _without_helpers(file: AuthFile) -> AuthFile:
 async def cluster_mirrors(
     client: Client, notes: list[str], kinds: Sequence[Resource] = MIRROR_KINDS
 ) -> tuple[Mirror, ...]:
-    """Returns the mirrors from the cluster's mirror sets of these kinds; an unusable set is noted and skipped."""
+    """Returns the mirrors from the cluster's mirror sets of these kinds; an unusable set is noted and skipped.
+
+    Raises DecodeError for an answer that is not a list of objects.
+    """
     all_mirrors: list[Mirror] = []
     for resource in kinds:
         for item in await _listed(client, resource, notes):
@@ -96,10 +101,12 @@ async def _listed(client: Client, resource: Resource, notes: list[str]) -> Seque
     return page.items
 
 
-def _decoded(held: dict[str, Any], key: str, where: str) -> bytes:
+def _decoded(held: Any, key: str, where: str) -> bytes:
+    if not isinstance(held, dict):
+        raise BadCredentials(f"{where}: data is not an object")
     try:
         return base64.b64decode(held.get(key) or "", validate=True)
-    except (binascii.Error, TypeError) as error:
+    except (ValueError, TypeError) as error:  # ValueError: not base64, or not even ASCII
         raise BadCredentials(f"{where}: {key} is not base64") from error
 
 

@@ -43,6 +43,7 @@ def test_the_highest_version_that_an_operator_takes(text: str, highest: tuple[in
         pytest.param(properties("soon"), "olm.maxOpenShiftVersion 'soon', which", id="a word"),
         pytest.param(properties("5.1", "soon"), "olm.maxOpenShiftVersion 'soon', which", id="one of two"),
         pytest.param(properties("x" * 61), f"olm.maxOpenShiftVersion '{'x' * 60}', which", id="as much as is told"),
+        pytest.param("[" * 9000, f"properties that are not JSON ('{'[' * 60}')", id="brackets without end"),
         pytest.param("[" * 61, f"properties that are not JSON ('{'[' * 60}')", id="no JSON"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kubekit.api import codec
 from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import contents
@@ -101,7 +102,9 @@ def _built(path: Path) -> Source:
     except msgspec.ValidationError as error:
         raise CommandError(f"{path}: {error}; build it anew with `runup graph build`") from error
     removed = {(each.old, each.new): each.files for each in additions.blocked}
-    document = {key: value for key, value in msgspec.json.decode(body).items() if key not in ("blockedEdges", "notes")}
+    # A null is an absent member, as for the graph above.
+    decoded = codec.without_nulls(msgspec.json.decode(body))
+    document = {key: value for key, value in decoded.items() if key not in ("blockedEdges", "notes")}
     whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}
     for node in whole["nodes"]:
         node.setdefault("metadata", {})

@@ -112,7 +112,7 @@ def maximum(properties: str) -> tuple[int, int] | None:
         return None
     try:
         decoded = msgspec.json.decode(properties, type=Properties)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise BadMaximum(f"properties that are not JSON ({properties[:60]!r})") from error
     values = [each.value for each in decoded.properties if each.type == MAX_OPENSHIFT and each.value != ""]
     return max((_minor(value) for value in values), default=None)
