@@ -1,4 +1,4 @@
-"""`apps/v1`, `policy/v1` and `coordination.k8s.io/v1`: the kinds and fields that runup reads."""
+"""`apps/v1`, `batch/v1`, `policy/v1` and `coordination.k8s.io/v1`: the kinds and fields that runup reads."""
 
 from datetime import datetime
 
@@ -79,3 +79,41 @@ class Lease(Object, frozen=True):
     """A lease, by which one of several processes is the leader."""
 
     spec: LeaseSpec = LeaseSpec()
+
+
+class JobStatus(Wire, frozen=True):
+    """`status` of a Job."""
+
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class Job(Object, frozen=True):
+    """A workload that ends."""
+
+    status: JobStatus = JobStatus()
+
+
+class CronJobSpec(Wire, frozen=True):
+    """`spec` of a CronJob."""
+
+    schedule: str = ""
+    suspend: bool = False
+
+
+class CronJobStatus(Wire, frozen=True):
+    """`status` of a CronJob."""
+
+    last_schedule_time: datetime | None = None
+    last_successful_time: datetime | None = None
+
+
+class CronJob(Object, frozen=True):
+    """Jobs that are started at given times."""
+
+    spec: CronJobSpec = CronJobSpec()
+    status: CronJobStatus = CronJobStatus()

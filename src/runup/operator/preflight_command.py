@@ -23,6 +23,7 @@ from runup.cli.options import with_options
 if TYPE_CHECKING:
     import asyncio
 
+    from kubekit.kube.client import Client
     from kubekit.kube.config import ClusterConfig
     from runup.preflight.control.report_sinks import Sink
     from runup.preflight.control.target_process import Request
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 FORMAT = "preflight-v1-json"
 # The user agent distinguishes a target in the server's audit log from the managing operator, whose account it may use.
 AGENT = f"runup-preflight/{__version__}"
+# The exit code of a scheduled run that found what no report before it has: its Job fails, which an alert can see.
+FOUND_NEWS = 4
 
 
 OPTIONS = (
@@ -54,6 +57,13 @@ OPTIONS = (
     ),
     click.option(
         "--to", envvar="PREFLIGHT_TARGET_VERSION", default="", help="Target version instead of the release's own."
+    ),
+    click.option(
+        "--to-channel",
+        envvar="PREFLIGHT_TARGET_CHANNEL",
+        default="",
+        metavar="CHANNEL",
+        help="Check the newest release that ClusterVersion lists in this channel; `latest` is any channel.",
     ),
     click.option(
         "--from", "from_", envvar="PREFLIGHT_SOURCE_VERSION", default="", help="Source version, if not the cluster's."
@@ -90,7 +100,10 @@ OPTIONS = (
 @click.command("preflight")
 @with_options(OPTIONS)
 def preflight(format_: str, reads: bool, **flags: Any) -> int:
-    """Check a cluster for an update to this release, changing nothing."""
+    """Check a cluster for an update to this release, changing nothing.
+
+    Exit code 4: with the kept reports as destination, the report names risks that none before it does.
+    """
     if reads:
         sys.stdout.buffer.write(_reads())
         return 0
@@ -133,12 +146,15 @@ async def _run(flags: Mapping[str, Any]) -> int:
     release = load_release(flags["release_dir"])
     request = request_of(flags, release.version)
     config = load(flags["kubeconfig"], flags["context"])
+    sink = _sink(flags["report"], config, request)
     async with ReadOnlyClient(config, namespace=request.namespace, user_agent=AGENT) as client:
+        if flags["to_channel"]:
+            request = await _with_newest(client, request, flags["to_channel"])
         target = PreflightTarget(
             client,
             request,
             release,
-            _sink(flags["report"], config, request),
+            sink,
             SystemClock(),
             _logger(),
             extra=python_checks(),
@@ -147,7 +163,34 @@ async def _run(flags: Mapping[str, Any]) -> int:
         running = asyncio.ensure_future(target.run(once=flags["once"]))
         # A check that hangs in a thread must not hold up the end of its pod.
         await run_until_told(_until_cancelled(running), running.cancel)
-    return 0
+    return _code(sink)
+
+
+async def _with_newest(client: Client, request: Request, channel: str) -> Request:
+    """Returns the request for the newest release of `channel`. Raises Terminal, and KubeError."""
+    from dataclasses import replace
+
+    from kubekit.kube import calls
+    from kubekit.kube.errors import NotFound
+    from runup.api.config_v1 import ClusterVersion
+    from runup.preflight.decide.channel_target import newest
+
+    try:
+        cluster = await client.send(calls.get(ClusterVersion, "version"))
+    except NotFound:
+        cluster = None
+    release = newest(cluster, channel)
+    return replace(request, target_version=release.version, target_image=release.image)
+
+
+def _code(sink: Sink) -> int:
+    """Returns the exit code, and logs the risks that are new."""
+    from runup.preflight.control.kept_reports import HistorySink
+
+    if not isinstance(sink, HistorySink) or sink.last is None or not sink.last.new:
+        return 0
+    _logger().warning("risks that no report before has", risks=list(sink.last.new))
+    return FOUND_NEWS
 
 
 async def _until_cancelled(running: asyncio.Future[None]) -> None:
@@ -191,7 +234,13 @@ def _authorities() -> str:
 def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:
     from runup.preflight.control.report_sinks import ConfigMapSink, FileSink, StreamSink
 
-    if os.environ.get("PREFLIGHT_REPORT_SINK") == "configmap":
+    where = os.environ.get("PREFLIGHT_REPORT_SINK")
+    if where == "history":
+        from kubekit.kube.clock import SystemClock
+        from runup.preflight.control.kept_reports import HistorySink
+
+        return HistorySink(config, SystemClock())
+    if where == "configmap":
         # For clusters that forbid hostPath volumes (docs/operator.md).
         return ConfigMapSink(config, request.namespace, request.preflight_id)
     return StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))

@@ -19,6 +19,7 @@ from runup.cli.lazy import Group
 from runup.release.cli.shared import access, guarded, inner_option, registry_options
 
 if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
     from runup.api.config_v1 import ClusterVersion
     from runup.cli.render.screen import Screen
     from runup.preflight.decide.findings import Accepted
@@ -33,6 +34,9 @@ _wide = click.option(
 )
 
 
+_in_cluster = click.option(
+    "--in-cluster", is_flag=True, help="Of the preflights that ran as Jobs (`run --in-cluster`, `schedule`)."
+)
 _dump = click.option("--dump", default="", metavar="DIR", help="A must-gather or another dump instead of a cluster.")
 
 
@@ -45,6 +49,8 @@ def preflight() -> None:
 
     \b
       runup preflight run --dump DIR
+      runup preflight run --in-cluster
+      runup preflight schedule --every 24h
       runup preflight show
       runup preflight history
       runup preflight compare 5.1.0 5.2.0
@@ -91,9 +97,10 @@ def _print(text: Callable[[Screen], str], data: object, output: str | None) -> N
     help="More columns, the machine form, or one web page.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Every risk and every check, too.")
+@_in_cluster
 @connection_options
 @click.pass_context
-def show(ctx: click.Context, version: str, output: str | None, verbose: bool) -> int:
+def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in_cluster: bool) -> int:
     """The result of a preflight once more, with the exit code of --wait: of the one asked for, or of a VERSION.
 
     \b
@@ -107,6 +114,8 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool) ->
     from runup.preflight.decide.findings import current, of_target
 
     with connection_of(ctx).client() as client:
+        if in_cluster:
+            return _show_kept(client, version, output, verbose=verbose)
         cluster = clusters.read(client)
         history = clusters.read_history(client, namespace())
         taken = clusters.read_accepted(client, cluster)
@@ -127,15 +136,35 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool) ->
     return shown.exit_code
 
 
+def _show_kept(client: SyncClient, version: str, output: str | None, *, verbose: bool) -> int:
+    """Prints the result of a preflight that ran as a Job, and returns its exit code."""
+    from runup.cli import clusterversion_client as clusters
+    from runup.preflight.cli import in_cluster
+    from runup.preflight.cli.render import finding_texts as rendered
+    from runup.preflight.cli.run_command import findings_of
+
+    kept = in_cluster.shown(client, version)
+    found = findings_of(kept)
+    if output == "html":
+        from runup.preflight.cli.render.preflight_page import page
+
+        clusters.write([("out", page(found, client.now(), cluster=clusters.name_of(client, kept.cluster)))])
+        return found.exit_code
+    wide = output == "wide"
+    _print(lambda screen: rendered.result(found, screen, wide=wide, whole=verbose), rendered.as_data(found), output)
+    return found.exit_code
+
+
 _ASK = ": runup upgrade --mode=preflight --to=VERSION --wait"
 
 
 @preflight.command("history")
 @_wide
 @_dump
+@_in_cluster
 @connection_options
 @click.pass_context
-def history(ctx: click.Context, output: str | None, dump: str) -> None:
+def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool) -> None:
     """List the reports that the cluster keeps: the newest of each target, five at most.
 
     \b
@@ -146,7 +175,15 @@ def history(ctx: click.Context, output: str | None, dump: str) -> None:
     from runup.preflight.cli.render import history_tables as rendered
     from runup.preflight.decide.findings import complete
 
-    _, stored, _ = _kept(dump) if dump else _read(ctx)
+    if in_cluster and dump:
+        raise click.UsageError("--in-cluster and --dump name two sources; give one of them", ctx)
+    if in_cluster:
+        from runup.preflight.cli import in_cluster as jobs
+
+        with connection_of(ctx).client() as client:
+            stored = jobs.stored(client)
+    else:
+        _, stored, _ = _kept(dump) if dump else _read(ctx)
     completed, wide = complete(stored), output == "wide"
     _print(lambda screen: rendered.history(completed, screen, wide=wide), rendered.history_data(completed), output)
 
@@ -258,6 +295,16 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
 @click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos for checks that are queries.")
 @click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it.")
 @click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take on a cluster.")
+@click.option("--in-cluster", is_flag=True, help="Run as a Job of the cluster, with an account that only reads.")
+@click.option("--image", default="", metavar="IMAGE", help="With --in-cluster: the image that runs the checks.")
+@click.option(
+    "--timeout",
+    default=600,
+    show_default=True,
+    type=click.IntRange(10, 86400),
+    help="With --in-cluster: seconds that the Job may take.",
+)
+@click.option("--keep", is_flag=True, help="With --in-cluster: leave the Job and its account, to look at its log.")
 @inner_option
 @registry_options
 @connection_options
@@ -279,19 +326,34 @@ def run(
     prometheus_url: str,
     prometheus_ca: str,
     check_timeout: float,
+    in_cluster: bool,
+    image: str,
+    timeout: int,
+    keep: bool,
     **registry: Any,
 ) -> int:
     """Check a cluster or dumps for an update, without an operator and changing nothing.
+
+    With --in-cluster a Job in namespace runup-preflight checks the cluster, and its report is kept there.
 
     Exit codes as for `--wait`: 0 nothing in the way, 2 risks apply, 3 something could not be told, 1 could not be
     judged.
 
     \b
       runup preflight run --to-image registry.example/release:5.2.0
+      runup preflight run --in-cluster --to 4.16.0
       runup preflight run --dump must-gather --to 4.16.0
       runup preflight run --dump a --dump b -o junit > preflight.xml
     """
     from runup.preflight.cli import run_command as runs
+
+    if not in_cluster and (image or keep or _typed(ctx, "timeout")):
+        raise click.UsageError("--image, --timeout and --keep are about a Job; give --in-cluster too", ctx)
+    job = None
+    if in_cluster:
+        from runup.preflight.cli.in_cluster import JobFlags
+
+        job = JobFlags(image, timeout, keep)
 
     if output == "html" and len(dumps) > 1:
         raise click.UsageError("-o html is a page of one cluster; give one --dump", ctx)
@@ -310,5 +372,56 @@ def run(
         catalogs,
         read_catalogs,
         verbose,
+        tuple(registry["inner_registry"]),
+        job,
     )
     return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))
+
+
+def _typed(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+@preflight.command("schedule")
+@click.option("--every", default="", metavar="TIME", help="How often: 30m, 6h, 24h, 7d.")
+@click.option("--to", default="", metavar="VERSION", help="Check the update to this version.")
+@click.option(
+    "--to-channel",
+    default="",
+    metavar="CHANNEL",
+    help="Check the newest release of this channel at each run; `latest`, the default: of all that are offered.",
+)
+@click.option("--image", default="", metavar="IMAGE", help="The image that runs the checks.")
+@click.option("--remove", is_flag=True, help="Remove the schedule and its account; the reports stay.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@inner_option
+@connection_options
+@click.pass_context
+def schedule(
+    ctx: click.Context,
+    every: str,
+    to: str,
+    to_channel: str,
+    image: str,
+    remove: bool,
+    output: str | None,
+    inner_registry: tuple[str, ...],
+) -> int:
+    """Let the cluster check itself again and again, and say what is scheduled and how the last run ended.
+
+    \b
+      runup preflight schedule --every 24h
+      runup preflight schedule --every 6h --to-channel stable-4.16
+      runup preflight schedule
+      runup preflight schedule --remove
+    """
+    from runup.preflight.cli import schedule_command as schedules
+
+    if to and to_channel:
+        raise click.UsageError("--to and --to-channel both name the target; give one of them", ctx)
+    if not every and (to or to_channel or image or inner_registry):
+        raise click.UsageError("--to, --to-channel, --image and --inner-registry need --every TIME", ctx)
+    if remove and every:
+        raise click.UsageError("--every makes a schedule and --remove removes it; give one of them", ctx)
+    flags = schedules.Flags(every, to, to_channel, image, remove, output, inner_registry)
+    return guarded(lambda: schedules.run(connection_of(ctx), flags))

@@ -104,7 +104,11 @@ def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
         return TargetRelease()
     from kubekit.oci.image_locations import files_of, place_of
 
-    files, _ = files_of(place_of(image), FOLDERS, access)
+    return release_in(files_of(place_of(image), FOLDERS, access)[0])
+
+
+def release_in(files: Mapping[str, bytes]) -> TargetRelease:
+    """Returns the release in the files of an image, by their paths. Raises Terminal if it cannot be read."""
     with tempfile.TemporaryDirectory(prefix="runup-release-") as scratch:
         for name, data in files.items():
             path = Path(scratch) / name
@@ -328,16 +332,26 @@ def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
 
 
 def _target(wanted: RequestedUpdate, cluster: ClusterVersion) -> str:
-    """Returns the requested version, else the release's, else the next minor version.
+    return target_version(wanted.target, wanted.source, wanted.release, wanted.image, cluster)
 
-    Raises Terminal as the operator does.
+
+def target_version(
+    typed: str, typed_source: str, release: TargetRelease, image: str, cluster: ClusterVersion | None
+) -> str:
+    """Returns the typed version, else the release's, else the next minor version.
+
+    Raises Terminal as the operator does, and CommandError for a version that is not known.
     """
-    source = _version(wanted.source or cluster.status.desired.version, "source")
-    named = wanted.target or wanted.release.version
+    named = typed or release.version
+    running = cluster.status.desired.version if cluster else ""
+    if named and not (typed_source or running):
+        # Without a ClusterVersion only the process in the cluster learns what runs there.
+        return str(_version(named, "target"))
+    source = _version(typed_source or running, "source")
     if not named:
         return f"{source.major}.{source.minor + 1}.0"
     target = str(_version(named, "target"))
-    check_distance(str(source), target, another_image=bool(wanted.image or wanted.release.version))
+    check_distance(str(source), target, another_image=bool(image or release.version))
     return target
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kubekit.oci.access import Access
     from runup.cli.connection import Connection
     from runup.cli.render.text import Output
+    from runup.preflight.cli.in_cluster import JobFlags
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,9 @@ class Flags:
     catalogs: tuple[str, ...] = ()
     reads_catalogs: bool = False
     verbose: bool = False
+    inner_registries: tuple[str, ...] = ()
+    # None: the checks run on this machine.
+    job: JobFlags | None = None
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
@@ -69,8 +73,25 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
             "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
         )
     rules = _suppressions(flags.suppressions)
-    registry_access = access()
-    release = evaluate.release_of(flags.release_dir, flags.to_image, registry_access.of_administrators())
+    now = SystemClock().now()
+    paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))] if flags.job is None else []
+    judged = _judged(connection, flags, access(), paths, now)
+    clusters, notes = _findings(judged, rules, now)
+    if flags.dumps and flags.output == "sarif":
+        clusters = [_placed(path, one) for path, one in zip(paths, clusters, strict=True)]
+    write([*(err(f"warning: {note}\n") for note in notes), *_printed(clusters, flags, many=len(judged) > 1)])
+    return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in clusters])
+
+
+def _judged(
+    connection: Connection, flags: Flags, access: Access, paths: Sequence[Path], now: datetime
+) -> list[evaluate.EvaluatedCluster]:
+    """Evaluates the dumps, or the cluster: from here, or as a Job of its own."""
+    if flags.job is not None:
+        from runup.preflight.cli import in_cluster
+
+        return [in_cluster.evaluate(connection, flags, flags.job, access)]
+    release = evaluate.release_of(flags.release_dir, flags.to_image, access.of_administrators())
     wanted = evaluate.RequestedUpdate(
         release,
         flags.to,
@@ -81,20 +102,11 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         flags.prometheus_ca,
         images_of(flags.catalogs),
         flags.reads_catalogs,
-        registry_access,
+        access,
     )
-    now = SystemClock().now()
-    paths: list[Path] = []
     if flags.dumps:
-        paths += [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))]
-        judged = [evaluate.of_dump(path, wanted, now) for path in paths]
-    else:
-        judged = [evaluate.of_cluster(connection.config(), wanted)]
-    clusters, notes = _findings(judged, rules, now)
-    if flags.dumps and flags.output == "sarif":
-        clusters = [_placed(path, one) for path, one in zip(paths, clusters, strict=True)]
-    write([*(err(f"warning: {note}\n") for note in notes), *_printed(clusters, flags, many=len(judged) > 1)])
-    return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in clusters])
+        return [evaluate.of_dump(path, wanted, now) for path in paths]
+    return [evaluate.of_cluster(connection.config(), wanted)]
 
 
 def _placed(path: Path, one: ClusterResult) -> ClusterResult:

@@ -169,7 +169,8 @@ class PreflightTarget:
         containers = Containers(
             self.client,
             checks,
-            preflight_id=self.request.preflight_id,
+            # Nobody makes the pods of container checks for a process that ends after one evaluation.
+            preflight_id="" if self.once else self.request.preflight_id,
             namespace=self.request.namespace,
             images=self.release.images,
             clock=self.clock,

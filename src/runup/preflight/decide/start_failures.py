@@ -1,10 +1,11 @@
 """Finds out why a target does not start, in the words of the component that prevents it.
 
-In: the Deployment, its pods, the Warning events of the namespace. Out: a reason and those words, or nothing. Where
-Kubernetes reports what: a pod that may not be created (quota, admission, a missing account) is condition ReplicaFailure
-of the ReplicaSet, which the Deployment repeats; a pod that no node accepts is condition PodScheduled; one that its node
-rejects or evicts has phase Failed with a reason; a volume that cannot be mounted is reported by an event only. An image
-that cannot be pulled and a container that cannot be created are states of the container, which `outcome` reads.
+In: the Deployment or the Job, its pods, the Warning events of the namespace. Out: a reason and those words, or nothing.
+Where Kubernetes reports what: a pod that may not be created (quota, admission, a missing account) is condition
+ReplicaFailure of the ReplicaSet, which the Deployment repeats, and an event of a Job; a pod that no node accepts is
+condition PodScheduled; one that its node rejects or evicts has phase Failed with a reason; a volume that cannot be
+mounted is reported by an event only. An image that cannot be pulled and a container that cannot be created are states
+of the container, which `outcome` and `job_progress` read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Event, Pod
-from kubekit.api.workloads_v1 import Deployment
+from kubekit.api.workloads_v1 import Deployment, Job
 from kubekit.lang.pattern import Pattern
 
 # Seconds: mounts and sandboxes often succeed at the second try, so only longer waits are reported.
@@ -46,7 +47,21 @@ def trouble(
         return None
     pod = active_pod(pods)
     if pod is None:
-        return _not_created(deployment) or _thrown_out(pods) or _no_pod(deployment, pods, events, name, now)
+        return (
+            _not_created(deployment)
+            or _thrown_out(pods)
+            or _no_pod(deployment, pods, _refusals(deployment, events, name), now)
+        )
+    if _has_begun(pod):
+        return None
+    return _not_scheduled(pod) or _not_set_up(pod, events, now)
+
+
+def trouble_of_job(job: Job, pods: Sequence[Pod], events: Iterable[Event], *, now: datetime) -> Trouble | None:
+    """Returns what keeps `job` from having a running pod; None if nothing does, or nothing is known yet."""
+    pod = active_pod(pods)
+    if pod is None:
+        return _thrown_out(pods) or _no_pod(job, pods, _refusals_of_job(job, events), now)
     if _has_begun(pod):
         return None
     return _not_scheduled(pod) or _not_set_up(pod, events, now)
@@ -72,7 +87,7 @@ def _made(pod: Pod) -> tuple[str, str]:
     return str(pod.metadata.creation_timestamp or ""), pod.metadata.name
 
 
-def _age_s(obj: Deployment | Pod, now: datetime) -> float:
+def _age_s(obj: Deployment | Job | Pod, now: datetime) -> float:
     created = obj.metadata.creation_timestamp
     return (now - created).total_seconds() if created else 0.0
 
@@ -128,25 +143,39 @@ def _thrown_out(pods: Iterable[Pod]) -> Trouble | None:
     )
 
 
-def _no_pod(
-    deployment: Deployment, pods: Sequence[Pod], events: Iterable[Event], name: str, now: datetime
-) -> Trouble | None:
-    """Returns the trouble of a Deployment without pods, from its ReplicaSet's events or from how long it has waited."""
-    if pods:
-        return None
-    created = deployment.metadata.creation_timestamp
-    refusals = [
+def _refusals(deployment: Deployment, events: Iterable[Event], name: str) -> list[Event]:
+    """Returns the events of the ReplicaSets of Deployment `name` whose pods could not be created."""
+    return [
         event
         for event in events
         if (event.involved_object.kind, event.reason) == ("ReplicaSet", FAILED_CREATE)
         and event.involved_object.name.startswith(f"{name}-")
         # Events of an earlier Deployment of the same name are kept for an hour; they do not count.
-        and (created is None or event.seen_at is None or event.seen_at >= created)
+        and _is_since(event, deployment)
     ]
+
+
+def _refusals_of_job(job: Job, events: Iterable[Event]) -> list[Event]:
+    """Returns the events of `job` whose pod could not be created."""
+    return [e for e in events if e.involved_object.uid == job.metadata.uid and e.reason == FAILED_CREATE]
+
+
+def _is_since(event: Event, workload: Deployment) -> bool:
+    created = workload.metadata.creation_timestamp
+    return created is None or event.seen_at is None or event.seen_at >= created
+
+
+def _no_pod(
+    workload: Deployment | Job, pods: Sequence[Pod], refusals: Sequence[Event], now: datetime
+) -> Trouble | None:
+    """Returns the trouble of a workload without pods, from events about it or from how long it has waited."""
+    if pods:
+        return None
     if refusals:
         last = max(refusals, key=_when)
         return _refused(FAILED_CREATE, last.message.removeprefix("Error creating: "))
-    if created is None or _age_s(deployment, now) < REPORT_AFTER_S:
+    created = workload.metadata.creation_timestamp
+    if created is None or _age_s(workload, now) < REPORT_AFTER_S:
         return None
     text = f"no pod of it was made since {created:%Y-%m-%dT%H:%M:%SZ}, and nobody says why"
     return Trouble(PENDING, text, "", failed=False)

@@ -1,0 +1,233 @@
+"""`runup preflight run --in-cluster`: the same preflight as a Job of the cluster, with an account that only reads.
+
+The command starts the Job, waits for its report, keeps the report in the cluster, removes the Job, and hands back what
+an evaluation on this machine would have been. ClusterVersion is read, never written.
+"""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.errors import Forbidden, KubeError, NotFound
+from kubekit.lang.files import contents
+from kubekit.oci.image_locations import place_of
+from kubekit.oci.reference import Reference
+from kubekit.oci.registry import RegistryClient
+from runup.api.config_v1 import ClusterVersion
+from runup.checks.catalogue.own_rights import own_rights
+from runup.checks.decide import rights
+from runup.cli.clusterversion_client import ACCEPTED
+from runup.cli.errors import CommandError
+from runup.cli.operator_namespace import operator_namespace
+from runup.preflight.cli.evaluate import EvaluatedCluster, target_version
+from runup.preflight.control import cluster_runs, kept_reports
+from runup.preflight.control.cluster_runs import ClusterRun
+from runup.preflight.control.release import TargetRelease
+from runup.preflight.decide import cluster_run, stored_reports
+from runup.preflight.decide.cluster_run import NAMESPACE, Checking, Run
+from runup.preflight.decide.findings import accepted, accepted_names
+from runup.preflight.decide.report import Report
+from runup.preflight.decide.service_account import Right
+from runup.preflight.decide.stored_reports import History
+from runup.process.own_image import default_image
+
+if TYPE_CHECKING:
+    from kubekit.oci.access import Access
+    from runup.cli.connection import Connection
+    from runup.preflight.cli.run_command import Flags
+
+WHERE = "the cluster"
+NO_IMAGE = (
+    "it is not known which image runs the checks in the cluster; give it with --image REGISTRY/REPOSITORY@sha256:..."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFlags:
+    """The options of `--in-cluster` as typed. An empty `image` means this release's own."""
+
+    image: str = ""
+    timeout_s: int = 600
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The release that is checked: pinned image, what its files say, and what its checks read.
+
+    `runs` is whether the image has runup's checks, so that it can run them itself.
+    """
+
+    release: TargetRelease
+    image: str = ""
+    rights: tuple[Right, ...] = ()
+    runs: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access) -> EvaluatedCluster:
+    """Returns the result of a preflight in the cluster. Raises CommandError if it has no report, and KubeError."""
+    _refuse(flags)
+    target = _target_of(flags.to_image, access)
+    with connection.client("preflight") as client:
+        cluster = cluster_version(client)
+        checking = _checking(client, flags, job, target, cluster)
+        run = Run(
+            cluster_run.run_id(client.now(), secrets.token_hex(5)),
+            checking,
+            target.rights if checking.image == target.image else own_rights(),
+            client.now(),
+            job.timeout_s,
+        )
+        report, notes = _report_of(client, run, keep=job.keep)
+        accepting = accepted(cluster, _records(client, cluster), client.now()) if cluster else {}
+    return EvaluatedCluster(WHERE, report, cluster, accepting, notes=(*target.notes, *notes))
+
+
+def stored(client: SyncClient) -> History:
+    """Returns the reports that preflights in the cluster left. Raises KubeError."""
+    return stored_reports.read(kept_reports.read_kept(client))
+
+
+def shown(client: SyncClient, version: str) -> EvaluatedCluster:
+    """Returns the newest kept result, or that of a version. Raises CommandError if there is none."""
+    reports = [each for each in stored(client).reports if not version or each.target_version == version]
+    if not reports:
+        of = f" of {version}" if version else ""
+        raise CommandError(f"no preflight{of} was made in the cluster; make one: runup preflight run --in-cluster")
+    cluster = cluster_version(client)
+    accepting = accepted(cluster, _records(client, cluster), client.now()) if cluster else {}
+    return EvaluatedCluster(WHERE, reports[0], cluster, accepting)
+
+
+def own_image(typed: str) -> str:
+    """Returns the image that runs our checks. Raises CommandError if it is not known."""
+    image = typed or default_image()
+    if not image:
+        raise CommandError(NO_IMAGE)
+    return image
+
+
+def _refuse(flags: Flags) -> None:
+    """Raises CommandError for options that are about this machine, which the Job knows nothing of."""
+    refused = {
+        "--dump": flags.dumps,
+        "--release-dir": flags.release_dir,
+        "--target-catalog": flags.catalogs,
+    }
+    for option, value in refused.items():
+        if value:
+            raise CommandError(
+                f"--in-cluster checks the cluster from within; {option} is about this machine: leave it out"
+            )
+
+
+def _target_of(image: str, access: Access) -> Target:
+    """Returns the release of `--to-image`, read from its registry; without one, a release that says nothing."""
+    if not image:
+        return Target(TargetRelease())
+    from runup.preflight.cli.evaluate import FOLDERS, release_in
+
+    place = place_of(image)
+    if not isinstance(place, Reference):
+        raise CommandError(f"--to-image {image}: the cluster cannot pull it; give an image in a registry")
+    client = RegistryClient(access.of_administrators())
+    # By digest, so that the Job runs what was read here.
+    pinned = place if place.digest else place.at(client.resolve(place))
+    files = client.read_folders(pinned, FOLDERS)
+    release = release_in(files)
+    declared = files.get(rights.FILE)
+    if declared is None:
+        note = f"{pinned} has no checks of runup's ({rights.FILE} is not in it): those of runup's own image are made"
+        return Target(release, str(pinned), notes=(note,))
+    try:
+        granted, refused = rights.of_file(declared)
+    except rights.BadReads as error:
+        raise CommandError(f"--to-image {image}: {error}") from error
+    return Target(release, str(pinned), granted, runs=True, notes=refused)
+
+
+def _checking(
+    client: SyncClient, flags: Flags, job: JobFlags, target: Target, cluster: ClusterVersion | None
+) -> Checking:
+    return Checking(
+        image=target.image if target.runs and not job.image else own_image(job.image),
+        target_version=target_version(flags.to, flags.from_, target.release, target.image, cluster),
+        source_version=flags.from_,
+        target_image=target.image,
+        user=cluster_runs.user_of(client),
+        check_timeout_s=flags.check_timeout_s,
+        prometheus_url=flags.prometheus_url,
+        prometheus_ca=contents(flags.prometheus_ca).decode() if flags.prometheus_ca else "",
+        reads_catalogs=flags.reads_catalogs,
+        inner_registries=flags.inner_registries,
+    )
+
+
+def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tuple[str, ...]]:
+    """Runs the Job and returns its report, with what could not be kept or removed."""
+    clock = SystemClock()
+    notes = list(cluster_runs.sweep(client, clock))
+    running = ClusterRun(client, run, clock, _tell)
+    try:
+        with _ended_by_signals():
+            running.start()
+            _tell(f"Job {run.name} in namespace {NAMESPACE} checks the update to {run.checking.target_version}")
+            end = running.follow()
+    finally:
+        left = () if keep else running.remove()
+        for what in left:
+            _tell(f"could not be removed: {what}")
+    if end.report is None:
+        raise CommandError(f"the preflight in the cluster failed: {end.text}")
+    try:
+        kept_reports.ensure(client)
+        kept_reports.add(client, end.report)
+    except KubeError as error:
+        notes.append(f"the report is not kept in the cluster: {error}")
+    return end.report, tuple(notes)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Lets SIGTERM end the command as Ctrl-C does, so that a cancelled pipeline leaves nothing in the cluster."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def cluster_version(client: SyncClient) -> ClusterVersion | None:
+    try:
+        return client.send(calls.get(ClusterVersion, "version"))
+    except NotFound:
+        return None
+
+
+def _records(client: SyncClient, cluster: ClusterVersion) -> dict[str, str]:
+    if accepted_names(cluster):
+        # The acceptance records are optional: without them, every accepted name counts.
+        with suppress(NotFound, Forbidden):
+            return client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace())).data
+    return {}

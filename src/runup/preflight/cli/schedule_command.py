@@ -1,0 +1,208 @@
+"""`runup preflight schedule`: makes, shows and removes the CronJob by which a cluster checks itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from kubekit.api.conditions import find
+from kubekit.api.scheme import Resource
+from kubekit.api.workloads_v1 import CronJob, Job
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
+from kubekit.lang.version import Version, VersionError
+from runup.checks.catalogue.own_rights import own_rights
+from runup.cli.errors import CommandError
+from runup.cli.output import write
+from runup.cli.render.text import err, machine, out
+from runup.preflight.cli.in_cluster import cluster_version, own_image
+from runup.preflight.control import cluster_runs, kept_reports
+from runup.preflight.decide import channel_target, schedule
+from runup.preflight.decide.cluster_run import KINDS, NAMESPACE, Checking, namespace_object
+from runup.preflight.decide.kept_reports import LastScheduled, last_scheduled
+from runup.preflight.decide.schedule import CRON_JOB, EVERY, NAME, RULE, SCHEDULED_LABEL, TARGET, Schedule
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+    from runup.cli.connection import Connection
+
+EXIT_OK, EXIT_FAILED, EXIT_NEWS = 0, 1, 2
+_NOT_SCHEDULED = "no preflight is scheduled; schedule one: runup preflight schedule --every 24h"
+_MAX_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The options as typed."""
+
+    every: str
+    to: str
+    to_channel: str
+    image: str
+    remove: bool
+    output: str | None
+    inner_registries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is scheduled, and what became of it. `failed` is the end of a Job that failed after the last report."""
+
+    cron_job: CronJob
+    last: LastScheduled | None
+    failed: str = ""
+    suspended: bool = False
+
+
+def run(connection: Connection, flags: Flags) -> int:
+    """Makes, removes or shows the schedule, and returns the exit code: 2 if the last run found something new."""
+    with connection.client("preflight") as client:
+        if flags.remove:
+            return _remove(client)
+        if flags.every:
+            return _make(client, flags)
+        shown = _shown(client)
+    code = _code(shown)
+    text = machine(_data(shown, code), flags.output) if flags.output else _text(shown)
+    write([out(text)])
+    return code
+
+
+def _make(client: SyncClient, flags: Flags) -> int:
+    found = _cron_job(client)
+    try:
+        cron = schedule.kept_cron(found, flags.every) or schedule.cron_of(flags.every, client.now())
+    except ValueError as error:
+        raise CommandError(f"--every {error}") from error
+    checking = _checking(client, flags)
+    wanted = Schedule(flags.every, cron, checking, own_rights())
+    monitored = cluster_runs.has_monitoring(client)
+    cluster_runs.apply_all(client, (namespace_object(),))
+    # Before the CronJob: its account may change the ConfigMap, and not create one.
+    kept_reports.ensure(client)
+    cluster_runs.apply_all(client, schedule.objects(wanted, monitored=monitored))
+    lines = [f"a preflight of {wanted.target} runs every {flags.every} ({cron} UTC), first within minutes"]
+    if not monitored:
+        lines.append("no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)")
+    write([out("".join(f"{line}\n" for line in lines))])
+    return EXIT_OK
+
+
+def _checking(client: SyncClient, flags: Flags) -> Checking:
+    """Returns what the CronJob's process does. Raises CommandError or Terminal for a target that cannot be checked."""
+    channel = "" if flags.to else flags.to_channel or channel_target.LATEST
+    if flags.to:
+        try:
+            Version(flags.to)
+        except VersionError as error:
+            raise CommandError(f"--to: {error}") from error
+    else:
+        # Chosen anew at each run; asked here too, so that a channel without releases is told at once.
+        channel_target.newest(cluster_version(client), channel)
+    return Checking(
+        image=own_image(flags.image),
+        target_version=flags.to,
+        target_channel=channel,
+        user=cluster_runs.user_of(client),
+        inner_registries=flags.inner_registries,
+    )
+
+
+def _remove(client: SyncClient) -> int:
+    kinds: tuple[Resource, ...] = (RULE, CRON_JOB, *KINDS)
+    found = [
+        (kind, metadata)
+        for kind in kinds
+        for metadata in cluster_runs.labelled(client, kind, f"{SCHEDULED_LABEL}=true")
+    ]
+    left = cluster_runs.delete_all(client, schedule.deletions(found))
+    write([err(f"could not be removed: {what}\n") for what in left])
+    text = (
+        f"the schedule was removed; the reports stay in namespace {NAMESPACE}" if found else "no preflight is scheduled"
+    )
+    write([] if left else [out(f"{text}\n")])
+    return EXIT_FAILED if left else EXIT_OK
+
+
+def _cron_job(client: SyncClient) -> CronJob | None:
+    try:
+        return client.send(calls.get(CronJob, NAME, NAMESPACE))
+    except NotFound:
+        return None
+
+
+def _shown(client: SyncClient) -> Shown:
+    found = _cron_job(client)
+    if found is None:
+        raise CommandError(_NOT_SCHEDULED)
+    last = last_scheduled(kept_reports.read_kept(client))
+    jobs = client.list_all(Job, NAMESPACE, label_selector=f"{SCHEDULED_LABEL}=true")[0]
+    return Shown(found, last, _failed_since(jobs, last), found.spec.suspend)
+
+
+def _failed_since(jobs: list[Job], last: LastScheduled | None) -> str:
+    """Returns why the newest Job failed, if it left no report: a pod that never ran, a process that was killed."""
+    newest = max(jobs, key=lambda job: str(job.metadata.creation_timestamp), default=None)
+    failed = find(newest.status.conditions, "Failed") if newest is not None else None
+    if newest is None or failed is None or failed.status != "True":
+        return ""
+    if last is not None and last.id.startswith(f"{newest.metadata.name}-"):
+        return ""
+    return f"Job {newest.metadata.name} failed ({failed.reason}): {failed.message}"
+
+
+def _code(shown: Shown) -> int:
+    last = shown.last
+    if shown.failed or (last is not None and last.error):
+        return EXIT_FAILED
+    return EXIT_NEWS if last is not None and last.new else EXIT_OK
+
+
+def _text(shown: Shown) -> str:
+    annotations = shown.cron_job.metadata.annotations
+    every, target = annotations.get(EVERY, "?"), annotations.get(TARGET, "?")
+    lines = [f"Scheduled: every {every} ({shown.cron_job.spec.schedule} UTC), target {target}"]
+    lines += ["Suspended: nothing is started until spec.suspend of the CronJob is false"] if shown.suspended else []
+    lines.append(f"Last run:  {_last_text(shown.last)}")
+    lines += [f"Failed:    {shown.failed}; see its log: kubectl -n {NAMESPACE} logs job/..."] if shown.failed else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _last_text(last: LastScheduled | None) -> str:
+    if last is None:
+        return "none has ended yet"
+    when = _time(last.time)
+    if last.error:
+        return f"{when}, {last.target_version}: {last.error}"
+    named = ", ".join(last.new[:_MAX_NAMED]) + (
+        f" and {len(last.new) - _MAX_NAMED} more" if len(last.new) > _MAX_NAMED else ""
+    )
+    news = f"new: {named}" if last.new else "nothing new"
+    return f"{when}, {last.target_version}: {last.risks} {'risk' if last.risks == 1 else 'risks'}, {news}"
+
+
+def _time(when: datetime | None) -> str:
+    return f"{when:%Y-%m-%dT%H:%M:%SZ}" if when else "at an unknown time"
+
+
+def _data(shown: Shown, code: int) -> dict[str, Any]:
+    annotations, last = shown.cron_job.metadata.annotations, shown.last
+    return {
+        "every": annotations.get(EVERY, ""),
+        "schedule": shown.cron_job.spec.schedule,
+        "target": annotations.get(TARGET, ""),
+        "suspended": shown.suspended,
+        "last": None
+        if last is None
+        else {
+            "id": last.id,
+            "time": _time(last.time),
+            "target": last.target_version,
+            "risks": last.risks,
+            "new": list(last.new),
+            "error": last.error,
+        },
+        "failed": shown.failed,
+        "exitCode": code,
+    }

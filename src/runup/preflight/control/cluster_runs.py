@@ -1,0 +1,165 @@
+"""Starts a preflight as a Job in the cluster, follows it until it has a report, and removes it again.
+
+Nothing but objects of the run and the namespace is written: never ClusterVersion. Whoever calls `start` calls `remove`
+in any case; each object's annotation says when a later run may remove what a killed command left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap, Event, Pod
+from kubekit.api.scheme import Resource
+from kubekit.api.workloads_v1 import Job
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import Clock
+from kubekit.kube.discovery import served
+from kubekit.kube.errors import Forbidden, KubeError, NotFound, Transient
+from runup.preflight.decide import cluster_run, schedule
+from runup.preflight.decide.cluster_run import KINDS, NAMESPACE, NOBODY, RUN_LABEL, Run
+from runup.preflight.decide.job_progress import Observed, Progress, progress
+from runup.preflight.decide.preflight_deployment import report_map
+from runup.preflight.decide.report import FILE_NAME, BadReport, Report, read
+from runup.process.plan import Apply, Delete
+
+FIELD_MANAGER = "runup-preflight"
+# Seconds between two looks: often while a Job starts, so that what prevents it is told at once.
+FIRST_S, LATER_S, FIRST_FOR_S = 0.5, 2.0, 20.0
+# Seconds beyond the Job's own limit until the command gives up by itself: the controller needs a moment to end it.
+_GRACE_S = 15.0
+_SCC = "security.openshift.io/v1"
+_MONITORING = "monitoring.coreos.com/v1"
+
+JSON = dict[str, Any]
+Tell = Callable[[str], None]
+
+
+class ClusterRun:
+    """One run. `tell` is called with a line whenever what it waits for changes."""
+
+    def __init__(self, client: SyncClient, run: Run, clock: Clock, tell: Tell) -> None:
+        self._client = client
+        self._run = run
+        self._clock = clock
+        self._tell = tell
+
+    def start(self) -> None:
+        """Applies the namespace and the run's objects, the Job last. Raises KubeError."""
+        apply_all(self._client, (cluster_run.namespace_object(), *cluster_run.objects(self._run)))
+
+    def follow(self) -> Progress:
+        """Returns the end: a report, or why there is none. Raises KubeError if the server refuses to be asked."""
+        began, told = self._clock.monotonic(), ""
+        last = Progress("waiting")
+        while (passed_s := self._clock.monotonic() - began) < self._run.timeout_s + _GRACE_S:
+            try:
+                last = progress(self.observed())
+            except Transient as error:
+                # The API server of a cluster may restart; the Job goes on meanwhile.
+                last = Progress("waiting", f"the API server does not answer: {error}")
+            if last.state in ("reported", "failed"):
+                return last
+            line = last.text or {"waiting": "its pod starts", "running": "the checks run"}[last.state]
+            if line != told:
+                self._tell(line)
+                told = line
+            self._clock.pause(FIRST_S if passed_s < FIRST_FOR_S else LATER_S)
+        why = f": {last.message}" if last.message else ""
+        return Progress("failed", f"no report within {self._run.timeout_s} s{why}", "raise --timeout")
+
+    def observed(self) -> Observed:
+        """Returns what the cluster says of the run. Raises KubeError."""
+        client, run = self._client, self._run
+        try:
+            job = client.send(calls.get(Job, run.name, NAMESPACE))
+        except NotFound:
+            job = None
+        pods = client.list_all(Pod, NAMESPACE, label_selector=f"job-name={run.name}")[0]
+        events: Iterable[Event] = ()
+        if not any(status.state.running for pod in pods for status in pod.status.container_statuses):
+            events = client.list_all(Event, NAMESPACE, field_selector="type=Warning")[0]
+        # Read last: a process that has ended wrote it before.
+        return Observed(run.id, self._clock.now(), job, tuple(pods), tuple(events), self._report())
+
+    def _report(self) -> Report | BadReport | None:
+        try:
+            found = self._client.send(calls.get(ConfigMap, report_map(self._run.id), NAMESPACE))
+            text = found.data.get(FILE_NAME)
+            return None if text is None else read(text.encode("utf-8", "replace"))
+        except NotFound:
+            return None
+        except (BadReport, DecodeError) as error:
+            return error if isinstance(error, BadReport) else BadReport(str(error), reason="ReportInvalid")
+
+    def remove(self) -> tuple[str, ...]:
+        """Deletes the run's objects; returns those that are left, with why."""
+        return delete_all(self._client, cluster_run.deletions(self._run))
+
+
+def apply_all(client: SyncClient, applies: Iterable[Apply]) -> None:
+    """Applies objects in order. Raises KubeError at the first that is refused."""
+    for apply in applies:
+        call = calls.apply(apply.resource, apply.object, field_manager=FIELD_MANAGER, force=apply.force)
+        try:
+            client.send(call)
+        except NotFound:
+            if not apply.where_namespace:
+                raise
+
+
+def delete_all(client: SyncClient, deletes: Iterable[Delete]) -> tuple[str, ...]:
+    """Deletes objects in order, also after one that cannot be deleted; returns those that are left, with why."""
+    left = []
+    for delete in deletes:
+        key = delete.key
+        try:
+            client.send(calls.delete(delete.resource, key.name, key.namespace, propagation=delete.propagation))
+        except NotFound:
+            continue
+        except KubeError as error:
+            place = f" in namespace {key.namespace}" if key.namespace else ""
+            left.append(f"{delete.resource.kind} {key.name}{place}: {error}")
+    return tuple(left)
+
+
+def sweep(client: SyncClient, clock: Clock) -> tuple[str, ...]:
+    """Deletes what commands that were killed left behind; returns the objects that stay, with why."""
+    now = clock.now()
+    found = [
+        (kind, metadata)
+        for kind in KINDS
+        for metadata in labelled(client, kind, RUN_LABEL)
+        if cluster_run.is_left_over(metadata, now)
+    ]
+    return delete_all(client, schedule.deletions(cluster_run.in_order_of_deletion(found)))
+
+
+def labelled(client: SyncClient, resource: Resource, label: str) -> Iterator[JSON]:
+    """Yields the metadata of the objects with `label`; none of a kind that may not be listed or is not served."""
+    try:
+        page = client.send(calls.list_raw(resource, label_selector=label))
+    except (Forbidden, NotFound):
+        return
+    yield from (item["metadata"] for item in page.items)
+
+
+def user_of(client: SyncClient) -> int | None:
+    """Returns the user ID for pods; None on OpenShift, where the namespace has a range of its own."""
+    return None if is_served(client, _SCC) else NOBODY
+
+
+def has_monitoring(client: SyncClient) -> bool:
+    """Returns whether the cluster serves PrometheusRules."""
+    return is_served(client, _MONITORING)
+
+
+def is_served(client: SyncClient, api_version: str) -> bool:
+    """Returns whether the server knows a group and version. Raises KubeError."""
+    try:
+        client.send(served(api_version))
+    except NotFound:
+        return False
+    return True

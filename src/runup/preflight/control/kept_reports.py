@@ -1,0 +1,87 @@
+"""Reads and changes the ConfigMap of the reports that preflights in the cluster leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import Clock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from runup.preflight.control.read_only_client import refuse_writes
+from runup.preflight.decide import kept_reports
+from runup.preflight.decide.cluster_run import NAMESPACE
+from runup.preflight.decide.kept_reports import NAME, LastScheduled
+from runup.preflight.decide.report import Report, read
+
+FIELD_MANAGER = "runup-preflight"
+# Each conflict means that another run added its report; more of them at once than this do not end together.
+_ATTEMPTS = 10
+
+CONFIG_MAP = resource_of(ConfigMap)
+T = TypeVar("T")
+
+
+def read_kept(client: SyncClient) -> ConfigMap | None:
+    """Returns the ConfigMap, or None if there is none. Raises KubeError."""
+    try:
+        return client.send(calls.get(ConfigMap, NAME, NAMESPACE))
+    except NotFound:
+        return None
+
+
+def ensure(client: SyncClient) -> None:
+    """Creates the ConfigMap if there is none. Raises KubeError."""
+    if read_kept(client) is None:
+        with suppress(AlreadyExists):
+            client.send(calls.create(CONFIG_MAP, kept_reports.empty(), field_manager=FIELD_MANAGER))
+
+
+def add(client: SyncClient, report: Report) -> None:
+    """Adds a report to the ConfigMap. Raises KubeError."""
+    _change(client, lambda kept: (kept_reports.with_report(kept, report), None))
+
+
+class HistorySink:
+    """The ConfigMap of kept reports, as a scheduled run writes it; `last` is what was noted of the run."""
+
+    def __init__(self, config: ClusterConfig, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self.last: LastScheduled | None = None
+
+    def write(self, data: bytes) -> None:
+        """Adds the report in `data`. Raises OSError, also for errors of the API server."""
+        report = read(data)
+        try:
+            with SyncClient(self._config) as client:
+                self.last = _change(client, lambda kept: kept_reports.with_scheduled(kept, report, self._clock.now()))
+        except NotFound as error:
+            text = f"{error}; `runup preflight schedule` creates it"
+            raise OSError(f"ConfigMap {NAMESPACE}/{NAME}: {text}") from error
+        except (KubeError, DecodeError) as error:
+            raise OSError(f"ConfigMap {NAMESPACE}/{NAME}: {error}") from error
+
+
+def _change(client: SyncClient, decide: Callable[[ConfigMap], tuple[dict[str, Any], T]]) -> T:
+    """Decides on the ConfigMap as it is and writes that; decides again if another run was quicker."""
+    for left in reversed(range(_ATTEMPTS)):
+        patch, outcome = decide(client.send(calls.get(ConfigMap, NAME, NAMESPACE)))
+        if not patch:
+            return outcome
+        call = calls.merge_patch(CONFIG_MAP, NAME, patch, NAMESPACE, field_manager=FIELD_MANAGER)
+        refuse_writes(call.request, NAMESPACE)
+        try:
+            client.send(call)
+        except Conflict:
+            if not left:
+                raise
+        else:
+            return outcome
+    raise AssertionError("the last attempt returns or raises")

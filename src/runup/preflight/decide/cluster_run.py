@@ -1,0 +1,283 @@
+"""The objects of a preflight that runs as a Job in the cluster, without a managing operator of ours.
+
+In: a `Run`, which says what is checked with which image, and what the checks may read. Out: the objects to apply, in
+order, and those to delete again. Each run has objects of its own, all called `runup-<id>`, so that two runs at once
+share nothing but the namespace and the ConfigMap of kept reports. The command that starts a run also removes it; what a
+killed command left has an annotation that says when it may be removed (docs/decisions/0087).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import RESOURCES, Resource
+from runup.preflight.decide import report
+from runup.preflight.decide.preflight_deployment import (
+    COMMAND,
+    ID_ANNOTATION,
+    TARGET_LABEL,
+    Quantities,
+    label_value,
+    report_map,
+)
+from runup.preflight.decide.service_account import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    RBAC,
+    ROLE,
+    ROLE_BINDING,
+    SERVICE_ACCOUNT,
+    Right,
+    read_rules,
+)
+from runup.process.plan import Apply, Delete
+
+NAMESPACE = "runup-preflight"
+"""The namespace of runs, schedules and their reports, on every cluster (docs/decisions/0087)."""
+PART_OF = {"app.kubernetes.io/part-of": "runup"}
+RUN_LABEL = "preflight.runup.dev/run"
+"""Label of every object of one run, with the run's ID."""
+EXPIRES = "preflight.runup.dev/expires"
+"""Annotation with the time after which nobody waits for the run any more, RFC 3339 in UTC."""
+REPORTS_LABEL = "preflight.runup.dev/reports"
+"""Label of the ConfigMap that keeps reports, by which others collect it."""
+
+JOB = Resource("batch", "v1", "Job", "jobs", namespaced=True)
+NETWORK_POLICY = Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", namespaced=True)
+NAMESPACES = RESOURCES["kubekit.api.core_v1.Namespace"]
+CONFIG_MAP = RESOURCES["kubekit.api.core_v1.ConfigMap"]
+# What a run is made of, in the order of deletion: the Job first, and what gives rights before the account.
+KINDS = (JOB, CLUSTER_ROLE_BINDING, ROLE_BINDING, CLUSTER_ROLE, ROLE, NETWORK_POLICY, SERVICE_ACCOUNT, CONFIG_MAP)
+
+CONTAINER = "preflight"
+# The user `nobody`: the image names no user, and the process writes no file but in /tmp.
+NOBODY = 65534
+# Seconds that a command may take after the Job's deadline until its objects count as left over.
+LEFT_AFTER_S = 300
+# Seconds after which the cluster itself removes an ended Job whose command was killed.
+_JOB_KEPT_S = 3600
+# The Job may run where the scheduler finds room, on control plane nodes too; it tolerates no node that is broken.
+_TOLERATIONS = [
+    {"key": key, "operator": "Exists", "effect": "NoSchedule"}
+    for key in ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+]
+
+JSON = dict[str, Any]
+
+
+class Checking(msgspec.Struct, frozen=True):
+    """What a run checks, and how; what is empty is left to the process in the Job.
+
+    `image` runs. `user` is the user ID of its process, None where the cluster assigns one (OpenShift's
+    `restricted-v2`). `prometheus_ca` are certificates as PEM.
+    """
+
+    image: str
+    target_version: str = ""
+    target_channel: str = ""
+    source_version: str = ""
+    target_image: str = ""
+    user: int | None = NOBODY
+    check_timeout_s: float = 10.0
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
+    reads_catalogs: bool = False
+    inner_registries: tuple[str, ...] = ()
+    quantities: Quantities = Quantities()
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One run: its ID, what it checks, what its account may read, and how long it may take."""
+
+    id: str
+    checking: Checking
+    rights: tuple[Right, ...]
+    started: datetime
+    timeout_s: int = 600
+
+    @property
+    def name(self) -> str:
+        """The name of the run's objects."""
+        return f"runup-{self.id}"
+
+
+def run_id(now: datetime, random: str) -> str:
+    """Returns a run's ID, of the form that attempts have; `random` is ten hexadecimal digits."""
+    return f"preflight-{int(now.timestamp())}-{random}"
+
+
+def namespace_object() -> Apply:
+    """Returns the namespace: its pods must need no privilege, and OpenShift's monitoring reads its rules."""
+    labels = PART_OF | {
+        "pod-security.kubernetes.io/enforce": "restricted",
+        # https://docs.redhat.com/en/documentation/openshift_container_platform, "Configuring core platform monitoring"
+        "openshift.io/cluster-monitoring": "true",
+    }
+    return Apply(NAMESPACES, {"metadata": {"name": NAMESPACE, "labels": labels}})
+
+
+def objects(run: Run) -> tuple[Apply, ...]:
+    """Returns what a run needs, in the order in which it is applied: the account and its rights, then the Job."""
+    marks = _marks(run)
+    access = account_objects(run.name, run.rights, report_map(run.id), ("get", "create", "patch"), marks)
+    return (*access, Apply(JOB, _with_marks(job(run), marks)))
+
+
+def deletions(run: Run) -> tuple[Delete, ...]:
+    """Returns the deletions of all that `objects` names, and of the report that the Job wrote."""
+    applied = [(apply.resource, apply.object["metadata"]) for apply in objects(run)]
+    report_object = (CONFIG_MAP, {"name": report_map(run.id), "namespace": NAMESPACE})
+    return tuple(
+        Delete(resource, NamespacedName(metadata.get("namespace", ""), metadata["name"]))
+        for resource, metadata in in_order_of_deletion((*applied, report_object))
+    )
+
+
+def in_order_of_deletion(found: Iterable[tuple[Resource, JSON]]) -> list[tuple[Resource, JSON]]:
+    """Returns objects (kind and metadata) so that a process ends before its rights, and rights before the account."""
+    return sorted(found, key=lambda pair: KINDS.index(pair[0]))
+
+
+def is_left_over(metadata: Mapping[str, Any], now: datetime) -> bool:
+    """Returns whether an object of a run was left by a command that was killed: nobody waits for it any more.
+
+    An object without a valid time is kept: somebody may have made it by hand.
+    """
+    try:
+        expires = datetime.fromisoformat(str((metadata.get("annotations") or {}).get(EXPIRES, "")))
+    except ValueError:
+        return False
+    return expires.utcoffset() is not None and expires < now
+
+
+def account_objects(
+    name: str, rights: Iterable[Right], config_map: str, verbs: tuple[str, ...], marks: JSON
+) -> tuple[Apply, ...]:
+    """Returns an account called `name`, which may read `rights` and use `verbs` on one ConfigMap, and nothing else.
+
+    Nobody may connect to its pods. A namespace that does not exist holds nothing to read, so its Role is left out.
+    """
+    rights = tuple(rights)
+    own = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [config_map], "verbs": list(verbs)}
+    made: list[tuple[Resource, JSON]] = [
+        (SERVICE_ACCOUNT, {"metadata": {"name": name, "namespace": NAMESPACE}}),
+        (CLUSTER_ROLE, {"metadata": {"name": name}, "rules": read_rules(rights)}),
+        (CLUSTER_ROLE_BINDING, {"metadata": {"name": name}, **_binding(CLUSTER_ROLE, name)}),
+    ]
+    for namespace in sorted({right.namespace for right in rights} - {""} | {NAMESPACE}):
+        rules = ([own] if namespace == NAMESPACE else []) + read_rules(rights, namespace)
+        metadata = {"name": name, "namespace": namespace}
+        made.append((ROLE, {"metadata": metadata, "rules": rules}))
+        made.append((ROLE_BINDING, {"metadata": dict(metadata), **_binding(ROLE, name)}))
+    policy = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": name}}, "policyTypes": ["Ingress"]}
+    made.append((NETWORK_POLICY, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": policy}))
+    return tuple(
+        Apply(
+            resource,
+            _with_marks(obj, marks),
+            where_namespace=obj["metadata"].get("namespace", NAMESPACE) != NAMESPACE,
+        )
+        for resource, obj in made
+    )
+
+
+def job(run: Run) -> JSON:
+    """Returns the Job: one pod, once, and no longer than the run may take."""
+    checking = run.checking
+    env = {"PREFLIGHT_ID": run.id, "PREFLIGHT_REPORT_SINK": "configmap"}
+    spec = job_spec(run.name, checking, [{"name": key, "value": value} for key, value in env.items()])
+    spec |= {"activeDeadlineSeconds": run.timeout_s, "ttlSecondsAfterFinished": _JOB_KEPT_S}
+    return {"metadata": {"name": run.name, "namespace": NAMESPACE}, "spec": spec}
+
+
+def job_spec(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
+    """Returns the spec of a Job that runs `checking` under account `name`; `env` says where the report goes.
+
+    A pod that fails is not tried again: what it said is the result.
+    """
+    labels = PART_OF | {"app.kubernetes.io/name": name}
+    labels |= {TARGET_LABEL: label_value(checking.target_version)} if checking.target_version else {}
+    return {
+        "backoffLimit": 0,
+        "completions": 1,
+        "parallelism": 1,
+        "template": {"metadata": {"labels": labels}, "spec": _pod(name, checking, env)},
+    }
+
+
+def _pod(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
+    security: JSON = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    return {
+        "restartPolicy": "Never",
+        "serviceAccountName": name,
+        # Explicit, because a ServiceAccount may turn it off.
+        "automountServiceAccountToken": True,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 5,
+        "tolerations": [dict(each) for each in _TOLERATIONS],
+        "securityContext": security | ({"runAsUser": checking.user} if checking.user is not None else {}),
+        "containers": [_container(checking, env)],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+    }
+
+
+def _container(checking: Checking, env: Iterable[JSON]) -> JSON:
+    quantities = checking.quantities
+    return {
+        "name": CONTAINER,
+        "image": checking.image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": [COMMAND, "--once", f"--format={report.FORMAT}", f"--check-timeout={checking.check_timeout_s:g}"],
+        "env": [*env, *({"name": key, "value": value} for key, value in _env(checking).items())],
+        "resources": {
+            "requests": {"cpu": quantities.cpu_request, "memory": quantities.memory_request},
+            "limits": {"cpu": quantities.cpu_limit, "memory": quantities.memory_limit},
+        },
+        "securityContext": {
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        # A process that fails says why in the last lines of its log, which then stand in the pod's status.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 -- the pod's own
+    }
+
+
+def _env(checking: Checking) -> dict[str, str]:
+    values = {
+        "CVO_NAMESPACE": NAMESPACE,
+        "PREFLIGHT_TARGET_VERSION": checking.target_version,
+        "PREFLIGHT_TARGET_CHANNEL": checking.target_channel,
+        "PREFLIGHT_SOURCE_VERSION": checking.source_version,
+        "PREFLIGHT_TARGET_IMAGE": checking.target_image,
+        "PREFLIGHT_PROMETHEUS_URL": checking.prometheus_url,
+        "PREFLIGHT_PROMETHEUS_CA": checking.prometheus_ca,
+        "PREFLIGHT_CATALOGS": "read" if checking.reads_catalogs else "skip",
+        "PREFLIGHT_INNER_REGISTRIES": " ".join(checking.inner_registries),
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def _marks(run: Run) -> JSON:
+    expires = run.started.astimezone(UTC) + timedelta(seconds=run.timeout_s + LEFT_AFTER_S)
+    return {
+        "labels": PART_OF | {RUN_LABEL: run.id},
+        "annotations": {ID_ANNOTATION: run.id, EXPIRES: f"{expires:%Y-%m-%dT%H:%M:%SZ}"},
+    }
+
+
+def _with_marks(obj: JSON, marks: JSON) -> JSON:
+    return obj | {"metadata": obj["metadata"] | marks}
+
+
+def _binding(role: Resource, name: str) -> JSON:
+    return {
+        "roleRef": {"apiGroup": RBAC, "kind": role.kind, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],
+    }

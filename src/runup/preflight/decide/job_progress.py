@@ -1,0 +1,142 @@
+"""Tells what has become of a preflight's Job: it waits, it runs, it has a report, or it failed and why.
+
+In: the Job, its pods, the events of the namespace and the report that was read. Out: `Progress`. Nothing is concluded
+from what is not there yet: a Job without a pod waits until somebody says why, or until its time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import ContainerStateTerminated, ContainerStatus, Event, Pod
+from kubekit.api.workloads_v1 import Job
+from runup.preflight.decide import start_failures
+from runup.preflight.decide.report import BadReport, Report
+from runup.preflight.decide.start_failures import FAILED_CREATE, POD_FAILED, UNSCHEDULABLE, Trouble, cut
+
+# Seconds after which a Job that cannot start, and will not by itself, is given up.
+HOPELESS_AFTER_S = 10.0
+PULL = ("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")
+# Nothing but another Job mends these.
+_NAME, _CONFIG = ("InvalidImageName", "ErrImageNeverPull"), ("CreateContainerConfigError", "CreateContainerError")
+_WAY_OUT = {
+    FAILED_CREATE: "change what refuses it (a quota, an admission rule, an account), and start it again",
+    UNSCHEDULABLE: "make room on a node, or wait for one",
+    POD_FAILED: "give the node room, and start it again",
+}
+
+State = Literal["waiting", "running", "reported", "failed"]
+
+
+class Observed(msgspec.Struct, frozen=True):
+    """What was read of a run. `report` is the one in its ConfigMap, or why that cannot be used."""
+
+    id: str
+    now: datetime
+    job: Job | None = None
+    pods: tuple[Pod, ...] = ()
+    events: tuple[Event, ...] = ()
+    report: Report | BadReport | None = None
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """What has become of the Job. `message` says why it waits or failed, `way_out` what helps."""
+
+    state: State
+    message: str = ""
+    way_out: str = ""
+    report: Report | None = None
+
+    @property
+    def text(self) -> str:
+        """Message and way out as one sentence."""
+        return f"{self.message}; {self.way_out}" if self.way_out else self.message
+
+
+def progress(observed: Observed) -> Progress:
+    """Returns what has become of the Job of a run that was started."""
+    if observed.report is not None:
+        return _reported(observed.report, observed.id)
+    job = observed.job
+    if job is None:
+        return Progress("failed", "its Job was deleted by somebody else", "start it again")
+    container = _container(observed.pods)
+    ended = container.state.terminated if container else None
+    if ended is not None and ended.exit_code != 0:
+        return Progress("failed", _said(ended), _way_out(ended))
+    runs = container is not None and container.state.running is not None
+    return _over(observed, job) or _not_starting(observed, job) or Progress("running" if runs else "waiting")
+
+
+def _reported(report: Report | BadReport, run_id: str) -> Progress:
+    if isinstance(report, BadReport):
+        return Progress("failed", report.message, "choose another target")
+    if report.preflight_id != run_id:
+        text = f"the report belongs to another preflight: preflightID {report.preflight_id!r} instead of {run_id!r}"
+        return Progress("failed", text, "choose another target")
+    # A target of another release may write its progress too.
+    return Progress("running" if report.execution_status == "running" else "reported", report=report)
+
+
+def _over(observed: Observed, job: Job) -> Progress | None:
+    """Returns the end of a Job that has ended without a report."""
+    failed = find(job.status.conditions, "Failed")
+    if failed is not None and failed.status == "True":
+        trouble = _trouble(observed, job)
+        why = f": {trouble.message}" if trouble else ""
+        if failed.reason == "DeadlineExceeded":
+            return Progress("failed", f"it was not done in time{why}", "raise --timeout, and start it again")
+        return Progress("failed", f"its Job failed ({failed.reason}){why or f': {cut(failed.message)}'}", "")
+    complete = find(job.status.conditions, "Complete")
+    if complete is not None and complete.status == "True":
+        return Progress("failed", "it ended without a report", "see whether its image is one of runup's")
+    return None
+
+
+def _not_starting(observed: Observed, job: Job) -> Progress | None:
+    trouble = _trouble(observed, job)
+    if trouble is None:
+        return None
+    created = job.metadata.creation_timestamp
+    age_s = (observed.now - created).total_seconds() if created else 0.0
+    hopeless = trouble.reason == FAILED_CREATE or trouble.reason in _NAME
+    state: State = "failed" if hopeless and age_s >= HOPELESS_AFTER_S else "waiting"
+    return Progress(state, trouble.message, _WAY_OUT.get(trouble.reason, trouble.way_out))
+
+
+def _trouble(observed: Observed, job: Job) -> Trouble | None:
+    container = _container(observed.pods)
+    waiting = container.state.waiting if container else None
+    if waiting is not None and waiting.reason in (*PULL, *_NAME):
+        image = container.image if container else ""
+        text = f"the image {image} could not be pulled ({waiting.reason}): {cut(waiting.message)}"
+        return Trouble(waiting.reason, text, "make its registry or a mirror reachable for the nodes, or name another")
+    if waiting is not None and waiting.reason in _CONFIG:
+        text = f"the container could not be started ({waiting.reason}): {cut(waiting.message)}"
+        return Trouble(waiting.reason, text, "see the events of its pod")
+    return start_failures.trouble_of_job(job, observed.pods, observed.events, now=observed.now)
+
+
+def _container(pods: Sequence[Pod]) -> ContainerStatus | None:
+    """Returns the state of the newest pod's container, or None while there is none."""
+    newest = max(pods, key=lambda pod: (str(pod.metadata.creation_timestamp), pod.metadata.name), default=None)
+    statuses = newest.status.container_statuses if newest is not None else ()
+    return statuses[0] if statuses else None
+
+
+def _said(ended: ContainerStateTerminated) -> str:
+    if ended.reason == "OOMKilled":
+        return "the preflight was killed for memory"
+    words = cut(ended.message) or ended.reason
+    return f"the preflight ended with exit code {ended.exit_code}{': ' + words if words else ''}"
+
+
+def _way_out(ended: ContainerStateTerminated) -> str:
+    if "unknown command" in ended.message or "No such command" in ended.message:
+        return "the image has no command `preflight`: give another one with --image, or another target"
+    return ""

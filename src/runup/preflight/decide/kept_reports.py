@@ -1,0 +1,109 @@
+"""The reports that preflights in the cluster leave: ConfigMap `preflight-history` in their own namespace.
+
+Its entries are those of the managing operator's record (`stored_reports`), with the same limits. Several runs may add
+to it at once, so it is changed by merge patches that carry the resourceVersion they were decided on. An annotation says
+what became of the last scheduled run.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import Wire
+from kubekit.lang.printable import encoded, printable
+from kubekit.lang.truncate import cut
+from runup.preflight.decide import stored_reports
+from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, REPORTS_LABEL
+from runup.preflight.decide.report import Report
+
+NAME = stored_reports.NAME
+LAST = "preflight.runup.dev/last-scheduled"
+_MAX_MESSAGE = 2048
+_MAX_NEW = 200
+
+JSON = dict[str, Any]
+
+
+class LastScheduled(Wire, frozen=True, kw_only=True):
+    """What became of the last scheduled run. `new` are the risks that no report before it named.
+
+    `error` says why it found nothing: then the reports are those from before it.
+    """
+
+    id: str = ""
+    time: datetime | None = None
+    target_version: str = ""
+    risks: int = 0
+    new: tuple[str, ...] = ()
+    error: str = ""
+
+
+def empty() -> JSON:
+    """Returns the ConfigMap as it is created, with the label by which others collect it."""
+    labels = PART_OF | stored_reports.APP | {REPORTS_LABEL: "true"}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels},
+    }
+
+
+def with_report(kept: ConfigMap, report: Report) -> JSON:
+    """Returns the merge patch that adds a report to `kept`, and removes what has no room beside it.
+
+    A report of a run that failed replaces nothing: what was found before still stands.
+    """
+    if report.execution_status != "completed":
+        return {}
+    history = stored_reports.with_report(stored_reports.read(kept), report, even_if_only_newer=True)
+    wanted: dict[str, str] = stored_reports.config_map(history, NAMESPACE)["data"]
+    changed: dict[str, str | None] = {key: text for key, text in wanted.items() if kept.data.get(key) != text}
+    gone = dict.fromkeys(key for key in kept.data if key not in wanted)
+    return _patch(kept, {"data": changed | gone})
+
+
+def with_scheduled(kept: ConfigMap, report: Report, now: datetime) -> tuple[JSON, LastScheduled]:
+    """Returns the merge patch for the report of a scheduled run, and what is noted of the run."""
+    completed = report.execution_status == "completed"
+    last = LastScheduled(
+        id=report.preflight_id,
+        time=now,
+        target_version=report.target_version,
+        risks=len(report.risks),
+        new=new_risks(kept, report)[:_MAX_NEW] if completed else (),
+        error="" if completed else cut(printable(report.message or "its checks failed"), _MAX_MESSAGE),
+    )
+    note = {"annotations": {LAST: encoded(codec.encode(last).decode())}}
+    patch = with_report(kept, report) or _patch(kept, {})
+    return patch | {"metadata": patch["metadata"] | note}, last
+
+
+def new_risks(kept: ConfigMap, report: Report) -> tuple[str, ...]:
+    """Returns the names of the report's risks that the newest kept report does not have; without one, all of them.
+
+    The newest of any target: who follows a channel is told what a newer release brings.
+    """
+    before = stored_reports.read(kept).reports
+    known = {risk.name for risk in before[0].risks} if before else set()
+    return tuple(sorted(risk.name for risk in report.risks if risk.name not in known))
+
+
+def last_scheduled(kept: ConfigMap | None) -> LastScheduled | None:
+    """Returns what became of the last scheduled run; None if there was none, or its note cannot be read."""
+    text = kept.metadata.annotations.get(LAST) if kept is not None else None
+    if text is None:
+        return None
+    try:
+        last = codec.decode(LastScheduled, text)
+    except codec.DecodeError:
+        return None
+    naive = last.time is not None and last.time.utcoffset() is None
+    return None if naive else last
+
+
+def _patch(kept: ConfigMap, content: JSON) -> JSON:
+    # The server answers 409 if the ConfigMap was changed since it was read.
+    return {"metadata": {"resourceVersion": kept.metadata.resource_version}} | content
