@@ -240,6 +240,12 @@ class PodOwner(Wire, frozen=True):
     name: str = ""
 
 
+class PodAnnotations(Wire, frozen=True):
+    """The annotation that names the security context constraints by which OpenShift admitted a pod."""
+
+    scc: str = msgspec.field(default="", name="openshift.io/scc")
+
+
 class PodMeta(Wire, frozen=True):
     """The part of a Pod's `metadata` with its identity, its owners, its beginning and its deletion."""
 
@@ -250,6 +256,7 @@ class PodMeta(Wire, frozen=True):
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     labels: dict[str, str] = {}
+    annotations: PodAnnotations = PodAnnotations()
     owner_references: tuple[PodOwner, ...] = ()
 
 

@@ -78,6 +78,32 @@ OPERATOR_CONFIGURATION = (
 )
 
 
+def there(version: str, kind: str, name: str) -> str:
+    """What comes before an example, for an object of that kind."""
+    return f"\napiVersion: {version}\nkind: {kind}\nmetadata: {{name: {name}}}\n---\napiVersion"
+
+
+def limit_range(kind: str) -> str:
+    """What comes before an example, for limits of what is of that kind."""
+    metadata = "metadata: {name: caps, namespace: shop}"
+    spec = f"spec: {{limits: [{{type: {kind}, max: {{memory: 4Gi}}}}]}}"
+    return f"\napiVersion: v1\nkind: LimitRange\n{metadata}\n{spec}\n---\napiVersion"
+
+
+def affinity(operator: str) -> str:
+    """What a template demands of its node's label, by affinity."""
+    terms = f"[{{matchExpressions: [{{key: disk, operator: {operator}, values: [fast]}}]}}]"
+    required = f"{{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}}}"
+    return f"affinity: {{nodeAffinity: {required}}}"
+
+
+RESTRICTED = (
+    "[{name: web, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, runAsNonRoot: true, "
+    "seccompProfile: {type: RuntimeDefault}}}]"
+)
+SPARES_EVICTED = "podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}"
+
+
 def known_to_nodes(*days: str) -> str:
     """What comes before an example, for certificates of one name that end on these days."""
     listed = ", ".join(f'{{subject: "CN=node-signer@{n}", expiry: "{day}T00:00:00Z"}}' for n, day in enumerate(days))
@@ -1545,6 +1571,186 @@ ROWS = (
         route_with(SHA1_ROOT),
         (),
         OLD,
+    ),
+    Row(
+        "gone: the class is there",
+        "PodReferencesMissing",
+        (("\napiVersion", there("scheduling.k8s.io/v1", "PriorityClass", "important")),),
+    ),
+    Row("gone: no drain moves a pod", "PodReferencesMissing", (("phase: Running", "phase: Succeeded"),)),
+    Row("gone: a class of the API server itself", "PodReferencesMissing", (("important", "system-cluster-critical"),)),
+    Row(
+        "gone: the class of its runtime",
+        "PodReferencesMissing",
+        (("priorityClassName: important", "runtimeClassName: gvisor"),),
+        ("PodReferencesMissing",),
+    ),
+    Row(
+        "gone: the class of its runtime is there",
+        "PodReferencesMissing",
+        (
+            ("priorityClassName: important", "runtimeClassName: gvisor"),
+            ("\napiVersion", there("node.k8s.io/v1", "RuntimeClass", "gvisor")),
+        ),
+    ),
+    Row(
+        "gone: its account",
+        "PodReferencesMissing",
+        (("priorityClassName: important", "serviceAccountName: feed"),),
+        ("PodReferencesMissing",),
+    ),
+    Row(
+        "gone: its account is there",
+        "PodReferencesMissing",
+        (
+            ("priorityClassName: important", "serviceAccountName: feed"),
+            ("\napiVersion", there("v1", "ServiceAccount", "feed, namespace: shop")),
+        ),
+    ),
+    Row(
+        "gone: an account of that name in another namespace",
+        "PodReferencesMissing",
+        (
+            ("priorityClassName: important", "serviceAccountName: feed"),
+            ("\napiVersion", there("v1", "ServiceAccount", "feed, namespace: other")),
+        ),
+        ("PodReferencesMissing",),
+    ),
+    Row(
+        "gone: what everybody may use suffices",
+        "PodReferencesMissing",
+        (("priorityClassName: important", ""), ("scc: restricted-v2", "scc: gone"), ("[{name: web}]", RESTRICTED)),
+    ),
+    Row(
+        "gone: the constraints that let it be more",
+        "PodReferencesMissing",
+        (("priorityClassName: important", ""), ("scc: restricted-v2", "scc: gone")),
+        ("PodReferencesMissing",),
+    ),
+    Row(
+        "gone: more than a limit",
+        "PodReferencesMissing",
+        (
+            ("priorityClassName: important", "containers: [{name: web, resources: {limits: {memory: 6Gi}}}]"),
+            ("\napiVersion", limit_range("Container")),
+        ),
+        ("PodReferencesMissing",),
+    ),
+    Row(
+        "gone: more than a limit of volumes",
+        "PodReferencesMissing",
+        (
+            ("priorityClassName: important", "containers: [{name: web, resources: {limits: {memory: 6Gi}}}]"),
+            ("\napiVersion", limit_range("PersistentVolumeClaim")),
+        ),
+    ),
+    Row(
+        "placed: a node has the label",
+        "PodsNotPlaceable",
+        (("name: worker-0}", "name: worker-0, labels: {disk: fast}}"),),
+    ),
+    Row("placed: nothing is demanded", "PodsNotPlaceable", (("nodeSelector: {disk: fast}", "nodeSelector: {}"),)),
+    Row(
+        "placed: a taint that it does not tolerate",
+        "PodsNotPlaceable",
+        (
+            ("nodeSelector: {disk: fast}", "tolerations: [{key: infra, operator: Exists, effect: NoExecute}]"),
+            ("name: worker-0}", "name: worker-0}\nspec: {taints: [{key: infra, effect: NoSchedule}]}"),
+        ),
+        ("PodsNotPlaceable",),
+    ),
+    Row(
+        "placed: a taint that it tolerates",
+        "PodsNotPlaceable",
+        (
+            ("nodeSelector: {disk: fast}", "tolerations: [{key: infra, operator: Exists}]"),
+            ("name: worker-0}", "name: worker-0}\nspec: {taints: [{key: infra, effect: NoSchedule}]}"),
+        ),
+    ),
+    Row(
+        "placed: a taint that passes",
+        "PodsNotPlaceable",
+        (
+            ("nodeSelector: {disk: fast}", "nodeSelector: {}"),
+            (
+                "name: worker-0}",
+                "name: worker-0}\nspec: {taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]}",
+            ),
+        ),
+    ),
+    Row(
+        "placed: demanded by affinity",
+        "PodsNotPlaceable",
+        (("nodeSelector: {disk: fast}", affinity("In")),),
+        ("PodsNotPlaceable",),
+    ),
+    Row(
+        "placed: forbidden by affinity, and not there",
+        "PodsNotPlaceable",
+        (("nodeSelector: {disk: fast}", affinity("NotIn")),),
+    ),
+    Row(
+        "placed: its project demands another value",
+        "PodsNotPlaceable",
+        (
+            ("name: worker-0}", "name: worker-0, labels: {disk: fast}}"),
+            ("{name: shop}", "{name: shop, annotations: {openshift.io/node-selector: disk=slow}}"),
+        ),
+        ("PodsNotPlaceable",),
+    ),
+    Row(
+        "placed: its project demands nothing",
+        "PodsNotPlaceable",
+        (
+            ("name: worker-0}", "name: worker-0, labels: {disk: fast}}"),
+            ("{name: shop}", '{name: shop, annotations: {openshift.io/node-selector: ""}}'),
+        ),
+    ),
+    Row("pinned: a second node has it", "PodsPinnedToNode", (('"no"', '"yes"'),)),
+    Row("pinned: to none is another risk", "PodsPinnedToNode", (('worker-0, labels: {licensed: "yes"}', "worker-0"),)),
+    Row(
+        "pinned: of the platform",
+        "PodsPinnedToNode",
+        (("namespace: shop", "namespace: openshift-shop"), ("{name: shop}", "{name: openshift-shop}")),
+    ),
+    Row("pinned: by a taint alone", "PodsPinnedToNode", (('nodeSelector: {licensed: "yes"}', "tolerations: []"),)),
+    Row("in order: it is ready", "StatefulSetHeldUp", (("{waiting: {reason: CrashLoopBackOff}}", "{running: {}}"),)),
+    Row(
+        "in order: all at once",
+        "StatefulSetHeldUp",
+        (("{replicas: 2}", "{replicas: 2, podManagementPolicy: Parallel}"),),
+    ),
+    Row("in order: the last one", "StatefulSetHeldUp", (("name: queue-0", "name: queue-2"),)),
+    Row("in order: the tenth comes after the second", "StatefulSetHeldUp", (("name: queue-0", "name: queue-10"),)),
+    Row("job: may fail once more", "JobLostByDrain", (("backoffLimit: 0, ", ""),)),
+    Row(
+        "job: has failed that often",
+        "JobLostByDrain",
+        (("backoffLimit: 0, ", ""), ("active: 1", "active: 1, failed: 6")),
+        ("JobLostByDrain",),
+    ),
+    Row("job: spares evicted pods", "JobLostByDrain", (("backoffLimit: 0", f"backoffLimit: 0, {SPARES_EVICTED}"),)),
+    Row(
+        "job: counts evicted pods",
+        "JobLostByDrain",
+        (("backoffLimit: 0", f"backoffLimit: 0, {SPARES_EVICTED.replace('Ignore', 'Count')}"),),
+        ("JobLostByDrain",),
+    ),
+    Row(
+        "job: of a CronJob",
+        "JobLostByDrain",
+        (
+            (
+                "namespace: science}\nspec: {back",
+                "namespace: science, ownerReferences: [{kind: CronJob, name: nightly}]}\nspec: {back",
+            ),
+        ),
+    ),
+    Row("job: has no pod on a node", "JobLostByDrain", (("nodeName: worker-0", ""),)),
+    Row(
+        "job: has ended",
+        "JobLostByDrain",
+        (("{active: 1}", '{active: 1, conditions: [{type: Complete, status: "True"}]}'),),
     ),
     Row("registries: allowed", "TargetRegistryRefused", (("[registry.example.com", "[quay.io"),)),
     Row("registries: all", "TargetRegistryRefused", (("allowedRegistries", "insecureRegistries"),)),

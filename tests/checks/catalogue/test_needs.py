@@ -60,10 +60,9 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("RemovedAPIStored", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
     ("WebhookRemovedVersion", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
     ("OperatorUpdateFirst", "catalogsources"): "asked only about an operator of which no catalog has the package",
-    (
-        "TargetRegistryRefused",
-        "clusterversions",
-    ): "asked only about a registry that is blocked; its example allows some",
+    ("TargetRegistryRefused", "clusterversions"): "asked only about a registry that is blocked, as none in its example",
+    ("PodReferencesMissing", "runtimeclasses"): "asked only of templates that name one",
+    ("PodReferencesMissing", "serviceaccounts"): "asked only of templates that name one",
     ("PodDisruptionBudgetBlocksDrain", "pods"): "a budget is judged by its status where its pods cannot be read",
     ("RemovedAPIRequested", "clusteroperators"): "its example has no account in a namespace like the platform's",
     ("DeprecatedAPIRequested", "clusteroperators"): "its example has no account in a namespace like the platform's",

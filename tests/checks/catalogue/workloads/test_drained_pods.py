@@ -117,6 +117,16 @@ def owned(app: str, owner: str) -> JSON:
 
 
 SYNC_FAILED = {"conditions": [{"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": "m"}]}
+SYNC_FAILED_LONG = {
+    "disruptionsAllowed": 0,
+    "conditions": [{**SYNC_FAILED["conditions"][0], "lastTransitionTime": "2026-01-14T08:00:00Z"}],
+}
+
+
+def of_machine(budget: JSON) -> JSON:
+    """The budget, as KubeVirt makes it for a virtual machine."""
+    owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": "a", "uid": "1"}
+    return {**budget, "metadata": {**budget["metadata"], "ownerReferences": [owner]}}
 
 
 @pytest.mark.parametrize(
@@ -137,8 +147,71 @@ SYNC_FAILED = {"conditions": [{"type": "DisruptionAllowed", "status": "False", "
             ["PodDisruptionBudgetBlocksDrainUnknown"],
             id="not computed, of a ReplicaSet",
         ),
+        pytest.param(
+            (budget("a", **SYNC_FAILED_LONG), owned("a", "ReplicaSet")),
+            ["PodDisruptionBudgetBlocksDrain"],
+            id="not computed for long, of a ReplicaSet",
+        ),
+        pytest.param(
+            (budget("a", **SYNC_FAILED_LONG), owned("b", "ReplicaSet")),
+            ["PodDisruptionBudgetBlocksDrainUnknown"],
+            id="not computed for long, of no pod",
+        ),
+        pytest.param(
+            (of_machine(budget("a")), owned("a", "VirtualMachineInstance")), [], id="of a virtual machine, which moves"
+        ),
     ],
 )
 def test_budgets_over_pods_that_no_drain_moves(objects: tuple[JSON, ...], found: list[str]) -> None:
     """They block nothing."""
     assert [name for name, *_ in findings("PodDisruptionBudgetBlocksDrain", *objects)] == found
+
+
+BROKEN = {"containerStatuses": [{"name": "web", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+CREATED = {"metadata": {"creationTimestamp": "2026-01-14T08:00:00Z"}}
+USED_UP = {"expectedPods": 2, "currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 0}
+
+
+def pdb(**status: Any) -> JSON:
+    """A budget over the pods of the shop."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop", "generation": 1},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+        "status": {"observedGeneration": 1, **status},
+    }
+
+
+@pytest.mark.parametrize(
+    ("objects", "found"),
+    [
+        pytest.param((pdb(**USED_UP), pod("a", **READY), pod("b", **BROKEN)), True, id="a pod crashes"),
+        pytest.param(
+            (pdb(**USED_UP), pod("a", **READY), pod("b", on="", **{**CREATED, "phase": "Pending"})),
+            True,
+            id="a pod finds no node",
+        ),
+        pytest.param((pdb(**USED_UP), pod("a", **READY), pod("b")), False, id="a pod is about to be ready"),
+        pytest.param(
+            (pdb(**{**USED_UP, "disruptionsAllowed": 1}), pod("a", **READY), pod("b", **BROKEN)),
+            False,
+            id="room is left",
+        ),
+        pytest.param(
+            (pdb(**{**USED_UP, "desiredHealthy": 2}), pod("a", **READY), pod("b", **BROKEN)),
+            False,
+            id="it never allows one: another risk",
+        ),
+        pytest.param(
+            (pdb(**USED_UP), pod("a", owner="DaemonSet", **READY), pod("b", owner="DaemonSet", **BROKEN)),
+            False,
+            id="no drain moves the healthy one",
+        ),
+    ],
+)
+def test_a_budget_that_broken_pods_use_up(objects: tuple[JSON, ...], found: bool) -> None:
+    """It lets no healthy pod go, though it would if all were healthy."""
+    told_of = [name for name, *_ in findings("PodDisruptionBudgetPods", *objects)]
+    assert told_of == ["PodDisruptionBudgetSpent"] * found

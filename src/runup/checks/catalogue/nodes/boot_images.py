@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kubekit.lang.version import Version, VersionError
@@ -71,8 +72,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             fix="Let the machine-config operator manage them (`oc edit machineconfiguration cluster`, "
             "spec.managedBootImages), or name images of today's release.",
         )
-        about = tuple(refer(each) for each, _ in (*old_sets, *limited))
-        yield Finding(found.name, found.message, reason=found.reason, remediation=found.remediation, resources=about)
+        yield replace(found, resources=tuple(refer(each) for each, _ in (*old_sets, *limited)))
 
 
 def _old_image(machine_set: MachineSet) -> str:

@@ -20,14 +20,16 @@ Source of the rule cert-manager, `pkg/apis/certmanager/v1` (Certificate: notAfte
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.platform_v1 import CertManagerCertificate
 from runup.checks.catalogue.declaring import declared, named, refer, risk
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, told_of_each
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
+from runup.preflight.decide.report import ReportedResource
 
 NAME = "CertificateExpires"
 MARGIN = timedelta(days=7)
@@ -43,31 +45,42 @@ status:
 """
 
 
+# What ends, when, and the object that tells it.
+_Ending = tuple[str, datetime, ReportedResource]
+
+
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    certificates = [
-        (named(each), end, refer(each))
-        for each in sorted(all_or_none(snapshot, CertManagerCertificate), key=named)
-        if (end := _end(each, context.now)) is not None
-    ]
-    pools = [
-        (f"{subject} of machine config pool {pool.metadata.name}", end, refer(pool))
-        for pool in sorted(all_or_none(snapshot, MachineConfigPool), key=named)
-        for subject, end in sorted(_last_ends(pool).items())
-        # One that ended long ago is of an authority that nobody uses any more: the node still runs.
-        if context.now < end <= context.now + MARGIN
-    ]
-    ending = [*certificates, *pools]
-    if ending:
-        listing = names([f"{what} ({_when(end, context.now)})" for what, end, _ in ending])
-        found = risk(
-            NAME,
-            f"{count(len(ending), 'certificate')} should have been renewed and {'was' if len(ending) == 1 else 'were'} "
-            f"not: {listing}.",
-            fix="See `oc describe certificate NAME -n NAMESPACE`, or the operator that keeps it, and why it is not "
-            "renewed.",
-        )
-        about = tuple(dict.fromkeys(reference for _, _, reference in ending))
-        yield Finding(found.name, found.message, reason=found.reason, remediation=found.remediation, resources=about)
+    yield from told_of_each(
+        lambda: _findings(list(_of_cert_manager(snapshot, context.now)), context.now),
+        lambda: _findings(list(_of_pools(snapshot, context.now)), context.now),
+    )
+
+
+def _of_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
+    for each in sorted(all_or_none(snapshot, CertManagerCertificate), key=named):
+        if (end := _end(each, now)) is not None:
+            yield f"Certificate {named(each)}", end, refer(each)
+
+
+def _of_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
+    for pool in sorted(all_or_none(snapshot, MachineConfigPool), key=named):
+        for subject, end in sorted(_last_ends(pool).items()):
+            # One that ended long ago is of an authority that nobody uses any more: the node still runs.
+            if now < end <= now + MARGIN:
+                yield f"{subject} of machine config pool {pool.metadata.name}", end, refer(pool)
+
+
+def _findings(ending: list[_Ending], now: datetime) -> Iterator[Finding]:
+    if not ending:
+        return
+    listing = names([f"{what} ({_when(end, now)})" for what, end, _ in ending])
+    found = risk(
+        NAME,
+        f"{count(len(ending), 'certificate')} should have been renewed and {'was' if len(ending) == 1 else 'were'} "
+        f"not: {listing}.",
+        fix="See `oc describe certificate NAME -n NAMESPACE`, or the operator that keeps it: why is it not renewed?",
+    )
+    yield replace(found, resources=tuple(dict.fromkeys(reference for _, _, reference in ending)))
 
 
 def _end(certificate: CertManagerCertificate, now: datetime) -> datetime | None:

@@ -7,6 +7,7 @@ the reason why one of them waits is kept in words, and labels that many pods sha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from operator import attrgetter
@@ -14,6 +15,7 @@ from sys import intern
 
 from kubekit.api.core_v1 import (
     PlacedPod,
+    PodAnnotations,
     PodCondition,
     PodMeta,
     PodOwner,
@@ -64,6 +66,7 @@ def _slim(pod: PlacedPod) -> PlacedPod:
             creation_timestamp=metadata.creation_timestamp if pending else None,
             deletion_timestamp=metadata.deletion_timestamp,
             labels=_labels(tuple(metadata.labels.items())),
+            annotations=_annotations(metadata.annotations),
             owner_references=_owners(metadata.owner_references),
         ),
         spec=_place(spec.node_name, spec.termination_grace_period_seconds),
@@ -121,6 +124,15 @@ def drained(pod: PlacedPod) -> bool:
         and pod.metadata.deletion_timestamp is None
         and not stays(pod)
     )
+
+
+def is_broken(pod: PlacedPod, now: datetime, patience: timedelta) -> bool:
+    """Returns whether the pod does not run and does not get there by waiting; `patience` is how long a start takes."""
+    if pod.metadata.deletion_timestamp is not None or pod.status.phase in ENDED or pod.ready:
+        return False
+    created = pod.metadata.creation_timestamp
+    is_late = created is not None and now - created >= patience
+    return bool(pod.waiting) or (bool(pod.pending) and is_late)
 
 
 def stays(pod: PlacedPod) -> bool:
@@ -199,6 +211,11 @@ def _pending(pod: PlacedPod) -> str:
 @lru_cache(4096)
 def _labels(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return dict(items)
+
+
+@lru_cache(256)
+def _annotations(annotations: PodAnnotations) -> PodAnnotations:
+    return annotations
 
 
 @lru_cache(4096)

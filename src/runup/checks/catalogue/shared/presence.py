@@ -7,7 +7,7 @@ reader never reports a kind that is built into Kubernetes as absent: no definiti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from kubekit.api.extension_v1 import CustomResourceDefinition
@@ -16,6 +16,7 @@ from kubekit.api.scheme import Resource, resource_of
 from runup.checks.decide.model import Snapshot, Unreadable
 
 K = TypeVar("K", bound=Object)
+T = TypeVar("T")
 DEFINITIONS = resource_of(CustomResourceDefinition)
 
 
@@ -35,6 +36,21 @@ def listed_or_none(snapshot: Snapshot, resource: Resource) -> tuple[Any, ...]:
 def listed_any(snapshot: Snapshot, versions: Sequence[Resource]) -> tuple[Any, ...]:
     """Returns every object of a kind, listed by the first of its `versions` that the server has; none without any."""
     return listed_or_none(snapshot, next((each for each in versions if each not in snapshot.absent), versions[0]))
+
+
+def told_of_each(*parts: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """Yields what the parts give. One that raises Unreadable does not keep the others from it; it is raised at the end.
+
+    What is known of one kind can show a risk where another kind could not be read.
+    """
+    lacking: Unreadable | None = None
+    for part in parts:
+        try:
+            yield from part()
+        except Unreadable as error:
+            lacking = lacking or error
+    if lacking is not None:
+        raise lacking
 
 
 def _defined(snapshot: Snapshot, resource: Resource) -> bool:

@@ -1,4 +1,4 @@
-"""Pods that no eviction can move although their budget would let one go: all unready, or under two budgets.
+"""Pods that no eviction can move although their budget would let one go: all or some unready, or under two budgets.
 
 The eviction API (kubernetes, pkg/registry/core/pod/storage/eviction.go) lets an unready pod go only while enough others
 are healthy, unless the budget says `unhealthyPodEvictionPolicy: AlwaysAllow`; of a pod under several budgets it evicts
@@ -20,7 +20,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, stays
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, is_broken, stays
 from runup.checks.catalogue.shared.result_cache import of_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import in_order, named, not_computed
@@ -31,6 +31,7 @@ CHECK_NAME = "PodDisruptionBudgetPods"
 UNKNOWN = f"{CHECK_NAME}Unknown"
 UNREADY = "PodDisruptionBudgetPodsUnready"
 OVERLAP = "PodDisruptionBudgetsOverlap"
+SPENT = "PodDisruptionBudgetSpent"
 
 Budgets = Sequence[PodDisruptionBudget]
 # Labels, and how many pods have them.
@@ -52,6 +53,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         return
     yield from _unready([pdb for pdb in unready if any(_selects(pdb, each) for each, _ in _of(pods, pdb))], context)
     yield from _overlapping(shared, pods)
+    yield from _spent(snapshot, [pdb for pdb in budgets if _is_spent(pdb)], context)
 
 
 def _has_no_healthy_pod(pdb: PodDisruptionBudget) -> bool:
@@ -108,6 +110,43 @@ def _unready(budgets: Budgets, context: Context) -> Iterator[Finding]:
         remediation="Make the pods ready, scale them to none, or let the budget say unhealthyPodEvictionPolicy: "
         "AlwaysAllow.",
     )
+
+
+def _is_spent(pdb: PodDisruptionBudget) -> bool:
+    """Returns whether the budget allows nothing because some pods are unhealthy: with all of them it would."""
+    status = pdb.status
+    return (
+        bool(status.current_healthy)
+        and not status.disruptions_allowed
+        and status.current_healthy < status.expected_pods
+        and status.desired_healthy < status.expected_pods
+        and not not_computed(pdb)
+    )
+
+
+def _spent(snapshot: Snapshot, budgets: Budgets, context: Context) -> Iterator[Finding]:
+    """Yields the budgets that pods which do not recover use up, so that the healthy ones cannot be evicted."""
+    if not budgets:
+        return
+    pods = by_namespace(snapshot.listed(PODS))
+    spent: list[tuple[PodDisruptionBudget, PlacedPod]] = []
+    for pdb in budgets:
+        selected = [pod for pod in pods.get(pdb.metadata.namespace, ()) if _selects(pdb, pod.metadata.labels)]
+        broken = [pod for pod in selected if is_broken(pod, context.now, DOWN_PATIENCE)]
+        if broken and any(pod.ready and _may_block(pod) for pod in selected):
+            spent.append((pdb, min(broken, key=lambda pod: pod.metadata.name)))
+    if spent:
+        listing = names([f"{named(pdb)} ({pod.metadata.name}: {pod.waiting or pod.pending})" for pdb, pod in spent])
+        yield Finding(
+            SPENT,
+            f"{count(len(spent), 'PodDisruptionBudget')} {'is' if len(spent) == 1 else 'are'} used up by pods that do "
+            f"not recover, so no healthy pod of {'it' if len(spent) == 1 else 'them'} can be evicted: {listing}.",
+            reason="BudgetUsedUp",
+            severity="warning",
+            resources=tuple(resource(pdb) for pdb, _ in spent),
+            remediation="Mend the pods that are named (`oc describe pod NAME -n NAMESPACE`), or scale down to the pods "
+            "that can run; `oc get pdb` then allows a disruption.",
+        )
 
 
 def _since(pdb: PodDisruptionBudget) -> datetime | None:

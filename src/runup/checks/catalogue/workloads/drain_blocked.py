@@ -3,30 +3,42 @@
 A budget that allows nothing at this moment is not one of them: a pod may just be starting. Judged is what the spec
 demands of the pods that the budget selects, by the arithmetic of Kubernetes' disruption controller (shares are rounded
 up). A drain leaves the pods of DaemonSets and of the node itself where they are (kubectl, pkg/drain), so a budget over
-these alone blocks nothing. On a single-node control plane the machine-config daemon does not drain.
+these alone blocks nothing. Nor does one of a virtual machine, which moves when its pod is to be evicted. One that the
+disruption controller has failed to compute for ten minutes allows nothing, whatever it demands. On a single-node
+control plane the machine-config daemon does not drain.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
+from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.catalogue.shared.pods import PODS, drained
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.catalogue.workloads.shared.budgets import all_stay, in_order, named, not_computed, pods_by_namespace
+from runup.checks.catalogue.workloads.shared.budgets import (
+    all_stay,
+    cannot_be_computed,
+    in_order,
+    named,
+    not_computed,
+    pods_by_namespace,
+    without_machines,
+)
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import count, names, resource
+from runup.checks.decide.wording import DOWN_PATIENCE, count, names, resource
 
 NAME = "PodDisruptionBudgetBlocksDrain"
 UNKNOWN = f"{NAME}Unknown"
 SHARE = re.compile(r"[0-9]+%")
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    budgets = in_order(snapshot.all(PodDisruptionBudget))
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    budgets = without_machines(in_order(snapshot.all(PodDisruptionBudget)))
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
@@ -34,7 +46,8 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     # Pods are looked at only where a budget gives cause: there may be hundreds of thousands.
     pods = pods_by_namespace(snapshot) if suspect else {}
     suspect = [pdb for pdb in suspect if not all_stay(pdb, pods)]
-    blocking = [pdb for pdb in suspect if _never_allows(pdb)]
+    failing = [pdb for pdb in suspect if _fails_for_long(pdb, context.now) and _moves_any(pdb, pods)]
+    blocking = [pdb for pdb in suspect if _never_allows(pdb) or pdb in failing]
     if blocking:
         yield Finding(
             NAME,
@@ -45,7 +58,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             remediation="Let each allow at least one disruption (maxUnavailable: 1), run more replicas than "
             "minAvailable, or delete it for the time of the update.",
         )
-    unknown = [(pdb, why) for pdb in suspect if (why := _unknown(pdb))]
+    unknown = [(pdb, why) for pdb in suspect if pdb not in failing and (why := _unknown(pdb))]
     if unknown:
         yield Finding(
             UNKNOWN,
@@ -72,6 +85,21 @@ def _never_allows(pdb: PodDisruptionBudget) -> bool:
     return _demanded(pdb) >= status.expected_pods
 
 
+def _fails_for_long(pdb: PodDisruptionBudget, now: datetime) -> bool:
+    """Returns whether the disruption controller has failed to compute the budget for longer than a hiccup takes."""
+    failed = cannot_be_computed(pdb)
+    since = failed.last_transition_time if failed else None
+    return since is not None and now - since >= DOWN_PATIENCE and not pdb.status.disruptions_allowed
+
+
+def _moves_any(pdb: PodDisruptionBudget, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
+    """Returns whether a drain moves a pod that the budget selects."""
+    selector = pdb.spec.selector
+    return selector is not None and any(
+        drained(pod) and selector.matches(pod.metadata.labels) for pod in pods.get(pdb.metadata.namespace, ())
+    )
+
+
 def _demanded(pdb: PodDisruptionBudget) -> int:
     """Returns how many healthy pods the spec demands of those expected."""
     expected = pdb.status.expected_pods
@@ -96,6 +124,8 @@ def _unknown(pdb: PodDisruptionBudget) -> str:
 
 def _described(pdb: PodDisruptionBudget) -> str:
     spec = pdb.spec
+    if _unknown(pdb):
+        return f"{named(pdb)} ({_unknown(pdb)})"
     rule = (
         f"maxUnavailable {spec.max_unavailable}"
         if spec.max_unavailable is not None

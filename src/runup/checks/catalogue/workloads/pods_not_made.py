@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.deployments import DEPLOYMENTS, ScaledDeployment
+from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, Workload
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import cause, count
 
@@ -55,7 +55,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _refused(deployment: ScaledDeployment) -> Condition | None:
+def _refused(deployment: Workload) -> Condition | None:
     failure = find(deployment.status.conditions, "ReplicaFailure")
     return failure if failure is not None and failure.status == "True" and deployment.spec.replicas else None
 

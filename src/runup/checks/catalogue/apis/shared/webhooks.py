@@ -7,6 +7,7 @@ namespace, object). A namespaceSelector spares no object that is in no namespace
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from kubekit.api.core_v1 import Namespace
 from kubekit.api.extension_v1 import (
@@ -17,6 +18,7 @@ from kubekit.api.extension_v1 import (
 )
 from kubekit.api.scheme import Resource, resource_of
 from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.catalogue.shared.presence import told_of_each
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.wording import names
 
@@ -54,14 +56,16 @@ _USUAL: Namespaces = {
 
 
 def webhooks(snapshot: Snapshot) -> Iterator[tuple[Configuration, Webhook]]:
-    """Yields every webhook with its configuration, in a fixed order. Raises Unreadable."""
-    configurations: tuple[Configuration, ...] = (
-        *snapshot.all(ValidatingWebhookConfiguration),
-        *snapshot.all(MutatingWebhookConfiguration),
-    )
-    for configuration in sorted(configurations, key=lambda each: (type(each).__name__, each.metadata.name)):
+    """Yields every webhook with its configuration, in a fixed order. Raises Unreadable at the end if a kind lacks."""
+    kinds: tuple[type[Configuration], ...] = (MutatingWebhookConfiguration, ValidatingWebhookConfiguration)
+    of_kinds = (partial(_in_order, snapshot, kind) for kind in kinds)
+    for configuration in told_of_each(*of_kinds):
         for webhook in configuration.webhooks:
             yield configuration, webhook
+
+
+def _in_order(snapshot: Snapshot, kind: type[Configuration]) -> list[Configuration]:
+    return sorted(snapshot.all(kind), key=lambda each: each.metadata.name)
 
 
 def concerns(webhook: Webhook) -> bool:

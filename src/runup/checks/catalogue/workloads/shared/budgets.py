@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.meta_v1 import Condition
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.checks.catalogue.shared.pods import PODS, by_namespace, stays
 from runup.checks.decide.model import Snapshot, Unreadable
@@ -22,11 +23,32 @@ def named(pdb: PodDisruptionBudget) -> str:
     return f"{pdb.metadata.namespace}/{pdb.metadata.name}"
 
 
+def without_machines(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
+    """Returns the budgets that are not those of virtual machines.
+
+    KubeVirt makes one for each machine that migrates, which never allows an eviction: its webhook answers evictions of
+    such a pod, and moves the machine (kubevirt, pkg/virt-controller/watch/drain/disruptionbudget).
+    """
+    return [
+        pdb
+        for pdb in budgets
+        if not any(each.kind == "VirtualMachineInstance" for each in pdb.metadata.owner_references)
+    ]
+
+
+def cannot_be_computed(pdb: PodDisruptionBudget) -> Condition | None:
+    """Returns the condition that says that the disruption controller fails to compute the status, or None.
+
+    It then lets the budget allow nothing (kubernetes, pkg/controller/disruption, failSafe).
+    """
+    allowed = find(pdb.status.conditions, "DisruptionAllowed")
+    return allowed if allowed and allowed.reason == "SyncFailed" else None
+
+
 def not_computed(pdb: PodDisruptionBudget) -> str:
     """Returns why the status does not reflect the spec, or an empty string if it does."""
-    allowed = find(pdb.status.conditions, "DisruptionAllowed")
-    if allowed and allowed.reason == "SyncFailed":
-        return f"not computed: {cause(allowed)}{dated(allowed.last_transition_time)}"
+    if failed := cannot_be_computed(pdb):
+        return f"not computed: {cause(failed)}{dated(failed.last_transition_time)}"
     if pdb.status.observed_generation < pdb.metadata.generation:
         return "its status is older than its spec"
     return ""

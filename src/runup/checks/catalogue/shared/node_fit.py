@@ -1,0 +1,83 @@
+"""Determines on which nodes the pods of a template may be placed: by selector, required affinity, and taints.
+
+What passes (a cordon, a node that is not ready or short of memory) does not count: the question is whether a node is
+there for the pods at all. How the scheduler decides is in its source: kubernetes, `pkg/scheduler/framework/plugins`
+(nodeaffinity, tainttoleration).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubekit.api.core_v1 import Namespace, Node, Taint
+from kubekit.api.meta_v1 import LabelSelectorRequirement
+from runup.checks.catalogue.shared.workloads import NodeSelectorTerm, TemplateSpec, Toleration
+
+# Taints that the node lifecycle controller sets and takes back (kubernetes, core/v1 well-known taints).
+_PASSING = "node.kubernetes.io/"
+_PROJECT = "openshift.io/node-selector"
+
+
+def project_selector(namespace: Namespace) -> dict[str, str]:
+    """Returns the node selector that OpenShift adds to the pods of the namespace."""
+    text = namespace.metadata.annotations.get(_PROJECT, "")
+    pairs = (each.strip().partition("=") for each in text.split(",") if "=" in each)
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def fits(template: TemplateSpec, node: Node, project: Mapping[str, str]) -> bool:
+    """Returns whether pods of the template may be on the node; `project` is the node selector of their project."""
+    labels = node.metadata.labels
+    if not (template.node_selector.items() <= labels.items() and project.items() <= labels.items()):
+        return False
+    required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    if required is not None and not any(_has(node, term) for term in required.node_selector_terms):
+        return False
+    return not any(_repels(taint) and not _tolerated(taint, template.tolerations) for taint in node.spec.taints)
+
+
+def _has(node: Node, term: NodeSelectorTerm) -> bool:
+    """Returns whether the node has what the term demands; an empty term demands what no node has."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    fields = {"metadata.name": node.metadata.name}
+    return all(_satisfies(node.metadata.labels, each) for each in term.match_expressions) and all(
+        _satisfies(fields, each) for each in term.match_fields
+    )
+
+
+def _satisfies(labels: Mapping[str, str], requirement: LabelSelectorRequirement) -> bool:
+    present, value = requirement.key in labels, labels.get(requirement.key, "")
+    match requirement.operator:
+        case "In":
+            return present and value in requirement.values
+        case "NotIn":
+            return not present or value not in requirement.values
+        case "Exists":
+            return present
+        case "DoesNotExist":
+            return not present
+        case "Gt" | "Lt":
+            return _compares(value, requirement)
+    # An operator that is not known is taken for satisfied: nothing is claimed because of it.
+    return True
+
+
+def _compares(value: str, requirement: LabelSelectorRequirement) -> bool:
+    if not (value.isdigit() and requirement.values and requirement.values[0].isdigit()):
+        return False
+    difference = int(value) - int(requirement.values[0])
+    return difference > 0 if requirement.operator == "Gt" else difference < 0
+
+
+def _repels(taint: Taint) -> bool:
+    return taint.effect in ("NoSchedule", "NoExecute") and not taint.key.startswith(_PASSING)
+
+
+def _tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+    return any(
+        each.effect in ("", taint.effect)
+        and (each.key == taint.key if each.key else each.operator == "Exists")
+        and (each.operator == "Exists" or each.value == taint.value)
+        for each in tolerations
+    )

@@ -1,0 +1,188 @@
+"""Declares how Deployments and StatefulSets are read for all checks: strategy, failures, what their pods need.
+
+Of a template is kept where its pods may be placed and what it refers to; there may be tens of thousands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.meta_v1 import Condition, LabelSelectorRequirement, Object, ObjectMeta, Wire
+from runup.checks.catalogue.declaring import named
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
+from runup.checks.catalogue.shared.result_cache import of_groups
+from runup.checks.decide.model import Snapshot
+from runup.checks.decide.reads import Slim
+
+
+class RollingUpdate(Wire, frozen=True):
+    """How many pods a roll-out may have too many and too few, as numbers or shares."""
+
+    max_surge: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class DeploymentStrategy(Wire, frozen=True):
+    """`strategy` of a Deployment: RollingUpdate, which is the default, or Recreate."""
+
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
+
+
+class Toleration(Wire, frozen=True):
+    """Taints that a pod tolerates: all of them without a key, of any value with operator Exists."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSelectorTerm(Wire, frozen=True):
+    """What a node must have, by labels and by fields; all of it."""
+
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+    match_fields: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Wire, frozen=True):
+    """The nodes that have what one of the terms demands."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class NodeAffinity(Wire, frozen=True):
+    """The nodes on which pods must be; what they would rather have is not read."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+
+
+class Affinity(Wire, frozen=True):
+    """`affinity` of a pod, of which only that for nodes is read."""
+
+    node_affinity: NodeAffinity = NodeAffinity()
+
+
+class ResourceAmounts(Wire, frozen=True):
+    """The quantities of resources that a container asks for, and those that limit it."""
+
+    requests: dict[str, str | int | float] = {}
+    limits: dict[str, str | int | float] = {}
+
+
+class LimitedContainer(Wire, frozen=True):
+    """A container with its resources."""
+
+    name: str = ""
+    resources: ResourceAmounts = ResourceAmounts()
+
+
+class TemplateSpec(Wire, frozen=True):
+    """`spec` of a workload's pods: where they may be, and what they refer to."""
+
+    node_selector: dict[str, str] = {}
+    affinity: Affinity = Affinity()
+    tolerations: tuple[Toleration, ...] = ()
+    priority_class_name: str = ""
+    runtime_class_name: str = ""
+    service_account_name: str = ""
+    containers: tuple[LimitedContainer, ...] = ()
+
+
+class Template(Wire, frozen=True):
+    """The pods of a workload, as they are made."""
+
+    spec: TemplateSpec = TemplateSpec()
+
+
+class WorkloadSpec(Wire, frozen=True):
+    """`spec` of a Deployment or a StatefulSet."""
+
+    replicas: int = 1
+    strategy: DeploymentStrategy = DeploymentStrategy()
+    pod_management_policy: str = ""
+    template: Template = Template()
+
+
+class WorkloadStatus(Wire, frozen=True):
+    """`status` of a workload without its counts."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class Workload(Object, frozen=True):
+    """A Deployment or a StatefulSet."""
+
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+def _slim(workload: Workload) -> Workload:
+    """Returns the workload without its metadata and conditions, but for what checks ask about."""
+    metadata, failure = workload.metadata, find(workload.status.conditions, "ReplicaFailure")
+    return Workload(
+        metadata=ObjectMeta(
+            name=metadata.name, namespace=metadata.namespace, resource_version=metadata.resource_version
+        ),
+        spec=workload.spec,
+        status=WorkloadStatus((failure,) if failure else ()),
+    )
+
+
+DEPLOYMENTS = Slim("apps", "v1", "Deployment", "deployments", namespaced=True, type=Workload, keep=_slim)
+STATEFUL_SETS = Slim("apps", "v1", "StatefulSet", "statefulsets", namespaced=True, type=Workload, keep=_slim)
+
+
+def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Workload, list[PlacedPod]]]:
+    """Yields the workloads of a kind of which a drain evicts pods, with these, in order. Raises Unreadable."""
+    moving = _movers(by_namespace(snapshot.listed(PODS)))
+    for workload in sorted(snapshot.listed(kind), key=named):
+        pods = moving.get(workload.metadata.namespace, {}).get((kind.kind, workload.metadata.name))
+        if pods and workload.spec.replicas:
+            yield workload, pods
+
+
+@of_groups
+def _movers(pods: Sequence[PlacedPod]) -> dict[tuple[str, str], list[PlacedPod]]:
+    """Returns the pods of a namespace that a drain evicts, by the kind and name of what makes them again."""
+    by_owner: dict[tuple[str, str], list[PlacedPod]] = {}
+    for pod in pods:
+        if drained(pod) and (owner := _owner(pod)):
+            by_owner.setdefault(owner, []).append(pod)
+    return by_owner
+
+
+def _owner(pod: PlacedPod) -> tuple[str, str] | None:
+    """Returns the Deployment or StatefulSet that makes the pod, by kind and name."""
+    for owner in pod.metadata.owner_references:
+        if owner.kind == "StatefulSet":
+            return owner.kind, owner.name
+        if owner.kind == "ReplicaSet":
+            # The Deployment controller names its ReplicaSets NAME-HASH.
+            return "Deployment", owner.name.rpartition("-")[0]
+    return None
+
+
+def needs_surge(deployment: Workload) -> bool:
+    """Returns whether a roll-out makes a new pod before it takes an old one away (apps/v1, RollingUpdateDeployment).
+
+    Shares of maxSurge are rounded up, those of maxUnavailable down; 25% is the default of both.
+    """
+    spec = deployment.spec
+    if not spec.replicas or spec.strategy.type == "Recreate":
+        return False
+    rolling = spec.strategy.rolling_update or RollingUpdate()
+    unavailable = _scaled(rolling.max_unavailable, spec.replicas, up=False)
+    return unavailable == 0 and _scaled(rolling.max_surge, spec.replicas, up=True) > 0
+
+
+def _scaled(value: int | str | None, replicas: int, *, up: bool) -> int:
+    if isinstance(value, int):
+        return value
+    share = (value or "25%").removesuffix("%")
+    if not share.isdigit():
+        # What cannot be read no API server has stored; it claims nothing.
+        return 0 if up else 1
+    return -(-int(share) * replicas // 100) if up else int(share) * replicas // 100

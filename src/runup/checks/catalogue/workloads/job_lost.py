@@ -1,0 +1,141 @@
+"""A Job is lost when its pod is evicted.
+
+Applies when a Job that runs has a pod that a drain would move, and the eviction counts as its failure: its backoffLimit
+is used up by it, and no rule of its podFailurePolicy spares evicted pods (action Ignore for the condition
+DisruptionTarget). A Job that a CronJob made does not count: another one follows. All such Jobs are one risk.
+
+Why it matters the Job fails for good, and what it had done in its time is lost.
+
+What to do let it end before its node is drained, or give Jobs like it a podFailurePolicy that ignores the condition
+DisruptionTarget.
+
+Accepting it is right where the Job can be started again.
+
+Source of the rule the Kubernetes documentation of Jobs (Pod backoff failure policy, Pod failure policy) and of
+disruptions (DisruptionTarget).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.meta_v1 import Condition, Object, Wire
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.reads import Slim
+from runup.checks.decide.wording import count, names
+
+NAME = "JobLostByDrain"
+EXAMPLE = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: science}
+spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never}}}
+status: {active: 1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train-x2, namespace: science, ownerReferences: [{kind: Job, name: train}]}
+spec: {nodeName: worker-0}
+status: {phase: Running}
+"""
+
+
+class ConditionPattern(Wire, frozen=True):
+    """A condition of a failed pod."""
+
+    type: str = ""
+
+
+class FailureRule(Wire, frozen=True):
+    """What a Job makes of a failed pod with one of these conditions."""
+
+    action: str = ""
+    on_pod_conditions: tuple[ConditionPattern, ...] = ()
+
+
+class FailurePolicy(Wire, frozen=True):
+    """What a Job makes of failed pods."""
+
+    rules: tuple[FailureRule, ...] = ()
+
+
+class JobSpec(Wire, frozen=True):
+    """`spec` of a Job."""
+
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    suspend: bool = False
+    pod_failure_policy: FailurePolicy = FailurePolicy()
+
+
+class JobStatus(Wire, frozen=True):
+    """`status` of a Job."""
+
+    active: int = 0
+    failed: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class Job(Object, frozen=True):
+    """Pods that run to their end."""
+
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+JOBS = Slim("batch", "v1", "Job", "jobs", namespaced=True, type=Job)
+_DEFAULT_BACKOFF_LIMIT = 6
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    fragile = sorted((each for each in snapshot.listed(JOBS) if _ends_with_its_pod(each)), key=named)
+    if not fragile:
+        return
+    pods = by_namespace(snapshot.listed(PODS))
+    lost = [job for job in fragile if any(_is_of(pod, job) for pod in pods.get(job.metadata.namespace, ()))]
+    if lost:
+        yield risk(
+            NAME,
+            f"{count(len(lost), 'Job')} would fail for good by the eviction of a pod: "
+            f"{names([named(each) for each in lost])}.",
+            lost,
+            severity="info",
+            fix="Let them end first, or give them a podFailurePolicy that ignores the condition DisruptionTarget.",
+            kind=JOBS,
+        )
+
+
+def _ends_with_its_pod(job: Job) -> bool:
+    """Returns whether the Job runs, and does not outlive one more failed pod."""
+    spec, status = job.spec, job.status
+    ended = any((each := find(status.conditions, name)) and each.status == "True" for name in ("Complete", "Failed"))
+    if ended or spec.suspend or not status.active or is_system(job.metadata.namespace):
+        return False
+    if any(each.kind == "CronJob" for each in job.metadata.owner_references) or _spares_evicted(
+        spec.pod_failure_policy
+    ):
+        return False
+    limit = _DEFAULT_BACKOFF_LIMIT if spec.backoff_limit is None else spec.backoff_limit
+    return spec.backoff_limit_per_index is None and status.failed >= limit
+
+
+def _spares_evicted(policy: FailurePolicy) -> bool:
+    return any(
+        rule.action == "Ignore" and any(each.type == "DisruptionTarget" for each in rule.on_pod_conditions)
+        for rule in policy.rules
+    )
+
+
+def _is_of(pod: PlacedPod, job: Job) -> bool:
+    owners = pod.metadata.owner_references
+    return drained(pod) and any((each.kind, each.name) == ("Job", job.metadata.name) for each in owners)
+
+
+CHECK = declared(
+    __doc__, NAME, "kube-controller-manager", (JOBS, PODS), _run, rank=622, severity="info", example=EXAMPLE
+)

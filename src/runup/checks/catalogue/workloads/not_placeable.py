@@ -1,0 +1,106 @@
+"""Pods run that no node would take again.
+
+Applies when a Deployment or StatefulSet has pods that a drain would move, and no node is left for its template: none
+has the labels that its nodeSelector or its required affinity demands, or each that has them has a taint that it does
+not tolerate. Or the project's node selector (annotation `openshift.io/node-selector`) contradicts the template's, so
+that its pods are not admitted. Selectors and taints count when a pod is placed; a pod that was there before stays until
+it is evicted. Nodes that are cordoned or not ready count as nodes: that passes. All such workloads are one risk.
+
+Why it matters a pod that is evicted stays Pending, and the workload shrinks with each node that is drained.
+
+What to do give a node the label again (`oc label node`), add the toleration to the template, or change its selector;
+`oc get nodes --show-labels` and `oc describe node NAME` show both sides.
+
+Accepting it means that these pods do not come back.
+
+Source of the rule the Kubernetes documentation of assigning pods to nodes (IgnoredDuringExecution) and of taints and
+tolerations; the OpenShift documentation of nodes, Placing pods on specific nodes using node selectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from kubekit.api.core_v1 import Namespace, Node
+from kubekit.api.scheme import resource_of
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.node_fit import fits, project_selector
+from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.catalogue.shared.presence import told_of_each
+from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.reads import Slim
+from runup.checks.decide.wording import count, names
+
+NAME = "PodsNotPlaceable"
+EXAMPLE = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec: {replicas: 1, template: {spec: {nodeSelector: {disk: fast}}}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-6d9f-x2, namespace: shop, ownerReferences: [{kind: ReplicaSet, name: web-6d9f}]}
+spec: {nodeName: worker-0}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield from told_of_each(*(partial(_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
+
+
+def _of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
+    workloads = [workload for workload, _ in with_pods_that_move(snapshot, kind)]
+    if not workloads:
+        return
+    nodes = snapshot.all(Node)
+    projects = {each.metadata.name: project_selector(each) for each in snapshot.all(Namespace)}
+    homeless = [
+        (each, why) for each in workloads if (why := _why(each, nodes, projects.get(each.metadata.namespace, {})))
+    ]
+    if not homeless:
+        return
+    # A node that is not in the list may take them.
+    snapshot.require_all(resource_of(Node))
+    listing = names([f"{named(each)} ({why})" for each, why in homeless])
+    yield risk(
+        NAME,
+        f"The pods of {count(len(homeless), kind.kind)} would not find a node again: {listing}.",
+        [each for each, _ in homeless],
+        fix="Give nodes the labels that are asked for, let the template tolerate their taints, or change its selector.",
+        kind=kind,
+    )
+
+
+def _why(workload: Workload, nodes: tuple[Node, ...], project: Mapping[str, str]) -> str:
+    """Returns why no node takes the workload's pods, or an empty string."""
+    template = workload.spec.template.spec
+    for key, value in sorted(project.items()):
+        if template.node_selector.get(key, value) != value:
+            return f"its project demands {key}={value}, its template {key}={template.node_selector[key]}"
+    if not nodes or any(fits(template, node, project) for node in nodes):
+        return ""
+    asked = names([f"{key}={value}" for key, value in sorted({**project, **template.node_selector}.items())])
+    return f"no node has {asked} without a taint that it does not tolerate" if asked else "no node fits its template"
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "kube-scheduler",
+    (DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace),
+    _run,
+    rank=617,
+    example=EXAMPLE,
+)

@@ -1,0 +1,115 @@
+"""Pods that may run on one node alone are down for as long as it is updated.
+
+Applies when a Deployment or StatefulSet outside the platform's namespaces has pods that a drain would move, and of all
+nodes only one has the labels that its nodeSelector, its required affinity and its project demand, without a taint that
+it does not tolerate. All such workloads are one risk. On a cluster of one node it says nothing.
+
+Why it matters an evicted pod stays Pending until its node is back: drained, restarted with the new system, and
+uncordoned.
+
+What to do let a second node have what is demanded (`oc label node`), or plan for the time: `oc get pods -n NAMESPACE
+-o wide` shows the node.
+
+Accepting it is right where these workloads may be down for as long as a node takes.
+
+Source of the rule the Kubernetes documentation of assigning pods to nodes, and of safely draining a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from kubekit.api.core_v1 import Namespace, Node
+from kubekit.api.scheme import resource_of
+from runup.api.config_v1 import Infrastructure
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.catalogue.shared.node_fit import fits, project_selector
+from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.catalogue.shared.presence import told_of_each
+from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, STATEFUL_SETS, TemplateSpec, with_pods_that_move
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.reads import Slim
+from runup.checks.decide.wording import count, names
+
+NAME = "PodsPinnedToNode"
+EXAMPLE = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: licence, namespace: shop}
+spec: {replicas: 1, template: {spec: {nodeSelector: {licensed: "yes"}}}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: licence-6d9f-x2, namespace: shop, ownerReferences: [{kind: ReplicaSet, name: licence-6d9f}]}
+spec: {nodeName: worker-0}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0, labels: {licensed: "yes"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-1, labels: {licensed: "no"}}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    # The machine-config daemon does not drain the node of a single-node control plane.
+    if control_plane(snapshot) != "SingleReplica":
+        yield from told_of_each(*(partial(_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
+
+
+def _of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
+    choosy = [
+        workload
+        for workload, _ in with_pods_that_move(snapshot, kind)
+        if not is_system(workload.metadata.namespace) and _demands(workload.spec.template.spec)
+    ]
+    if not choosy:
+        return
+    nodes = snapshot.all(Node)
+    projects = {each.metadata.name: project_selector(each) for each in snapshot.all(Namespace)}
+    pinned = []
+    for each in choosy:
+        project = projects.get(each.metadata.namespace, {})
+        homes = [node for node in nodes if fits(each.spec.template.spec, node, project)]
+        if len(homes) == 1 and len(nodes) > 1:
+            pinned.append((each, homes[0]))
+    if pinned:
+        # A node that is not in the list may take them, too.
+        snapshot.require_all(resource_of(Node))
+        listing = names([f"{named(each)} ({home.metadata.name})" for each, home in pinned])
+        yield risk(
+            NAME,
+            f"The pods of {count(len(pinned), kind.kind)} may run on one node alone, and are down while it is updated: "
+            f"{listing}.",
+            [each for each, _ in pinned],
+            severity="info",
+            fix="Let a second node have the labels that are demanded, or plan for the time that the node takes.",
+            kind=kind,
+        )
+
+
+def _demands(template: TemplateSpec) -> bool:
+    required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    return bool(template.node_selector) or required is not None
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "kube-scheduler",
+    (DEPLOYMENTS, STATEFUL_SETS, PODS, Node, Namespace, Infrastructure),
+    _run,
+    rank=619,
+    severity="info",
+    example=EXAMPLE,
+)

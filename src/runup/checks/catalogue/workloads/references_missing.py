@@ -1,0 +1,221 @@
+"""Pods run that would not be admitted again, because something that they need is not there any more.
+
+Applies when a Deployment or StatefulSet has pods that a drain would move, and its template names a PriorityClass, a
+RuntimeClass or a ServiceAccount that the cluster does not have, or has a container that asks for more than a LimitRange
+of its namespace allows; or when such a pod was admitted by security context constraints (annotation
+`openshift.io/scc`) that are gone, and needs more than the strictest ones give. ConfigMaps and Secrets are not looked
+at. All such workloads are one risk.
+
+Why it matters whatever is named is asked for when a pod is made, not while it runs: after the drain of its node the pod
+is refused, and the workload shrinks.
+
+What to do make again what is missing, or change the template; `oc rollout restart` of one such workload shows whether
+its pods are admitted.
+
+Accepting it means that these pods do not come back.
+
+Source of the rule kubernetes, the admission plug-ins Priority, RuntimeClass, ServiceAccount and LimitRanger; the
+OpenShift documentation of managing security context constraints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from functools import partial
+
+from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
+from kubekit.lang.quantity import parse_quantity
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none, told_of_each
+from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.reads import Slim
+from runup.checks.decide.wording import count, names
+
+NAME = "PodReferencesMissing"
+EXAMPLE = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec: {replicas: 1, template: {spec: {priorityClassName: important}}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web-6d9f-x2
+  namespace: shop
+  annotations: {openshift.io/scc: restricted-v2}
+  ownerReferences: [{kind: ReplicaSet, name: web-6d9f}]
+spec: {nodeName: worker-0, containers: [{name: web}]}
+status: {phase: Running}
+---
+apiVersion: security.openshift.io/v1
+kind: SecurityContextConstraints
+metadata: {name: restricted-v2}
+"""
+
+
+class LimitRangeItem(Wire, frozen=True):
+    """The limits of what is of this type: Container, Pod, PersistentVolumeClaim or an image."""
+
+    type: str = ""
+    max: dict[str, str | int | float] = {}
+
+
+class LimitRangeSpec(Wire, frozen=True):
+    """`spec` of a LimitRange."""
+
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(Object, frozen=True):
+    """What a container of the namespace may ask for at most."""
+
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+def _name_alone(obj: Object) -> Object:
+    return Object(metadata=ObjectMeta(name=obj.metadata.name, namespace=obj.metadata.namespace))
+
+
+def _names(group: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
+    """Returns the read of the names of a kind's objects."""
+    return Slim(group, "v1", kind, plural, namespaced=namespaced, type=Object, keep=_name_alone)
+
+
+PRIORITIES = _names("scheduling.k8s.io", "PriorityClass", "priorityclasses")
+RUNTIMES = _names("node.k8s.io", "RuntimeClass", "runtimeclasses")
+ACCOUNTS = _names("", "ServiceAccount", "serviceaccounts", namespaced=True)
+CONSTRAINTS = _names("security.openshift.io", "SecurityContextConstraints", "securitycontextconstraints")
+LIMITS = Slim("", "v1", "LimitRange", "limitranges", namespaced=True, type=LimitRange)
+# The API server makes these itself (kubernetes, pkg/apis/scheduling).
+_SYSTEM_PRIORITIES = frozenset({"system-cluster-critical", "system-node-critical"})
+_Moving = tuple[Workload, list[PlacedPod], Slim]
+# A workload, what it lacks, and its kind.
+_Lacking = tuple[Workload, str, Slim]
+_Look = Callable[[Snapshot, list[_Moving]], Iterator[_Lacking]]
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    moving: list[_Moving] = []
+
+    def read(kind: Slim) -> Iterator[Finding]:
+        moving.extend((workload, pods, kind) for workload, pods in with_pods_that_move(snapshot, kind))
+        yield from ()
+
+    looks = (_priorities, _runtimes, _accounts, _limits, _constraints)
+    yield from told_of_each(
+        partial(read, DEPLOYMENTS),
+        partial(read, STATEFUL_SETS),
+        *(partial(_finding, snapshot, look, moving) for look in looks),
+    )
+
+
+def _finding(snapshot: Snapshot, look: _Look, moving: list[_Moving]) -> Iterator[Finding]:
+    lacking = list(look(snapshot, moving))
+    for kind in (DEPLOYMENTS, STATEFUL_SETS):
+        if of_kind := [(workload, why) for workload, why, its_kind in lacking if its_kind is kind]:
+            yield risk(
+                NAME,
+                f"New pods of {count(len(of_kind), kind.kind)} would not be admitted: "
+                f"{names([f'{named(workload)} ({why})' for workload, why in of_kind])}.",
+                [workload for workload, _ in of_kind],
+                fix="Make again what is missing, or change the template; `oc rollout restart` shows whether pods are "
+                "admitted.",
+                kind=kind,
+            )
+
+
+def _priorities(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    asked = [(each, each[0].spec.template.spec.priority_class_name) for each in moving]
+    asked = [(each, name) for each, name in asked if name and name not in _SYSTEM_PRIORITIES]
+    if asked:
+        there = {each.metadata.name for each in snapshot.listed(PRIORITIES)}
+        yield from _told(snapshot, PRIORITIES, [(each, name) for each, name in asked if name not in there])
+
+
+def _runtimes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    asked = [(each, name) for each in moving if (name := each[0].spec.template.spec.runtime_class_name)]
+    if asked:
+        there = {each.metadata.name for each in snapshot.listed(RUNTIMES)}
+        yield from _told(snapshot, RUNTIMES, [(each, name) for each, name in asked if name not in there])
+
+
+def _accounts(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    # Each namespace has one called default, which its controller makes again.
+    asked = [(each, each[0].spec.template.spec.service_account_name or "default") for each in moving]
+    asked = [(each, name) for each, name in asked if name != "default"]
+    if asked:
+        there = {(each.metadata.namespace, each.metadata.name) for each in snapshot.listed(ACCOUNTS)}
+        gone = [(each, name) for each, name in asked if (each[0].metadata.namespace, name) not in there]
+        yield from _told(snapshot, ACCOUNTS, gone)
+
+
+def _told(snapshot: Snapshot, kind: Slim, gone: list[tuple[_Moving, str]]) -> Iterator[_Lacking]:
+    for (workload, _, its_kind), name in gone:
+        # One that is not in the list may be there.
+        snapshot.require_all(kind, workload.metadata.namespace if kind.namespaced else "")
+        yield workload, f"there is no {kind.kind} {name}", its_kind
+
+
+def _limits(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    if not moving:
+        return
+    most: dict[str, dict[str, Decimal]] = {}
+    for limit_range in snapshot.listed(LIMITS):
+        most_of_namespace = most.setdefault(limit_range.metadata.namespace, {})
+        for item in limit_range.spec.limits:
+            for key, amount in item.max.items() if item.type == "Container" else ():
+                most_of_namespace[key] = min(_amount(amount), most_of_namespace.get(key, _amount(amount)))
+    for workload, _, kind in moving:
+        if why := _beyond(workload, most.get(workload.metadata.namespace, {})):
+            yield workload, why, kind
+
+
+def _beyond(workload: Workload, most: dict[str, Decimal]) -> str:
+    """Returns which container asks for more than it may, or an empty string."""
+    for container in workload.spec.template.spec.containers:
+        for amounts in (container.resources.limits, container.resources.requests):
+            for key, amount in amounts.items():
+                if key in most and _amount(amount) > most[key]:
+                    return f"container {container.name} asks for {amount} of {key}, more than a LimitRange allows"
+    return ""
+
+
+def _amount(quantity: object) -> Decimal:
+    try:
+        return parse_quantity(str(quantity))
+    except ValueError:
+        # The API server stores no such quantity; nothing is concluded from it.
+        return Decimal(0)
+
+
+def _constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    # What keeps to the strictest level of the standards is admitted by the constraints that everybody may use.
+    demanding = [
+        (workload, pod.metadata.annotations.scc, kind)
+        for workload, pods, kind in moving
+        for pod in pods
+        if pod.metadata.annotations.scc and pod.exceeds is not None
+    ]
+    if not demanding:
+        return
+    there = {each.metadata.name for each in listed_or_none(snapshot, CONSTRAINTS)}
+    gone = {named(workload): (workload, scc, kind) for workload, scc, kind in demanding if scc not in there}
+    for _, (workload, scc, kind) in sorted(gone.items()):
+        snapshot.require_all(CONSTRAINTS)
+        yield workload, f"there is no {CONSTRAINTS.kind} {scc}", kind
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "kube-apiserver",
+    (DEPLOYMENTS, STATEFUL_SETS, PODS, PRIORITIES, RUNTIMES, ACCOUNTS, LIMITS, CONSTRAINTS, DEFINITIONS),
+    _run,
+    rank=613,
+    example=EXAMPLE,
+)
