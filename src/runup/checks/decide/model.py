@@ -118,9 +118,15 @@ class Snapshot:
         return "; ".join(self.incomplete.get(resource, ()))
 
     def require_all(self, resource: Resource, namespace: str = "") -> None:
-        """Raises Unreadable if the list of `resource` may lack objects, in `namespace` if one is given."""
+        """Raises Unreadable if the list of `resource` may lack objects, in `namespace` if one is given.
+
+        An object that could not be decoded exists, and is not in the list.
+        """
         if explanation := self.gap(resource, namespace):
             raise Unreadable(resource, explanation, f"not every {resource.kind} is known: {explanation}")
+        for bad in self.undecoded.get(resource, ()):
+            if not namespace or bad.namespace in ("", namespace):
+                raise UnreadableObject(resource, bad)
 
     def listed(self, resource: Resource) -> tuple[Any, ...]:
         """Returns every object of `resource`, as its wire type or as the type of a `Read` or `Slim`.

@@ -166,6 +166,8 @@ def trusted(text: str) -> JSON:
 
 
 TWO = (backend("a"), backend("b"))
+# When the example's certificate lasts longer than an update takes.
+WEEKS_BEFORE = replace(context(), now=context().now.replace(day=1))
 BROKEN = PEM.replace("MIIBDTCB", "AAAAAAAA")
 ANSWERS: dict[str, tuple[JSON, tuple[JSON, ...], str]] = {
     "two pods": (asked(), (service(443), *TWO), ""),
@@ -190,8 +192,26 @@ ANSWERS: dict[str, tuple[JSON, tuple[JSON, ...], str]] = {
 @pytest.mark.parametrize(("configuration", "objects", "why"), ANSWERS.values(), ids=ANSWERS.keys())
 def test_who_answers(configuration: JSON, objects: tuple[JSON, ...], why: str) -> None:
     """What the API server needs to reach it, and to trust it."""
-    found = told("WebhookBlocksUpdate", configuration, *objects)
+    found = told("WebhookBlocksUpdate", configuration, *objects, to=WEEKS_BEFORE)
     assert [why in text for text in found] == [True] * bool(why)
+
+
+def test_a_bundle_that_ends_in_the_middle_of_an_update() -> None:
+    """It is less grave than one that ended; a day more than a week before its end nothing is said."""
+    cluster = (asked(clientConfig=trusted(PEM)), service(443), *TWO)
+    ((_, severity, _, _),) = findings("WebhookBlocksUpdate", *cluster)
+    assert severity == "warning"
+    assert told("WebhookBlocksUpdate", *cluster, to=replace(context(), now=context().now.replace(day=8))) == []
+    assert len(told("WebhookBlocksUpdate", *cluster, to=replace(context(), now=context().now.replace(day=10)))) == 1
+
+
+def test_a_certificate_that_the_cluster_signed() -> None:
+    """Without a bundle nobody trusts it; a Service that has its certificate from elsewhere may do without."""
+    annotated = {**SERVICE["metadata"], "annotations": {"service.beta.openshift.io/serving-cert-secret-name": "tls"}}
+    signed = {**service(443), "metadata": annotated}
+    (found,) = told("WebhookBlocksUpdate", asked(), signed, *TWO, to=WEEKS_BEFORE)
+    assert "it has no caBundle for the certificate that the cluster signed for its Service" in found
+    assert told("WebhookBlocksUpdate", asked(clientConfig=trusted(PEM)), signed, *TWO, to=WEEKS_BEFORE) == []
 
 
 def test_a_bundle_that_ended() -> None:

@@ -74,7 +74,7 @@ def _judge(snapshot: Snapshot, context: Context, configuration: Configuration, w
             NAME,
             f"Webhook {webhook.name} of {holder} must answer before an update may write {what}, and {trouble.why}.",
             [configuration],
-            severity="critical",
+            severity="warning" if trouble.soon else "critical",
             fix=trouble.fix,
         )
     elif not trouble and (pod := _admits_itself(snapshot, webhook)):

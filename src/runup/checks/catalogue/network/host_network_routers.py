@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import LabelSelector
+from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Infrastructure
 from runup.api.operator_v1 import IngressController
 from runup.checks.catalogue.declaring import declared, named, risk
@@ -60,6 +61,8 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         wanted = 2 if controller.spec.replicas is None else controller.spec.replicas
         places = _places(controller, nodes)
         if places and wanted >= len(places):
+            # A node that is not in the list may run one, too.
+            snapshot.require_all(resource_of(Node))
             name = controller.metadata.name
             yield risk(
                 NAME,

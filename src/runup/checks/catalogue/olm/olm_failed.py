@@ -58,9 +58,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 fix=f"See `oc describe csv {csv.metadata.name} -n {csv.metadata.namespace}`, and mend what it names.",
             )
     succeeded = {csv.metadata.name for csv in csvs if csv.status.phase == "Succeeded"}
-    for plan in sorted(all_or_none(snapshot, InstallPlan), key=named):
+    plans = sorted(all_or_none(snapshot, InstallPlan), key=named)
+    for plan in plans:
         missing = _left(plan, succeeded, csvs)
-        if plan.status.phase == "Failed" and missing:
+        if plan.status.phase == "Failed" and missing and not any(_supersedes(other, plan) for other in plans):
             yield risk(
                 f"{NAME}-{plan.metadata.name}",
                 f"InstallPlan {named(plan)} failed, and {names(missing)} did not come{_because(plan.status.message)}.",
@@ -98,6 +99,22 @@ def _unresolved(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def _because(message: str) -> str:
     words = " ".join(message.split())[:LONGEST_CAUSE].rstrip(".")
     return f": {words}" if words else ""
+
+
+def _supersedes(other: InstallPlan, plan: InstallPlan) -> bool:
+    """Returns whether a later plan installed other versions of the operators that a plan was to install."""
+    if other.status.phase != "Complete" or other.metadata.namespace != plan.metadata.namespace:
+        return False
+    times = (plan.metadata.creation_timestamp, other.metadata.creation_timestamp)
+    if times[0] is None or times[1] is None or times[1] <= times[0]:
+        return False
+    installed_packages = {_package(name) for name in other.spec.cluster_service_version_names}
+    return all(_package(name) in installed_packages for name in plan.spec.cluster_service_version_names)
+
+
+def _package(csv: str) -> str:
+    """Returns the part of a ClusterServiceVersion's name before its version, such as `logging` of `logging.v5.8.1`."""
+    return csv.partition(".v")[0]
 
 
 def _left(plan: InstallPlan, succeeded: set[str], csvs: Sequence[ClusterServiceVersion]) -> list[str]:

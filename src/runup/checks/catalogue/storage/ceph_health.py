@@ -1,6 +1,7 @@
 """The cluster's own storage is not healthy, and the update takes nodes of it away one by one.
 
-Applies when a CephCluster (Rook, OpenShift Data Foundation) says HEALTH_ERR, or HEALTH_WARN, which is less grave. One
+Applies when a CephCluster (Rook, OpenShift Data Foundation) says HEALTH_ERR, or HEALTH_WARN, which is less grave. A
+warning that names nothing but daemons that crashed in the past (RECENT_CRASH, RECENT_MGR_MODULE_CRASH) is not told. One
 that does not say how it is, is Unknown.
 
 Why it matters each drained node takes its disks out of the storage. Where data is not yet complete on the others,
@@ -12,14 +13,15 @@ and HEALTH_OK is said.
 Accepting it is right for warnings that are not about data.
 
 Source of the rule rook, `ceph.rook.io/v1` (CephCluster `status.ceph`) and its documentation of upgrades (health
-verification); the documentation of OpenShift Data Foundation on updating (resilient data first).
+verification); the documentation of OpenShift Data Foundation on updating (resilient data first); the documentation of
+Ceph, Health checks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.platform_v1 import CephCluster
+from runup.api.platform_v1 import CephCluster, CephHealth
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -44,7 +46,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         look = f"`oc describe cephcluster {cluster.metadata.name} -n {cluster.metadata.namespace}`"
         if ceph is None or not ceph.health:
             yield unsure(NAME, f"{named(cluster)} does not say how it is", [cluster], fix=f"See {look}.")
-        elif ceph.health != "HEALTH_OK":
+        elif ceph.health != "HEALTH_OK" and not _is_of_the_past(ceph):
             yield risk(
                 NAME,
                 f"Ceph cluster {named(cluster)} says {ceph.health}{_why(cluster)}.",
@@ -52,6 +54,15 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                 severity="warning" if ceph.health == "HEALTH_WARN" else "critical",
                 fix=f"Mend what {look} names, and wait until its data is complete.",
             )
+
+
+def _is_of_the_past(ceph: CephHealth) -> bool:
+    """Returns whether Ceph warns of nothing but past crashes, which nobody has archived yet."""
+    return ceph.health == "HEALTH_WARN" and bool(ceph.details) and ceph.details.keys() <= _PAST
+
+
+# docs.ceph.com, Health checks: a daemon crashed recently, whether or not it runs again.
+_PAST = {"RECENT_CRASH", "RECENT_MGR_MODULE_CRASH"}
 
 
 def _why(cluster: CephCluster) -> str:

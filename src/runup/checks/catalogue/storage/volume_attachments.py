@@ -49,10 +49,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def _since(attachment: VolumeAttachment, context: Context) -> list[datetime | None]:
     """Returns since when the volume is stuck, as far as that is known, if it has lasted for `DOWN_PATIENCE`."""
     status, metadata = attachment.status, attachment.metadata
-    if error := status.detach_error or (status.attach_error if not status.attached else None):
-        return [error.time] if error.time is None or context.now - error.time >= DOWN_PATIENCE else []
+    error = status.detach_error or (status.attach_error if not status.attached else None)
+    if error is not None and error.time is None:
+        return [None]
     wanted = metadata.deletion_timestamp or (metadata.creation_timestamp if not status.attached else None)
-    return [wanted] if wanted is not None and context.now - wanted >= DOWN_PATIENCE else []
+    # An error has the time of the last attempt, and there is one every few minutes: what is wanted began before.
+    times = [time for time in (error.time if error else None, wanted) if time is not None]
+    return [min(times)] if times and context.now - min(times) >= DOWN_PATIENCE else []
 
 
 CHECK = declared(__doc__, NAME, "cluster-storage-operator", (VolumeAttachment,), _run, rank=640, example=EXAMPLE)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from kubekit.api.core_v1 import PlacedPod
@@ -25,11 +25,18 @@ from runup.checks.decide.wording import names
 READS: tuple[Resource, ...] = (resource_of(Service), PODS)
 
 
+# How long an update may take, and with it how long a bundle must last.
+MARGIN = timedelta(days=7)
+# The annotation by which a Service asks for a certificate of the cluster's own authority for Services.
+_SERVING_CERTIFICATE = "service.beta.openshift.io/serving-cert-secret-name"
+
+
 class Down(NamedTuple):
-    """Why a webhook cannot answer, and what to do about it."""
+    """Why a webhook cannot answer, and what to do about it; `soon` if it still answers, but not for long."""
 
     why: str
     fix: str
+    soon: bool = False
 
 
 def down(snapshot: Snapshot, config: WebhookClientConfig, now: datetime, holder: str, *, orphan: str) -> Down | None:
@@ -40,7 +47,8 @@ def down(snapshot: Snapshot, config: WebhookClientConfig, now: datetime, holder:
     """
     if config.service is None:
         return None
-    return _of_service(snapshot, config.service, holder, orphan) or _of_bundle(config.ca_bundle, now, holder)
+    trouble = _of_service(snapshot, config.service, holder, orphan) or _of_bundle(config.ca_bundle, now, holder)
+    return trouble or _of_issuer(snapshot, config, config.service, holder)
 
 
 def backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[PlacedPod]:
@@ -86,7 +94,25 @@ def _of_bundle(ca_bundle: str, now: datetime, holder: str) -> Down | None:
     until = usable_until(bundle)
     if until is None:
         return Down("its caBundle has no certificate that can be read", fix)
-    return Down(f"its caBundle ended at {until:%Y-%m-%dT%H:%M:%SZ}", fix) if until <= now else None
+    if until - now > MARGIN:
+        return None
+    ended = "ended" if until <= now else "ends"
+    return Down(f"its caBundle {ended} at {until:%Y-%m-%dT%H:%M:%SZ}", fix, soon=until > now)
+
+
+def _of_issuer(
+    snapshot: Snapshot, config: WebhookClientConfig, reference: ServiceReference, holder: str
+) -> Down | None:
+    """Returns why the API server cannot trust the webhook's server, whose certificate the cluster itself signed.
+
+    Without a bundle the API server asks the system's authorities, and the one for Services is none of them (the
+    OpenShift documentation of service serving certificates).
+    """
+    service = snapshot.get(Service, reference.name, reference.namespace)
+    if config.ca_bundle or service is None or _SERVING_CERTIFICATE not in service.metadata.annotations:
+        return None
+    fix = f"Annotate {holder} with service.beta.openshift.io/inject-cabundle=true; its caBundle is then filled in."
+    return Down("it has no caBundle for the certificate that the cluster signed for its Service", fix)
 
 
 def _has_pods(service: Service) -> bool:

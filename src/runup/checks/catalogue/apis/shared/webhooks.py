@@ -39,6 +39,12 @@ _CLUSTER: tuple[_Written, ...] = (
     ("", ("nodes", "nodes/status"), _ANY),
     ("rbac.authorization.k8s.io", ("clusterroles", "clusterrolebindings"), _ANY),
     ("apiextensions.k8s.io", ("customresourcedefinitions",), _ANY),
+    ("apiregistration.k8s.io", ("apiservices",), _ANY),
+    ("config.openshift.io", ("clusteroperators", "clusteroperators/status"), _ANY),
+    ("machineconfiguration.openshift.io", ("machineconfigs", "machineconfigpools"), _ANY),
+    ("scheduling.k8s.io", ("priorityclasses",), _ANY),
+    ("security.openshift.io", ("securitycontextconstraints",), _ANY),
+    ("storage.k8s.io", ("csidrivers", "storageclasses"), _ANY),
 )
 _PLATFORM: tuple[_Written, ...] = (
     ("", ("pods", "pods/eviction", "configmaps", "secrets", "services", "serviceaccounts"), _ANY),
@@ -46,6 +52,10 @@ _PLATFORM: tuple[_Written, ...] = (
     ("batch", ("jobs",), _ANY),
     ("coordination.k8s.io", ("leases",), _ANY),
     ("rbac.authorization.k8s.io", ("roles", "rolebindings"), _ANY),
+    ("monitoring.coreos.com", ("prometheusrules", "servicemonitors", "podmonitors"), _ANY),
+    ("networking.k8s.io", ("networkpolicies",), _ANY),
+    ("policy", ("poddisruptionbudgets",), _ANY),
+    ("route.openshift.io", ("routes",), _ANY),
 )
 _EVERYWHERE: tuple[_Written, ...] = (("", ("pods", "pods/eviction"), frozenset({"CREATE", "DELETE"})),)
 # Stand for the platform's namespaces where the cluster's own are not known: most have no run-level.
