@@ -17,6 +17,8 @@ ODD: tuple[JSON, ...] = (
 )
 _NUMBERS = (b"-1", b"0", b"1e999", b"9" * 20, b"9" * 5000, b"0x10", b"1_0", "\u0663".encode(), b"NaN")
 _DIGITS = re.compile(rb"[0-9]+")
+# Bytes of what a value is swollen to.
+_MOST = 1 << 20
 # Sizes to which a piece is repeated: what takes quadratic time shows at the larger ones.
 _SIZES = (1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20)
 
@@ -93,10 +95,11 @@ def without_members(drawn: random.Random, document: JSON) -> JSON:
 
 
 def swollen(drawn: random.Random, document: JSON) -> JSON:
-    """Returns `document`, changed in place: one value or list is up to a thousand times as large."""
+    """Returns `document`, changed in place: one value or list is up to a thousand times as large, 1 MiB at most."""
     holder, key = place(document, drawn)
     value = holder[key]
-    holder[key] = value * drawn.choice((50, 1000)) if isinstance(value, str | list) else [value] * 1000
+    times = min(drawn.choice((50, 1000)) if isinstance(value, str | list) else 1000, _MOST // len(encoded(value)))
+    holder[key] = value * times if isinstance(value, str | list) else [value] * times
     return document
 
 
@@ -111,14 +114,12 @@ def with_another_place(drawn: random.Random, document: JSON) -> JSON:
 def changed_document(drawn: random.Random, document: JSON, odd: Sequence[JSON] = ODD) -> JSON:
     """Returns a changed copy of `document`, an object or list that is not empty."""
     document = copy.deepcopy(document)
-    # One value at most: two swollen ones in one another would be a million times as large.
-    if drawn.random() < 0.2:
-        swollen(drawn, document)
     for _ in range(drawn.choice((1, 1, 2, 3))):
         if not document:
-            break
+            return document
         drawn.choice((_with_odd(odd), without_members, with_another_place))(drawn, document)
-    return document
+    # Once, and last: what is swollen twice would be a million times as large.
+    return swollen(drawn, document) if document and drawn.random() < 0.2 else document
 
 
 def _with_odd(odd: Sequence[JSON]) -> Callable[[random.Random, JSON], JSON]:

@@ -27,17 +27,21 @@ def run(name: str, seed: int, first: int, count: int, seconds: float, hang_s: fl
     # What is imported or made when it is first needed is no input's.
     for index in range(-20, 0):
         outcome_of(reader, reader.make(drawn(name, 0, index)))
-    _say(first, "ready", 0.0, "")
+    mib = _peak_mib()
+    _say(first, "ready", 0.0, mib, "")
     until, index = time.monotonic() + seconds, first
     while (index < first + count) if count else (time.monotonic() < until):
         data = reader.make(drawn(name, seed, index))
+        made_mib = _peak_mib()
         # It needs no lock of the interpreter, so that it ends what holds that for ever, too.
         faulthandler.dump_traceback_later(hang_s, exit=True)
         began = time.process_time()
         outcome, said = outcome_of(reader, data)
         spent = time.process_time() - began
         faulthandler.cancel_dump_traceback_later()
-        _say(index, outcome, spent, said)
+        # What making an input took is nobody's fault.
+        mib = max(mib, peak) if (peak := _peak_mib()) > made_mib else mib
+        _say(index, outcome, spent, mib, said)
         index += 1
 
 
@@ -53,9 +57,12 @@ def outcome_of(reader: Reader, data: bytes) -> tuple[str, str]:
         return "crashed", traceback.format_exc()[-_TRACE:]
 
 
-def _say(index: int, outcome: str, seconds: float, said: str) -> None:
-    mib = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
-    line = {"index": index, "outcome": outcome, "seconds": round(seconds, 4), "mib": mib, "said": said}
+def _peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _say(index: int, outcome: str, seconds: float, mib: float, said: str) -> None:
+    line = {"index": index, "outcome": outcome, "seconds": round(seconds, 4), "mib": round(mib, 1), "said": said}
     print(json.dumps(line), flush=True)
 
 

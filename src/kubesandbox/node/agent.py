@@ -89,7 +89,7 @@ class NodeAgent:
             else:
                 return
             await self._clock.sleep(delay)
-            self._engage(self._workers[pod.metadata.uid].pod)
+            self._engage(self._workers[pod.metadata.uid].with_status())
 
     def _gone(self, pod: WholePod) -> None:
         """Ends the processes of a pod whose object was deleted without waiting for the agent."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from pathlib import Path
 
 from kubekit.kube.clock import Clock
 from kubesandbox.node import backoff, container_process, podspec
@@ -77,7 +78,7 @@ class ContainerWorker:
         try:
             image = await self._puller.pull()
             launch = await self._supplies.launch(self._spec, image, self._number())
-            await self._run_once(launch, image)
+            container, log_start = await self._started(launch)
         except PullError as error:
             await self._puller.wait_after(error, self._pause)
         except BadPod as problem:
@@ -86,6 +87,9 @@ class ContainerWorker:
             await self._not_created("CreateContainerError", str(error))
         except StartError as error:
             self._not_started(str(error))
+        else:
+            # No error of what follows is one of the start, after which it would be started again.
+            await self._run_once(container, launch, image, log_start)
 
     def _number(self) -> int:
         return self._record.restarts + (self._record.before is not None)
@@ -108,11 +112,17 @@ class ContainerWorker:
         self._reporter.put(self._record.waiting("CrashLoopBackOff", text))
         self._event("Warning", "BackOff", f"Back-off restarting failed container {name} in pod {pod}")
 
-    async def _run_once(self, launch: Launch, image: LocalImage) -> None:
-        log = self._place.pod_folder(self._reporter.pod) / f"{self._spec.name}.log"
-        log_start = log.stat().st_size if log.exists() else 0
+    @property
+    def _log(self) -> Path:
+        return self._place.pod_folder(self._reporter.pod) / f"{self._spec.name}.log"
+
+    async def _started(self, launch: Launch) -> tuple[RunningContainer, int]:
+        """Starts the container; returns it, and where its part of the log begins, in bytes. Raises OSError."""
+        log_start = self._log.stat().st_size if self._log.exists() else 0
+        return await container_process.start(self._place.runner, launch, self._log, self._clock), log_start
+
+    async def _run_once(self, container: RunningContainer, launch: Launch, image: LocalImage, log_start: int) -> None:
         prober = Prober(self._spec, self._reporter, self._clock, self._place.host_ip)
-        container = await container_process.start(self._place.runner, launch, log, self._clock)
         self._event("Normal", "Created", f"Created container: {self._spec.name}")
         started = self._clock.now()
         number, ready = self._number(), prober.ready_at_once
@@ -121,7 +131,11 @@ class ContainerWorker:
         self._event("Normal", "Started", f"Started container {self._spec.name}")
         exit_ = await self._until_exit(container, prober)
         message = container_process.termination_message(
-            launch.work / "termination-log", log, log_start, policy=self._spec.message_policy, exit_code=exit_.code
+            launch.work / "termination-log",
+            self._log,
+            log_start,
+            policy=self._spec.message_policy,
+            exit_code=exit_.code,
         )
         self._over(running, Ended(exit_.code, exit_.reason, message, started, self._clock.now()))
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import signal as signals
+import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from kubekit.kube.clock import Clock, within
 from kubesandbox.node.runner_bwrap import descendants
 from kubesandbox.node.runner_interface import Launch, Runner
 
+log = structlog.get_logger("node")
 # Limits of a log used as termination message (kubelet: 80 lines or 2048 bytes, whichever is less).
 MESSAGE_LINES, MESSAGE_BYTES = 80, 2048
 _SAMPLE_S = 0.1
@@ -63,8 +67,15 @@ class RunningContainer:
         finally:
             if sampler:
                 sampler.cancel()
-        over_limit = self._over_limit or await asyncio.to_thread(self._runner.out_of_memory, self._launch)
-        await asyncio.to_thread(self._runner.clean_up, self._launch)
+        over_limit = self._over_limit
+        try:
+            over_limit = over_limit or await asyncio.to_thread(self._runner.out_of_memory, self._launch)
+            await asyncio.to_thread(self._runner.clean_up, self._launch)
+        except (OSError, subprocess.SubprocessError) as error:
+            # It has run and ended: to pass the error on would be to run it once more, whatever its restart policy.
+            log.warning(
+                "what a container left behind could not be removed", container=self._launch.id, error=str(error)
+            )
         # A negative code is the number of the signal that ended the process (subprocess).
         return Exit(128 - returned if returned < 0 else returned, over_limit)
 
@@ -91,12 +102,12 @@ class RunningContainer:
         await self._signal(signals.SIGKILL)
 
 
-async def start(runner: Runner, launch: Launch, log: Path, clock: Clock) -> RunningContainer:
-    """Starts `launch`, its output appended to `log`. Raises OSError if it cannot be executed."""
+async def start(runner: Runner, launch: Launch, log_file: Path, clock: Clock) -> RunningContainer:
+    """Starts `launch`, its output appended to `log_file`. Raises OSError if it cannot be executed."""
     launch.work.mkdir(parents=True, exist_ok=True)
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log_file.parent.mkdir(parents=True, exist_ok=True)
     command = await asyncio.to_thread(runner.command, launch)
-    with log.open("ab") as output:
+    with log_file.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
             *command.argv,
             env=dict(command.env),
@@ -132,7 +143,7 @@ def _resident(pid: int) -> int:
         return 0
 
 
-def termination_message(message_file: Path, log: Path, log_start: int, *, policy: str, exit_code: int) -> str:
+def termination_message(message_file: Path, log_file: Path, log_start: int, *, policy: str, exit_code: int) -> str:
     """Returns the container's termination message, or the end of its log if the policy says so and it failed.
 
     `log_start` is where this run's part of the log begins, in bytes.
@@ -140,7 +151,7 @@ def termination_message(message_file: Path, log: Path, log_start: int, *, policy
     written = _tail(message_file, 0)
     if written or policy != "FallbackToLogsOnError" or exit_code == 0:
         return written
-    return _tail(log, log_start)
+    return _tail(log_file, log_start)
 
 
 def _tail(path: Path, start: int) -> str:

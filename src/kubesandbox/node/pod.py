@@ -44,10 +44,9 @@ class PodWorker:
         self._deleted = asyncio.Event()
         self.update(pod)
 
-    @property
-    def pod(self) -> WholePod:
-        """The pod as last updated."""
-        return self._pod
+    def with_status(self) -> WholePod:
+        """Returns the pod with the status as this worker knows it: what has run here must not run again elsewhere."""
+        return self._reporter.with_status()
 
     @property
     def _pod(self) -> WholePod:

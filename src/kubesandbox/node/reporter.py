@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 import structlog
+from msgspec import structs
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import key_of
@@ -57,6 +58,10 @@ class Reporter:
     def record(self, name: str) -> ContainerRecord:
         """Returns the current record of a container."""
         return self._records[name]
+
+    def with_status(self) -> WholePod:
+        """Returns the pod with the status as it is known here, which the API server may not have yet."""
+        return structs.replace(self.pod, status=self._status())
 
     def put(self, *records: ContainerRecord) -> None:
         """Updates records; the status is written soon afterwards."""

@@ -93,6 +93,22 @@ FOUND = {"checks": [{"name": "Widgets", "result": "Applies"}], "risks": [RISK]}
         ),
         pytest.param(
             ended(),
+            log(**FOUND) + b'{"event": "written", "format": "json", "of": "preflight-v1-json"}\nover',
+            "Applies",
+            {"WidgetsBroken": "3 widgets break."},
+            "1 found",
+            id="a line behind the report speaks of it",
+        ),
+        pytest.param(
+            ended(),
+            log() + log(**FOUND)[:-20],
+            "Unknown",
+            {},
+            "is not a JSON object",
+            id="it ran twice, and the second report is cut off",
+        ),
+        pytest.param(
+            ended(),
             log(checks=[{"name": "W", "result": "Unknown"}], risks=[RISK | {"applies": "Unknown"}]),
             "Unknown",
             {"WidgetsBroken": "3 widgets break."},

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from bench.faults import Fault, FaultyApi, faulty_api, server_error, truncated
-from tests.kubesandbox.node.conftest import World, container, runs, state, waits, world_with
+from tests.kubesandbox.node.conftest import World, container, ended, runs, state, waits, world_with
 
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubesandbox.apiserver.server import ApiServer
+from kubesandbox.node.runner_interface import Command, Launch
+from kubesandbox.node.runner_process import ProcessRunner
 
 JSON = dict[str, Any]
 
@@ -67,6 +71,58 @@ async def test_containers_are_restarted_while_the_api_server_is_in_trouble(
         api.calm()
         status = await world.until(lambda found: container(found).get("restartCount") == 1 and runs(found), "back")
         assert container(status)["lastState"]["terminated"]["exitCode"] == 137
+
+
+class Untidy(ProcessRunner):
+    """What a container left behind cannot be removed."""
+
+    def clean_up(self, launch: Launch) -> None:
+        """Fails as a full disk does."""
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+class Broken(ProcessRunner):
+    """The API server is in trouble once a container begins, and the agent does not know what to make of its end."""
+
+    def __init__(self, api: FaultyApi) -> None:
+        self._api = api
+
+    def command(self, launch: Launch) -> Command:
+        """Runs before the container does."""
+        self._api.share, self._api.faults = 1.0, (server_error,)
+        return super().command(launch)
+
+    def out_of_memory(self, launch: Launch) -> bool:
+        """Fails as a fault of the agent's would."""
+        raise LookupError(launch.id)
+
+
+async def test_what_a_container_left_behind_is_no_reason_to_run_it_again(tmp_path: Path) -> None:
+    """It has ended as it has, and its log is of one run; it was started again, whatever its restart policy."""
+    async with world_with("process", tmp_path, SystemClock()) as world:
+        world.place = replace(world.place, runner=Untidy())
+        async with world.agent_at_work():
+            await world.run("echo once; exit 3", restartPolicy="Never")
+            status = await world.until(ended, "its end")
+            assert (ended(status)["exitCode"], status["phase"], world.log()) == (3, "Failed", "once\n")
+
+
+async def test_a_container_that_ran_is_not_run_again_by_another_worker(tmp_path: Path) -> None:
+    """Also where the API server never heard of it: the next worker knows what the one before it knew."""
+    async with (
+        world_with("process", tmp_path, SystemClock()) as world,
+        faulty_api(load(str(world.kubeconfig))) as api,
+        Client(api.config) as world.client,
+    ):
+        world.place = replace(world.place, runner=Broken(api))
+        async with world.agent_at_work():
+            await world.run("echo once", restartPolicy="Never")
+            await world.until_logged("once\n")
+            await asyncio.wait_for(_counted(api, "request server_error", 4), 90)
+            api.calm()
+            status = await world.until(ended, "its end")
+        assert (ended(status)["reason"], status["phase"]) == ("ContainerStatusUnknown", "Failed")
+        assert world.log() == "once\n"
 
 
 async def _counted(api: FaultyApi, what: str, times: int) -> None:

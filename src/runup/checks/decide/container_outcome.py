@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kubekit.api import codec
 from kubekit.api.core_v1 import ContainerStateTerminated, Pod
+from kubekit.api.meta_v1 import Wire
 from kubekit.lang.printable import printable
 from runup.checks.decide.engine import CheckOutcome, could_not_tell, run_check
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
@@ -50,11 +52,27 @@ def without_log(check: Check, pod: Pod, why: str) -> CheckOutcome:
 
 
 def read(log: bytes) -> Report:
-    """Returns the last report in `log`, which is one line of it. Raises BadReport."""
+    """Returns the last report in `log`, which is one line of it. Raises BadReport.
+
+    A container may run more than once, because a node that lost its state starts it again, and may log after its
+    report. Lines that are no report do not count. A report that is cut off does: an earlier one may have been of less.
+    """
     for line in reversed(log.splitlines()):
-        if FORMAT.encode() in line and line.lstrip().startswith(b"{"):
+        if FORMAT.encode() in line and line.lstrip().startswith(b"{") and _is_report(line):
             return reports.read(line)
     raise BadReport(f"its container wrote no line of JSON of format {FORMAT}", reason="ReportInvalid")
+
+
+class _Head(Wire, frozen=True):
+    format: str = ""
+
+
+def _is_report(line: bytes) -> bool:
+    """Returns whether a line says that it is a report, or cannot be read; others only speak of one."""
+    try:
+        return codec.decode(_Head, line).format == FORMAT
+    except codec.DecodeError:
+        return True
 
 
 def why_it_waits(pod: Pod | None) -> str:
