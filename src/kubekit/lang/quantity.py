@@ -70,6 +70,15 @@ def canonical(text: str) -> str:
     return _scaled(value, Decimal(1000), powers)
 
 
+def added(one: str, other: str) -> str:
+    """Returns the sum of two quantities, in the form of the first that is not zero. Raises QuantityError."""
+    value = parse_quantity(one) + parse_quantity(other)
+    like = one if parse_quantity(one) else other
+    if like[-1:] == "i" and abs(value) >= 1024:
+        return canonical(f"{plain(value / 1024)}Ki")
+    return canonical(f"{plain(value)}e0" if _is_exponent(like) else plain(value))
+
+
 def _is_exponent(text: str) -> bool:
     match = _FORM.fullmatch(text)
     return match is not None and _EXPONENT.fullmatch(match.group(3)) is not None

@@ -42,6 +42,7 @@ from kubesandbox.apiserver.policies import type_checking
 from kubesandbox.apiserver.policies.admission import PolicyAdmission
 from kubesandbox.apiserver.published.discovery_documents import Discovery
 from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
+from kubesandbox.apiserver.quotas.admission import QUOTAS, QuotaAdmission
 from kubesandbox.apiserver.served_kinds import KindTable
 from kubesandbox.apiserver.store import Store
 from kubesandbox.apiserver.subresources.places import Subresources
@@ -128,6 +129,8 @@ class ApiServer:
         self.rest.writing.guard = Escalation(self.authz).check
         admission.policy_status = lambda policy: type_checking.status(policy, self.kinds, self.schemas.tree)
         self.rest.writing.policies = PolicyAdmission(store, self.kinds, self.rest.objects).check
+        quota = next(kind for kind in self.kinds if kind.resource == QUOTAS)
+        self.rest.writing.quotas = QuotaAdmission(store, quota, self.rest.change, clock).admit
         special = special_subresources(self.rest, signer, clock, self.data / "pods")
         self.discovery = Discovery(self.kinds)
         return App(

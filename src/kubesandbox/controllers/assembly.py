@@ -20,7 +20,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from kubesandbox.apiserver.objects.restoring import IMPORTED
-from kubesandbox.controllers import furnishing, owned_pods
+from kubesandbox.controllers import furnishing, owned_pods, resource_quotas
 from kubesandbox.controllers.controller_loop import Loop, follow
 from kubesandbox.controllers.deployments import Deployments, deployment_of
 from kubesandbox.controllers.disruption import BUDGETS, Budgets
@@ -91,7 +91,7 @@ def start(
     graph = Graph(client, clock)
     stack.push_async_callback(graph.close)
     collector, namespaces = GarbageCollector(graph, client, clock), NamespaceController(graph, client, clock)
-    every = (*loops, _furnishing(client, graph, clock))
+    every = (*loops, _furnishing(client, graph, clock), _quotas(client, graph, clock))
     runs = (*(loop.run() for loop in every), collector.run(), namespaces.run(), _discover(graph, clock))
     following = [
         follow(client, cache, resource, clock, label_selector=labels) for cache, resource, labels in watched.resources()
@@ -169,6 +169,12 @@ def _furnishing(client: Client, graph: Graph, clock: Clock) -> Loop:
     controller = furnishing.Furnishing(graph, client.config.ca_data)
     loop = Loop(controller, client, clock)
     furnishing.watch(loop, graph, controller)
+    return loop
+
+
+def _quotas(client: Client, graph: Graph, clock: Clock) -> Loop:
+    loop = Loop(resource_quotas.Quotas(graph, clock, NOT_IMPORTED), client, clock)
+    resource_quotas.watch(loop, graph)
     return loop
 
 

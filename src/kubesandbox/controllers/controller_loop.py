@@ -40,12 +40,20 @@ class Attempt:
     refused: KubeError | None = None
 
 
+@dataclass(slots=True)
+class Read:
+    """A call whose answer the controller needs: it goes on with `answer`."""
+
+    call: Call[Any]
+    answer: Any = None
+
+
 class Controller(Protocol):
     """A controller, which decides about one object at a time."""
 
     name: str
 
-    def calls(self, key: NamespacedName) -> Iterable[Call[Any] | Again | Attempt]:
+    def calls(self, key: NamespacedName) -> Iterable[Call[Any] | Again | Attempt | Read]:
         """Yields the calls that bring the object of `key` to its desired state; none if it is there."""
         ...
 
@@ -105,7 +113,10 @@ class Loop:
                 self.queue.add_after(key, 0.1)
                 return
 
-    async def _send(self, step: Call[Any] | Attempt) -> None:
+    async def _send(self, step: Call[Any] | Attempt | Read) -> None:
+        if isinstance(step, Read):
+            step.answer = await self._client.send(step.call)
+            return
         if not isinstance(step, Attempt):
             await self._client.send(step)
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubekit.lang.quantity import QuantityError, canonical
+from kubekit.lang.quantity import QuantityError, added, canonical
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,23 @@ def test_canonical_forms(given: str, written: str) -> None:
     """The suffix takes what it can, the form stays."""
     assert canonical(given) == written
     assert canonical(written) == written
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "total"),
+    [
+        ("500m", "500m", "1"),
+        ("1Gi", "512Mi", "1536Mi"),
+        ("1G", "1Gi", "2073741824"),
+        ("0", "1Gi", "1Gi"),
+        ("1Ki", "-512", "512"),
+        ("1e3", "500", "1500"),
+        ("2", "-2", "0"),
+    ],
+)
+def test_sums(one: str, other: str, total: str) -> None:
+    """Exact, in the form of the first that is not zero (Quantity.Add of apimachinery)."""
+    assert added(one, other) == total
 
 
 @pytest.mark.parametrize("text", ["", "much", "1.5.2", "1GiB", "1 Gi"])

@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 import secrets
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from kubekit.kube.clock import Clock
@@ -42,6 +43,9 @@ Guard = Callable[[User | None, Kind, str, JSON, JSON | None], None]
 # Raises ApiError if a policy denies a write; adds warnings, and annotations of the audit log.
 Policies = Callable[[Write, list[str], dict[str, str]], None]
 
+# Raises ApiError if a quota denies a write; else charges it.
+Quotas = Callable[[Write], Awaitable[None]]
+
 # Attempts after a conflict, as many as k8s.io/apiserver makes for a patch.
 RETRIES = 5
 # The object itself, and the subresources that are a part of it.
@@ -62,6 +66,8 @@ class Writing:
         self.guard: Guard | None = None
         # The ValidatingAdmissionPolicies; set at the same time.
         self.policies: Policies | None = None
+        # The ResourceQuotas; set at the same time.
+        self.quotas: Quotas | None = None
 
     # -- create ----------------------------------------------------------------------------------------------------
 
@@ -126,7 +132,11 @@ class Writing:
         options.warnings.extend(write_warnings.of(kind, obj, None))
         self._admit(kind, namespace, obj, None, options)
         name = meta(obj)["name"]
-        if (there := self._store.get(kind.storage, namespace, name)) is not None:
+        there = self._store.get(kind.storage, namespace, name)
+        # A real server also charges for an object that is there already, until its controller counts again.
+        asked = options if there is None else replace(options, dry_run=True)
+        await self._charge(kind, namespace, obj, None, asked)
+        if there is not None:
             raise _already_there(kind, name, there)
         obj = to_stored(kind, obj)
         if options.dry_run:
@@ -142,13 +152,14 @@ class Writing:
         # The object of scale and eviction is another one: what policies say of those is not asked.
         if self.policies is None or options.user is None or part not in _ADMITTED:
             return
-        operation, name = "CREATE" if old is None else "UPDATE", meta(obj).get("name", "")
-        given: JSON = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
-        given |= {key: options.query[key] for key in ("fieldManager", "fieldValidation") if key in options.query}
-        write = Write(
-            operation, kind, namespace, name, options.user, obj, old, part, dry_run=options.dry_run, options=given
-        )
-        self.policies(write, options.warnings, options.annotations)
+        self.policies(_write(kind, namespace, obj, old, options, part), options.warnings, options.annotations)
+
+    async def _charge(
+        self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = ""
+    ) -> None:
+        # What the server itself makes counts for no quota.
+        if self.quotas is not None and options.user is not None:
+            await self.quotas(_write(kind, namespace, obj, old, options, part))
 
     def _validate(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
         faults = [*self._admission.faults(kind, obj, old), *self._schemas.validate(kind, obj, old)]
@@ -204,6 +215,7 @@ class Writing:
             _check_revision(kind, target.name, entry, new, asked)
             _check_uid(kind, target.name, old, new)
             new = self._finished(kind, old, new, options, target.subresource, applying=applying)
+            await self._charge(kind, target.namespace, new, old, options, target.subresource)
             try:
                 return await self._store_change(kind, entry, old, new, options)
             except Conflict as error:
@@ -278,6 +290,14 @@ class Writing:
         except StoreError as error:
             raise errors.internal(f"storage: {error}") from error
         return await self._seen(kind, gone)
+
+
+def _write(kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = "") -> Write:
+    operation, name = "CREATE" if old is None else "UPDATE", meta(obj).get("name", "")
+    given: JSON = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
+    given |= {key: options.query[key] for key in ("fieldManager", "fieldValidation") if key in options.query}
+    assert options.user is not None  # the server's own writes are not asked about
+    return Write(operation, kind, namespace, name, options.user, obj, old, part, dry_run=options.dry_run, options=given)
 
 
 _WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "must be specified for an update")

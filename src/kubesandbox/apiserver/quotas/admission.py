@@ -1,0 +1,106 @@
+"""Admits a write by the ResourceQuotas of its namespace, and charges them: the plugin ResourceQuota.
+
+In: a write. Out: nothing, or ApiError 403; `status.used` of each quota that counts the object rises. As on a real
+server what is used is what the status says, which a controller counts anew when objects go.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.http.query_parameters import WriteOptions
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.objects.writing import Change
+from kubesandbox.apiserver.policies.matching import Write
+from kubesandbox.apiserver.quotas import amounts, pod_usage
+from kubesandbox.apiserver.quotas.usage import CLAIMS, PODS, SERVICES, is_about, matching, usage
+from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.store import Entry, Store
+
+JSON = dict[str, Any]
+QUOTAS = "resourcequotas"
+_OWN = WriteOptions(manager="kube-apiserver", validation="Ignore")
+
+
+class Changing(Protocol):
+    """The part of the server that changes an object."""
+
+    async def __call__(self, kind: Kind, target: Target, compute: Change, options: WriteOptions) -> Entry:
+        """Reads an object, computes its new state and stores it; again after a conflict. Raises ApiError."""
+        ...
+
+
+class QuotaAdmission:
+    """The quotas of a server; one instance for the whole of it. `kind` is that of ResourceQuota."""
+
+    def __init__(self, store: Store, kind: Kind, change: Changing, clock: Clock) -> None:
+        self._store, self._kind, self._change, self._clock = store, kind, change, clock
+
+    async def admit(self, write: Write) -> None:
+        """Charges the quotas of a write's namespace, or raises ApiError 403. A dry run charges nothing."""
+        if not write.namespace or not _is_counted(write):
+            return
+        quotas = [entry.load() for entry in self._store.items(QUOTAS, write.namespace)]
+        # All of them are asked before the first is charged.
+        charged = [each for each in quotas if self._charge(each, write) is not None]
+        if write.dry_run:
+            return
+        for quota in charged:
+            name = quota["metadata"]["name"]
+            target = Target("update", "", "", "v1", write.namespace, QUOTAS, "status", name)
+            await self._change(self._kind, target, lambda old: self._charged(old, write), _OWN)
+
+    def _charged(self, quota: JSON, write: Write) -> JSON:
+        used = self._charge(quota, write)
+        return quota if used is None else {**quota, "status": {**quota["status"], "used": used}}
+
+    def _charge(self, quota: JSON, write: Write) -> dict[str, str] | None:
+        """Returns what is used of a quota after a write, None if that is as before. Raises ApiError 403."""
+        obj, resource = write.obj, write.kind.resource
+        assert obj is not None
+        status = quota.get("status") or {}
+        hard, used = status.get("hard") or {}, status.get("used") or {}
+        names = matching(resource, hard)
+        if not names or not is_about(quota, resource, obj):
+            return None
+        name = quota["metadata"]["name"]
+        if resource == PODS and (lacking := pod_usage.missing(obj, names)):
+            raise _refused(write, f"failed quota: {name}: must specify {lacking}")
+        if not used.keys() >= set(names):
+            raise _refused(write, f"status unknown for quota: {name}, resources: {','.join(sorted(names))}")
+        return self._added(quota, write, names)
+
+    def _added(self, quota: JSON, write: Write, names: list[str]) -> dict[str, str] | None:
+        obj, resource, now = write.obj, write.kind.resource, self._clock.now()
+        assert obj is not None
+        hard, used = quota["status"]["hard"], quota["status"]["used"]
+        needs = usage(resource, obj, now)
+        if write.old is not None and is_about(quota, resource, write.old):
+            needs = amounts.grown(needs, usage(resource, write.old, now))
+        requested = {key: each for key, each in amounts.only(needs, names).items() if amounts.is_more(each)}
+        if not requested:
+            return None
+        after = amounts.plus(used, requested)
+        if exceeded := amounts.exceeding(amounts.only(after, requested), hard):
+            parts = (("requested", requested), ("used", used), ("limited", hard))
+            shown = ", ".join(f"{word}: {amounts.text(amounts.only(each, exceeded))}" for word, each in parts)
+            raise _refused(write, f"exceeded quota: {quota['metadata']['name']}, {shown}")
+        return after
+
+
+def _is_counted(write: Write) -> bool:
+    """Returns whether a write may use more of a quota than before."""
+    if write.operation == "CREATE":
+        return not write.subresource
+    resource, old, new = write.kind.resource, write.old, write.obj
+    if resource == PODS and old is not None and new is not None:
+        changed = pod_usage.is_terminating(old) != pod_usage.is_terminating(new)
+        return write.subresource == "resize" or (not write.subresource and changed)
+    return resource in (SERVICES, CLAIMS) and not write.subresource
+
+
+def _refused(write: Write, why: str) -> ApiError:
+    return errors.forbidden(write.kind.plural, write.kind.group, write.name, why)

@@ -1,0 +1,56 @@
+"""Arithmetic with lists of resources, by name, as `resource.Quantity` and quota/v1 of Kubernetes do it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kubekit.lang.quantity import added, parse_quantity
+
+Amounts = Mapping[str, str]
+
+
+def plus(one: Amounts, other: Amounts) -> dict[str, str]:
+    """Returns the sums, each in the format of its first operand that is not zero."""
+    return {name: added(one.get(name, "0"), other.get(name, "0")) for name in (*one, *(set(other) - set(one)))}
+
+
+def grown(new: Amounts, old: Amounts) -> dict[str, str]:
+    """Returns by how much `new` exceeds `old`, where it does."""
+    return {
+        name: added(amount, f"-{old.get(name, '0')}")
+        for name, amount in new.items()
+        if parse_quantity(amount) > parse_quantity(old.get(name, "0"))
+    }
+
+
+def largest(one: Amounts, other: Amounts) -> dict[str, str]:
+    """Returns the larger of both, by name."""
+    both = {**one}
+    for name, amount in other.items():
+        if name not in both or parse_quantity(amount) > parse_quantity(both[name]):
+            both[name] = amount
+    return both
+
+
+def is_more(amount: str) -> bool:
+    """Returns whether an amount is more than nothing."""
+    return parse_quantity(amount) > 0
+
+
+def only(amounts: Amounts, names: Collection[str]) -> dict[str, str]:
+    """Returns the amounts of these names."""
+    return {name: amount for name, amount in amounts.items() if name in names}
+
+
+def exceeding(amounts: Amounts, limits: Amounts) -> list[str]:
+    """Returns the names, sorted, whose amounts exceed their limits."""
+    return sorted(
+        name
+        for name, amount in amounts.items()
+        if name in limits and parse_quantity(amount) > parse_quantity(limits[name])
+    )
+
+
+def text(amounts: Amounts) -> str:
+    """Returns amounts as they are in messages: `cpu=1,pods=2`."""
+    return ",".join(f"{name}={amounts[name]}" for name in sorted(amounts))

@@ -1,0 +1,150 @@
+"""What a pod uses: requests and limits of its containers, and the scopes that it is in. Pure.
+
+As pkg/quota/v1/evaluator/core/pods.go of Kubernetes and k8s.io/component-helpers/resource count it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from kubesandbox.apiserver.objects.defaults import qos
+from kubesandbox.apiserver.quotas.amounts import Amounts, largest, plus
+
+JSON = dict[str, Any]
+
+NAMES = frozenset(
+    {"count/pods", "cpu", "memory", "ephemeral-storage", "pods"}
+    | {f"{side}.{name}" for side in ("requests", "limits") for name in ("cpu", "memory", "ephemeral-storage")}
+)
+# A pod must state these where a quota has them. It was a mistake, says Kubernetes; so no others were added.
+_REQUIRED = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+_NATIVE = ("cpu", "memory", "ephemeral-storage")
+_HUGE_PAGES = "hugepages-"
+
+
+def counts(name: str) -> bool:
+    """Returns whether a quota's resource of this name is one of pods."""
+    if name in NAMES or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}")):
+        return True
+    # Extended resources have a domain, and no limit apart from their request.
+    return (
+        name.startswith("requests.") and "/" in name and not name.removeprefix("requests.").startswith("kubernetes.io/")
+    )
+
+
+def usage(pod: JSON, now: datetime) -> dict[str, str]:
+    """Returns what a pod uses; one that has ended, or that is long past its deletion, only itself as an object."""
+    used = {"count/pods": "1"}
+    if not _is_counted(pod, now):
+        return used
+    spec = pod.get("spec") or {}
+    return {**used, **_computed(_total(spec, "requests"), _total(spec, "limits"))}
+
+
+def missing(pod: JSON, names: Iterable[str]) -> str:
+    """Returns which of `names` a pod must state and which containers do not, empty if none: `cpu for: a,b`."""
+    spec = pod.get("spec") or {}
+    if _stated(spec):
+        return ""
+    required, lacking = _REQUIRED.intersection(names), dict[str, set[str]]()
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        stated = _computed(_side(container, "requests"), _side(container, "limits"))
+        for name in required - stated.keys():
+            lacking.setdefault(name, set()).add(container["name"])
+    return "; ".join(f"{name} for: {','.join(sorted(lacking[name]))}" for name in sorted(lacking))
+
+
+def in_scope(pod: JSON, scope: str, operator: str, values: Iterable[str]) -> bool:
+    """Returns whether a pod is in a scope of a quota."""
+    spec = pod.get("spec") or {}
+    if scope in {"Terminating", "NotTerminating"}:
+        return is_terminating(pod) == (scope == "Terminating")
+    if scope in {"BestEffort", "NotBestEffort"}:
+        return (qos(spec) == "BestEffort") == (scope == "BestEffort")
+    if scope == "CrossNamespacePodAffinity":
+        return any(_crosses(term) for term in _affinity_terms(spec.get("affinity") or {}))
+    if scope != "PriorityClass":
+        return False
+    name = spec.get("priorityClassName") or ""
+    if operator in {"In", "NotIn"}:
+        return (name in values) == (operator == "In") if name else operator == "NotIn"
+    return bool(name) == (operator == "Exists")
+
+
+def is_terminating(pod: JSON) -> bool:
+    """Returns whether a pod has a deadline, which is what quotas call terminating."""
+    deadline = (pod.get("spec") or {}).get("activeDeadlineSeconds")
+    return deadline is not None and deadline >= 0
+
+
+def _is_counted(pod: JSON, now: datetime) -> bool:
+    if (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
+        return False
+    metadata = pod["metadata"]
+    deleted, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
+    if not deleted or grace_s is None:
+        return True
+    return now <= datetime.fromisoformat(deleted) + timedelta(seconds=grace_s)
+
+
+def _computed(requests: Amounts, limits: Amounts) -> dict[str, str]:
+    result = {"pods": "1"}
+    for name, amount in requests.items():
+        if name in _NATIVE or name.startswith(_HUGE_PAGES):
+            result |= {name: amount, f"requests.{name}": amount}
+        elif "/" in name:
+            result[f"requests.{name}"] = amount
+    return result | {f"limits.{name}": amount for name, amount in limits.items() if name in _NATIVE}
+
+
+def _side(holder: Mapping[str, Any], side: str) -> dict[str, str]:
+    found = (holder.get("resources") or {}).get(side) or {}
+    return {name: str(amount) for name, amount in found.items()}
+
+
+def _stated(spec: JSON) -> bool:
+    """Returns whether the pod has resources of its own, besides those of its containers."""
+    return any(
+        name in ("cpu", "memory") or name.startswith(_HUGE_PAGES)
+        for side in ("requests", "limits")
+        for name in _side(spec, side)
+    )
+
+
+def _total(spec: JSON, side: str) -> dict[str, str]:
+    """Returns the requests or limits of a pod: of its containers together, or of the init container that needs most."""
+    total: dict[str, str] = {}
+    for container in spec.get("containers") or ():
+        total = plus(total, _side(container, side))
+    sidecars: dict[str, str] = {}
+    most: dict[str, str] = {}
+    for container in spec.get("initContainers") or ():
+        own = _side(container, side)
+        if container.get("restartPolicy") == "Always":
+            total, sidecars = plus(total, own), plus(sidecars, own)
+            most = largest(most, sidecars)
+        else:
+            most = largest(most, plus(own, sidecars))
+    total = largest(total, most)
+    total |= {
+        name: each
+        for name, each in _side(spec, side).items()
+        if name in ("cpu", "memory") or name.startswith(_HUGE_PAGES)
+    }
+    overhead = {name: str(each) for name, each in (spec.get("overhead") or {}).items()}
+    # A limit that nobody set stays without one.
+    return plus(total, overhead if side == "requests" else {k: v for k, v in overhead.items() if k in total})
+
+
+def _affinity_terms(affinity: JSON) -> Iterator[JSON]:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(kind) or {}
+        yield from terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for weighted in terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            yield weighted.get("podAffinityTerm") or {}
+
+
+def _crosses(term: JSON) -> bool:
+    return bool(term.get("namespaces")) or term.get("namespaceSelector") is not None

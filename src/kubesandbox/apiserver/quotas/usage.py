@@ -1,0 +1,112 @@
+"""What objects of every kind use of a ResourceQuota, and which objects a quota is about. Pure.
+
+As pkg/quota/v1 of Kubernetes: pods, Services and PersistentVolumeClaims use more than their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from decimal import ROUND_CEILING
+from typing import Any
+
+from kubekit.lang.quantity import parse_quantity
+from kubesandbox.apiserver.quotas import pod_usage
+from kubesandbox.apiserver.quotas.amounts import Amounts, only, plus
+
+JSON = dict[str, Any]
+PODS, SERVICES, CLAIMS = "pods", "services", "persistentvolumeclaims"
+DETAILED = (PODS, SERVICES, CLAIMS)
+"""The kinds of which more than the number counts."""
+
+_BY_CLASS = ".storageclass.storage.k8s.io/"
+_SERVICE_NAMES = frozenset({"count/services", "services", "services.nodeports", "services.loadbalancers"})
+_CLAIM_NAMES = (CLAIMS, "requests.storage")
+# The kinds that have a name of their own besides `count/`.
+_ALIASES = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
+
+
+def matching(resource: str, names: Iterable[str]) -> list[str]:
+    """Returns which of a quota's resources count objects of a kind (`plural.group`)."""
+    return [name for name in names if _counts(resource, name)]
+
+
+def usage(resource: str, obj: JSON, now: datetime) -> dict[str, str]:
+    """Returns what an object uses."""
+    if resource == PODS:
+        return pod_usage.usage(obj, now)
+    used = {f"count/{resource}": "1"}
+    if resource == SERVICES:
+        return {**used, **_of_service(obj.get("spec") or {})}
+    if resource == CLAIMS:
+        return {**used, **_of_claim(obj)}
+    return {**used, resource: "1"} if resource in _ALIASES else used
+
+
+def is_about(quota: JSON, resource: str, obj: JSON) -> bool:
+    """Returns whether a quota is about an object: each of its scopes is one of the object."""
+    return all(_in_scope(resource, obj, each) for each in _scopes(quota["spec"]))
+
+
+def counted(quota: JSON, objects: Iterable[tuple[str, JSON]], now: datetime) -> dict[str, str]:
+    """Returns `status.used` of a quota: what `objects` (with their kinds) use of its limits together."""
+    hard = quota["spec"].get("hard") or {}
+    used: dict[str, str] = {}
+    for resource, obj in objects:
+        names = matching(resource, hard)
+        if names and is_about(quota, resource, obj):
+            used = plus(used, only(usage(resource, obj, now), names))
+    return {name: used.get(name, "0") for name in hard}
+
+
+def counted_kinds(hard: Amounts) -> set[str]:
+    """Returns the kinds of which a quota's limits count objects, as far as their names say."""
+    kinds = {name.removeprefix("count/") for name in hard if name.startswith("count/")}
+    return kinds | {kind for kind in (*DETAILED, *_ALIASES) if matching(kind, hard)}
+
+
+def _counts(resource: str, name: str) -> bool:
+    if resource == PODS:
+        return pod_usage.counts(name)
+    if resource == SERVICES:
+        return name in _SERVICE_NAMES
+    if resource == CLAIMS and (name in _CLAIM_NAMES or name.endswith(tuple(_BY_CLASS + each for each in _CLAIM_NAMES))):
+        return True
+    return name == f"count/{resource}" or (name == resource and resource in _ALIASES)
+
+
+def _of_service(spec: JSON) -> dict[str, str]:
+    ports, kind = spec.get("ports") or (), spec.get("type")
+    node_ports = len(ports) if kind in {"NodePort", "LoadBalancer"} else 0
+    if kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
+        node_ports = sum(bool(port.get("nodePort")) for port in ports)
+    balancers = str(int(kind == "LoadBalancer"))
+    return {"services": "1", "services.nodeports": str(node_ports), "services.loadbalancers": balancers}
+
+
+def _of_claim(claim: JSON) -> dict[str, str]:
+    spec = claim.get("spec") or {}
+    annotations = claim["metadata"].get("annotations") or {}
+    storage_class = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""
+    used = {CLAIMS: "1"}
+    if storage := ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+        used["requests.storage"] = _whole(str(storage))
+    if storage_class:
+        used |= {f"{storage_class}{_BY_CLASS}{name}": amount for name, amount in used.items()}
+    return used
+
+
+def _whole(amount: str) -> str:
+    """Returns an amount in whole bytes, which is all that a quota takes."""
+    value = parse_quantity(amount)
+    return amount if value == value.to_integral_value() else f"{value.to_integral_value(ROUND_CEILING):f}"
+
+
+def _scopes(spec: JSON) -> list[JSON]:
+    expressions = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return [*({"scopeName": each, "operator": "Exists"} for each in spec.get("scopes") or ()), *expressions]
+
+
+def _in_scope(resource: str, obj: JSON, scope: JSON) -> bool:
+    values = scope.get("values") or ()
+    return resource == PODS and pod_usage.in_scope(obj, scope["scopeName"], scope.get("operator", ""), values)
