@@ -76,6 +76,17 @@ def test_an_event_loop_that_stands_still_is_ended(name: str) -> None:
     assert (probe["timeoutSeconds"], probe["initialDelaySeconds"]) == (15, 60)
 
 
+@pytest.mark.parametrize("taint", ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_node_that_is_gone_is_left(name: str, taint: str) -> None:
+    """A pod that tolerates its end for ever is not started elsewhere, and nobody operates the cluster meanwhile."""
+    tolerations = named("Deployment", name)["spec"]["template"]["spec"]["tolerations"]
+    ended = [each for each in tolerations if each.get("effect", "NoExecute") == "NoExecute"]
+    ended = [each for each in ended if each.get("key", taint) == taint]
+    # Without one of its own a pod gets 300 s from admission (DefaultTolerationSeconds).
+    assert all(0 < each.get("tolerationSeconds", 0) <= 300 for each in ended)
+
+
 def test_the_operator_can_remove_the_reports_of_preflights() -> None:
     """A read-only mount left every preflight's folder on the node for ever."""
     pod = named("Deployment", "cluster-version-operator")["spec"]["template"]["spec"]

@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
         controlplane.build()
         programs = build.programs(make=True)
         images.python_base()
-    except build.Unavailable as error:
+    except controlplane.Unavailable as error:
         print(f"{'error' if required else 'skipped'}: {error}", file=sys.stderr)
         return 1 if required else 0
     print(f"Kubernetes {controlplane.version()} in {programs} ({time.monotonic() - began:.1f} s)")

@@ -40,6 +40,7 @@ SERVICES = "10.0.0.0/24"
 REGISTRY_PORT = 5000
 READY_S = 240.0
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+_PREFIX = "runup-real-"
 _LINK, _LAN_LINK = "runup-real", "runup-lan"
 _SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops")
 _KEYS = ("kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes")
@@ -111,7 +112,10 @@ class RealCluster:
         began = time.monotonic()
         self._stack.enter_context(_alone())
         self._stack.enter_context(_settings_kept())
-        self.folder = Path(tempfile.mkdtemp(prefix="runup-real-"))
+        # Nobody else has a cluster now: these are of tests that were killed.
+        for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            shutil.rmtree(left)
+        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._stack.callback(shutil.rmtree, self.folder)
         self._stack.callback(remove_cgroups, CGROUP)
         self._start_lan()

@@ -9,17 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.realcluster import build, images
-from tests.realcluster.cluster import RealCluster
+from tests.controlplane import build as controlplane
+from tests.realcluster import build, images, releases
+from tests.realcluster.cluster import HERE, RealCluster
 from tests.realcluster.kube import Kube, metadata
+from tests.realcluster.releases import ReleaseWorld
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 LIMIT_S = 900
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Whatever asks for the cluster runs only where one was asked for."""
-    if item.path.is_relative_to(HERE) and "cluster" in getattr(item, "fixturenames", ()):
+    if item.path.is_relative_to(FOLDER) and "cluster" in getattr(item, "fixturenames", ()):
         item.add_marker("real")
         item.add_marker(pytest.mark.timeout(LIMIT_S))
         item.add_marker(pytest.mark.xdist_group("realcluster"))
@@ -31,7 +33,7 @@ def cluster() -> Iterator[RealCluster]:
     try:
         build.check_machine()
         build.programs()
-    except build.Unavailable as error:
+    except controlplane.Unavailable as error:
         if os.environ.get("RUNUP_REAL") == "required":
             raise
         pytest.skip(str(error))
@@ -52,6 +54,16 @@ def kube(cluster: RealCluster) -> Iterator[Kube]:
 def python_image(cluster: RealCluster) -> str:
     """Debian's Python with a shell, by digest."""
     return cluster.registry.push(images.python_base(), "python")
+
+
+@pytest.fixture(scope="session")
+def world(cluster: RealCluster) -> Iterator[ReleaseWorld]:
+    """A registry's releases, and what serves their graph and signatures."""
+    folder = cluster.folder / "releases"
+    component = cluster.registry.push(releases.component_image(folder), "component")
+    operator = images.operator(folder)
+    with ReleaseWorld(folder, cluster.registry, HERE, operator, component) as made:
+        yield made
 
 
 @pytest.fixture

@@ -8,14 +8,16 @@ from __future__ import annotations
 import gzip
 import hashlib
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Self
 
+from tests.controlplane.build import Unavailable
 from tests.realcluster import build
-from tests.realcluster.build import Unavailable
 from tests.realcluster.node import die_with_parent
 
 from kubekit.oci.images import Execution
@@ -29,8 +31,21 @@ PACKAGES = ("python3-minimal", "libpython3.11-stdlib", "ca-certificates", "busyb
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
 # No package's script runs: what one would have made, and what a read-only root needs to mount upon.
-_HOOK = 'cd "$1" && mkdir -p tmp proc sys dev && ln -sf busybox bin/sh'
+_LINKS = ("sh", "cp", "mkdir", "mv", "rm")
+_HOOK = f'cd "$1" && mkdir -p tmp proc sys dev && for each in {" ".join(_LINKS)}; do ln -sf busybox bin/$each; done'
 READY_S = 60.0
+ROOT = Path(__file__).parents[2]
+PYTHON = (3, 11)
+OPERATOR_LABEL = "io.openshift.release.operator"
+_SITE = "opt/runup"
+_SANDBOX_ONLY = ("jsonpatch", "jsonpointer", "orjson")
+_PROGRAM = b"""#!/usr/bin/python3
+import sys
+
+from runup.operator.entry import main
+
+sys.exit(main())
+"""
 
 
 class Registry:
@@ -97,6 +112,45 @@ def python_base() -> BuiltImage:
         build_image(layout, [layer], tag="python", config=Execution(env=("PATH=/usr/sbin:/usr/bin:/sbin:/bin",)))
     image = open_image(Layout.open(layout), "python")
     return BuiltImage(layout, image.digest, "python")
+
+
+def operator(layout: Path) -> BuiltImage:
+    """The operator's image, of this checkout and the libraries that run the tests."""
+    base = python_base()
+    files = {f"{_SITE}/{name}": data for name, data in _libraries()}
+    for package in ("kubekit", "runup"):
+        for file in sorted((ROOT / "src" / package).rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts and "sandbox" not in file.parts:
+                files[f"{_SITE}/{file.relative_to(ROOT / 'src')}"] = file.read_bytes()
+    files["usr/bin/cluster-version-operator"] = _PROGRAM
+    files |= {f"manifests/{file.name}": file.read_bytes() for file in (ROOT / "deploy" / "manifests").glob("*.yaml")}
+    return build_image(
+        layout,
+        [layer_of(files, frozenset({"usr/bin/cluster-version-operator"}))],
+        tag="operator",
+        config=Execution(
+            entrypoint=("/usr/bin/cluster-version-operator",),
+            env=("PATH=/usr/sbin:/usr/bin:/sbin:/bin", f"PYTHONPATH=/{_SITE}", "PYTHONUNBUFFERED=1"),
+            labels={OPERATOR_LABEL: "true"},
+        ),
+        base=open_image(Layout.open(base.layout), base.tag),
+    )
+
+
+def _libraries() -> Iterator[tuple[str, bytes]]:
+    """The files of every library that the operator needs, as installed here; the base has the same Python."""
+    if sys.version_info[:2] != PYTHON:
+        raise Unavailable(
+            f"Python {'.'.join(map(str, PYTHON))} is needed, as {SUITE} has it: libraries are of one version"
+        )
+    for line in (ROOT / "requirements.lock").read_text().splitlines():
+        name = line.partition("==")[0]
+        if "==" not in line or name in _SANDBOX_ONLY:
+            continue
+        for file in metadata.files(name) or ():
+            path = Path(str(file.locate()))
+            if ".." not in file.parts and file.suffix != ".pyc" and path.is_file():
+                yield str(file), path.read_bytes()
 
 
 def pause(layout: Path) -> BuiltImage:

@@ -71,7 +71,7 @@ class Kube:
         except NotFound:
             return
 
-    def list(self, api_version: str, kind: str, namespace: str = "", labels: str = "") -> list[JSON]:
+    def listed(self, api_version: str, kind: str, namespace: str = "", labels: str = "") -> list[JSON]:
         """Objects with these labels."""
         resource = self.resource(api_version, kind)
         return list(self.client.send(calls.list_raw(resource, namespace, label_selector=labels)).items)

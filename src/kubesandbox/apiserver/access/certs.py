@@ -80,7 +80,7 @@ def new_ca(now: datetime) -> KeyPair:
 
 
 def issue_server(ca: KeyPair, now: datetime, services: Sequence[str] = (), addresses: Sequence[str] = ()) -> KeyPair:
-    """Issues a serving certificate for loopback, `addresses` and the names of `services`: by default the server's."""
+    """Issues a certificate for loopback, `addresses`, and the names of `services`, by default the API server's."""
     served = [x509.IPAddress(ipaddress.ip_address(each)) for each in (*_LOOPBACK, *addresses)]
     names = [x509.DNSName(each) for each in ("localhost", *(services or _SERVER_NAMES))]
     alternative = x509.SubjectAlternativeName([*names, *served])
