@@ -112,10 +112,12 @@ def shown(client: SyncClient, version: str) -> EvaluatedCluster:
 
 
 def own_image(typed: str) -> str:
-    """Returns the image that runs our checks. Raises CommandError if it is not known."""
+    """Returns the image that runs our checks. Raises CommandError if it is not known, or no node can pull it."""
     image = typed or default_image()
     if not image:
         raise CommandError(NO_IMAGE)
+    if not isinstance(place_of(image), Reference):
+        raise CommandError(f"--image {image}: the cluster cannot pull it; give an image in a registry")
     return image
 
 

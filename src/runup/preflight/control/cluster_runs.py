@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap, Event, Pod
 from kubekit.api.scheme import Resource
@@ -20,9 +22,10 @@ from kubekit.kube.discovery import served
 from kubekit.kube.errors import Forbidden, KubeError, NotFound, Transient
 from runup.preflight.decide import cluster_run, schedule
 from runup.preflight.decide.cluster_run import KINDS, NAMESPACE, NOBODY, RUN_LABEL, Run
-from runup.preflight.decide.job_progress import Observed, Progress, progress
+from runup.preflight.decide.job_progress import Observed, Progress, not_in_time, progress
 from runup.preflight.decide.preflight_deployment import report_map
 from runup.preflight.decide.report import FILE_NAME, BadReport, Report, read
+from runup.preflight.decide.start_failures import PENDING
 from runup.process.plan import Apply, Delete
 
 FIELD_MANAGER = "runup-preflight"
@@ -52,23 +55,24 @@ class ClusterRun:
 
     def follow(self) -> Progress:
         """Returns the end: a report, or why there is none. Raises KubeError if the server refuses to be asked."""
-        began, told = self._clock.monotonic(), ""
-        last = Progress("waiting")
+        began, told, waited_for = self._clock.monotonic(), set[str](), ""
         while (passed_s := self._clock.monotonic() - began) < self._run.timeout_s + _GRACE_S:
             try:
-                last = progress(self.observed())
+                last = progress(replace(self.observed(), waited_for=waited_for))
             except Transient as error:
                 # The API server of a cluster may restart; the Job goes on meanwhile.
-                last = Progress("waiting", f"the API server does not answer: {error}")
+                last = Progress("waiting", f"the API server does not answer: {error}", reason="Unreachable")
             if last.state in ("reported", "failed"):
                 return last
-            line = last.text or {"waiting": "its pod starts", "running": "the checks run"}[last.state]
-            if line != told:
-                self._tell(line)
-                told = line
+            # Without a pod because the Job is ended is no news beside what kept the pod from starting.
+            if last.reason and not (waited_for and last.reason == PENDING):
+                waited_for = last.message
+            what = last.reason or last.state
+            if what not in told and (what != PENDING or waited_for == last.message):
+                self._tell(last.text or {"waiting": "its pod starts", "running": "the checks run"}[last.state])
+                told.add(what)
             self._clock.pause(FIRST_S if passed_s < FIRST_FOR_S else LATER_S)
-        why = f": {last.message}" if last.message else ""
-        return Progress("failed", f"no report within {self._run.timeout_s} s{why}", "raise --timeout")
+        return not_in_time(self._run.timeout_s, waited_for)
 
     def observed(self) -> Observed:
         """Returns what the cluster says of the run. Raises KubeError."""

@@ -42,15 +42,21 @@ class Observed(msgspec.Struct, frozen=True):
     pods: tuple[Pod, ...] = ()
     events: tuple[Event, ...] = ()
     report: Report | BadReport | None = None
+    # What the run was last seen to wait for.
+    waited_for: str = ""
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """What has become of the Job. `message` says why it waits or failed, `way_out` what helps."""
+    """What has become of the Job. `message` says why it waits or failed, `way_out` what helps.
+
+    `reason` is the same for messages that say the same in other words.
+    """
 
     state: State
     message: str = ""
     way_out: str = ""
     report: Report | None = None
+    reason: str = ""
 
     @property
     def text(self) -> str:
@@ -73,6 +79,13 @@ def progress(observed: Observed) -> Progress:
     return _over(observed, job) or _not_starting(observed, job) or Progress("running" if runs else "waiting")
 
 
+def not_in_time(limit_s: int | None, waited_for: str) -> Progress:
+    """Returns the end of a run whose time is over, with what it waited for before that."""
+    limit = f" within {limit_s} s" if limit_s is not None else " in time"
+    before = f"; before that: {waited_for}" if waited_for else ""
+    return Progress("failed", f"it was not done{limit}{before}", "raise --timeout, and start it again")
+
+
 def _reported(report: Report | BadReport, run_id: str) -> Progress:
     if isinstance(report, BadReport):
         return Progress("failed", report.message, "choose another target")
@@ -87,11 +100,12 @@ def _over(observed: Observed, job: Job) -> Progress | None:
     """Returns the end of a Job that has ended without a report."""
     failed = find(job.status.conditions, "Failed")
     if failed is not None and failed.status == "True":
-        trouble = _trouble(observed, job)
-        why = f": {trouble.message}" if trouble else ""
         if failed.reason == "DeadlineExceeded":
-            return Progress("failed", f"it was not done in time{why}", "raise --timeout, and start it again")
-        return Progress("failed", f"its Job failed ({failed.reason}){why or f': {cut(failed.message)}'}", "")
+            # The controller has deleted the pod, which would have said why.
+            return not_in_time(None, observed.waited_for)
+        trouble = start_failures.trouble_of_job(job, observed.pods, observed.events, now=observed.now)
+        why = trouble.message if trouble and trouble.failed else cut(failed.message)
+        return Progress("failed", f"its Job failed ({failed.reason}): {why}", "start it again")
     complete = find(job.status.conditions, "Complete")
     if complete is not None and complete.status == "True":
         return Progress("failed", "it ended without a report", "see whether its image is one of runup's")
@@ -106,15 +120,15 @@ def _not_starting(observed: Observed, job: Job) -> Progress | None:
     age_s = (observed.now - created).total_seconds() if created else 0.0
     hopeless = trouble.reason == FAILED_CREATE or trouble.reason in _NAME
     state: State = "failed" if hopeless and age_s >= HOPELESS_AFTER_S else "waiting"
-    return Progress(state, trouble.message, _WAY_OUT.get(trouble.reason, trouble.way_out))
+    way_out = _WAY_OUT.get(trouble.reason, trouble.way_out)
+    return Progress(state, trouble.message, way_out, reason="Pull" if trouble.reason in PULL else trouble.reason)
 
 
 def _trouble(observed: Observed, job: Job) -> Trouble | None:
     container = _container(observed.pods)
     waiting = container.state.waiting if container else None
     if waiting is not None and waiting.reason in (*PULL, *_NAME):
-        image = container.image if container else ""
-        text = f"the image {image} could not be pulled ({waiting.reason}): {cut(waiting.message)}"
+        text = f"its image could not be pulled ({waiting.reason}): {cut(waiting.message)}"
         return Trouble(waiting.reason, text, "make its registry or a mirror reachable for the nodes, or name another")
     if waiting is not None and waiting.reason in _CONFIG:
         text = f"the container could not be started ({waiting.reason}): {cut(waiting.message)}"
