@@ -139,7 +139,7 @@ async def _run(flags: Mapping[str, Any]) -> int:
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.config import load
     from runup.preflight.control.read_only_client import ReadOnlyClient
-    from runup.preflight.control.release import load_release, python_checks
+    from runup.preflight.control.release import load_release, python_checks, with_kubernetes
     from runup.preflight.control.target_process import PreflightTarget, Timing
     from runup.process.shutdown import run_until_told
 
@@ -153,7 +153,7 @@ async def _run(flags: Mapping[str, Any]) -> int:
         target = PreflightTarget(
             client,
             request,
-            release,
+            with_kubernetes(release, request.target_version),
             sink,
             SystemClock(),
             _logger(),

@@ -153,9 +153,16 @@ def test_the_process_is_told_what_to_check() -> None:
         "CVO_NAMESPACE": "runup-preflight",
         "PREFLIGHT_TARGET_VERSION": "5.2.0",
         "PREFLIGHT_SOURCE_VERSION": "5.0.0",
+        "PAYLOAD_OVERRIDE": "/no-release",
         "PREFLIGHT_CATALOGS": "read",
         "PREFLIGHT_INNER_REGISTRIES": "a:1 b",
     }
+
+
+def test_the_targets_own_image_has_its_release() -> None:
+    """Its definitions are those that the update brings; those in our image are not."""
+    (container,) = pod(run(checking=Checking(IMAGE, "5.2.0", target_image=IMAGE)))["containers"]
+    assert "PAYLOAD_OVERRIDE" not in {each["name"] for each in container["env"]}
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ from runup.cli.operator_namespace import operator_namespace
 from runup.clusterversion.decide.targets import check_distance
 from runup.preflight.cli import catalog_options as catalogs
 from runup.preflight.cli import missing_kinds as collect
-from runup.preflight.control.release import TargetRelease, load_release, python_checks
+from runup.preflight.control.release import TargetRelease, load_release, python_checks, with_kubernetes
 from runup.preflight.control.target_process import PreflightTarget, Request, filters_of
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import Accepted, accepted, accepted_names
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 AGENT = f"runup-preflight-run/{__version__}"
 FOLDERS = ("manifests", "release-manifests", "preflight-checks")
-OPENSHIFT_4 = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +147,7 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
         # ClusterVersion is a singleton of this name.
         cluster = await client.send(calls.get(ClusterVersion, "version"))
         target = _target(wanted, cluster)
-        release = _with_kubernetes(wanted.release, target)
+        release = with_kubernetes(wanted.release, target)
         request = Request(
             target,
             wanted.source,
@@ -250,7 +249,7 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
     raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
     gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
     target = _target(wanted, cluster)
-    release = _with_kubernetes(wanted.release, target)
+    release = with_kubernetes(wanted.release, target)
     source = _version(wanted.source or cluster.status.desired.version, "source")
     request = Request(target, str(source), target_image=wanted.image, engine_version=__version__)
     filters = filters_of(request, source, cluster, gate)
@@ -361,14 +360,3 @@ def _version(text: str, whose: str) -> Version:
     except VersionError as error:
         hint = "give it with --from" if whose == "source" else "give it with --to"
         raise CommandError(f"the {whose} version is not known: {error}; {hint}") from error
-
-
-def _with_kubernetes(release: TargetRelease, target: str) -> TargetRelease:
-    """Returns the release with the Kubernetes version that it ships, if it does not say: 4.y has 1.(y+13).
-
-    For other major versions it stays unknown.
-    """
-    version = Version(target)
-    if release.kubernetes or version.major != OPENSHIFT_4:
-        return release
-    return replace(release, kubernetes=f"1.{version.minor + 13}.0")

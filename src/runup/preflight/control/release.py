@@ -10,12 +10,13 @@ import importlib.metadata
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
+from kubekit.lang.version import parse
 from runup.checks.decide import target_manifests as manifests
 from runup.checks.decide.declared_checks import unusable
 from runup.checks.decide.model import Check
@@ -29,6 +30,7 @@ FOLDERS = ("manifests", RELEASE)
 SUFFIXES = (".yaml", ".yml", ".json")
 # Annotation in which release tooling writes the versions of an image's components (openshift/oc, `adm release new`).
 BUILD_VERSIONS = "io.openshift.build.versions"
+_OPENSHIFT_4 = 4
 _KUBERNETES = re.compile(r"(?:^|,)\s*kubernetes=v?([^,\s]+)")
 
 
@@ -66,6 +68,17 @@ def load_release(folder: Path) -> TargetRelease:
     return TargetRelease(
         metadata.version, kubernetes, _check_files(folder), metadata.documentation_base, release_manifests, images
     )
+
+
+def with_kubernetes(release: TargetRelease, target: str) -> TargetRelease:
+    """Returns the release with the Kubernetes version that it ships, if it does not say: 4.y has 1.(y+13).
+
+    For other major versions it stays unknown.
+    """
+    version = parse(target)
+    if release.kubernetes or version is None or version.major != _OPENSHIFT_4:
+        return release
+    return replace(release, kubernetes=f"1.{version.minor + 13}.0")
 
 
 def python_checks(

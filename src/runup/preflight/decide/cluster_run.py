@@ -61,6 +61,8 @@ NOBODY = 65534
 LEFT_AFTER_S = 300
 # Seconds after which the cluster itself removes an ended Job whose command was killed.
 _JOB_KEPT_S = 3600
+# A folder that no image has.
+_NO_RELEASE = "/no-release"
 # The Job may run where the scheduler finds room, on control plane nodes too; it tolerates no node that is broken.
 _TOLERATIONS = [
     {"key": key, "operator": "Exists", "effect": "NoSchedule"}
@@ -73,8 +75,8 @@ JSON = dict[str, Any]
 class Checking(msgspec.Struct, frozen=True):
     """What a run checks, and how; what is empty is left to the process in the Job.
 
-    `image` runs. `user` is the user ID of its process, None where the cluster assigns one (OpenShift's
-    `restricted-v2`). `prometheus_ca` are certificates as PEM.
+    `image` runs; its files are the target's only if it is `target_image`. `user` is the user ID of its process, None
+    where the cluster assigns one (OpenShift's `restricted-v2`). `prometheus_ca` are certificates as PEM.
     """
 
     image: str
@@ -258,6 +260,8 @@ def _env(checking: Checking) -> dict[str, str]:
         "PREFLIGHT_TARGET_IMAGE": checking.target_image,
         "PREFLIGHT_PROMETHEUS_URL": checking.prometheus_url,
         "PREFLIGHT_PROMETHEUS_CA": checking.prometheus_ca,
+        # What our own image holds is the release of this operator, whose definitions say nothing of the target's.
+        "PAYLOAD_OVERRIDE": "" if checking.image == checking.target_image else _NO_RELEASE,
         "PREFLIGHT_CATALOGS": "read" if checking.reads_catalogs else "skip",
         "PREFLIGHT_INNER_REGISTRIES": " ".join(checking.inner_registries),
     }
