@@ -23,7 +23,7 @@ class BuildInfo(BuildHookInterface):
         values = {
             "VERSION": self.metadata.version,
             "REVISION": _revision(self.root),
-            "IMAGE": os.environ.get("RUNUP_IMAGE", ""),
+            "IMAGE": _pull_spec(os.environ.get("RUNUP_IMAGE", ""), self.metadata.version),
         }
         text = '"""What this copy of runup was built from."""\n\n'
         # As JSON's, the quotes are those of the house.
@@ -46,3 +46,9 @@ def _revision(root: str) -> str:
     words = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _pull_spec(image: str, version: str) -> str:
+    """Returns `image` with the version as its tag, unless it has a tag or a digest."""
+    name = image.rpartition("/")[2]
+    return image if not image or ":" in name or "@" in name else f"{image}:{version.replace('+', '-')}"

@@ -11,6 +11,7 @@ from typing import Any
 
 NAMES = (
     "startup",
+    "cold_start",
     "checks",
     "api",
     "preflight",

@@ -8,16 +8,18 @@ libraries out, for a look at all the rest.
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
+import re
 import shutil
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
-import compiled
-import packages
+# Started by its path, it finds the checkout's other tools all the same.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tools.release import archives
+
+from tools import compiled, packages
 
 # As the manifest names them, and as uv does. None for Intel's Macs: `cryptography` has no wheel for them any more.
 PLATFORMS = {
@@ -26,7 +28,7 @@ PLATFORMS = {
     "darwin-arm64": "aarch64-apple-darwin",
 }
 # What an installer notes of itself, and byte code, which is the machine's own.
-_LEFT_OUT = ("RECORD", "direct_url.json", ".lock")
+_LEFT_OUT = ("RECORD", "REQUESTED", "direct_url.json", "uv_cache.json", ".lock")
 
 
 def main(argv: list[str]) -> int:
@@ -34,13 +36,14 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="tools/krew_archive.py")
     parser.add_argument("folder", nargs="?", type=Path, default=Path("build/krew"))
     parser.add_argument("--alone", action="store_true", help="without the libraries")
+    parser.add_argument("--wheel", type=Path, help="by default one that is built of the checkout")
     given = parser.parse_args(argv)
     folder: Path = given.folder
     folder.mkdir(parents=True, exist_ok=True)
     manifest = folder / "runup.yaml"
     text = (packages.ROOT / "deploy" / "krew" / "runup.yaml").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="runup-krew-") as temporary:
-        wheel = packages.wheel(Path(temporary))
+        wheel = given.wheel or packages.wheel(Path(temporary))
         version = packages.semantic(packages.version(wheel))
         for platform in PLATFORMS:
             archive = folder / f"runup-{platform}.tar.gz"
@@ -65,17 +68,11 @@ def _make(archive: Path, content: Path, wheel: Path, platform: str, *, alone: bo
 
 
 def _pack(content: Path, archive: Path) -> None:
-    files = [path for path in sorted(content.rglob("*")) if path.is_file()]
-    with gzip.open(archive, "wb", compresslevel=6) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
-        for path in files:
-            if path.suffix != ".pyc" and path.name not in _LEFT_OUT:
-                tar.add(path, str(path.relative_to(content)), filter=_plain)
-
-
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.mtime, member.uid, member.gid, member.uname, member.gname = 0, 0, 0, "", ""
-    member.mode = 0o755 if member.mode & 0o100 else 0o644
-    return member
+    for program in (content / "lib" / "bin").iterdir():
+        # The launcher says which Python; an installer names the one that it ran on itself.
+        program.write_bytes(re.sub(rb"\A#!.*", b"#!/usr/bin/env python3", program.read_bytes()))
+    files = archives.below(content).items()
+    archives.pack({name: path for name, path in files if path.suffix != ".pyc" and path.name not in _LEFT_OUT}, archive)
 
 
 if __name__ == "__main__":

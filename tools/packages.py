@@ -15,10 +15,16 @@ _BACKEND = ("--build-constraints", "requirements-build.lock", "--require-build-h
 UV = str(Path(sys.executable).with_name("uv"))
 
 
-def wheel(folder: Path) -> Path:
-    """The wheel, built into `folder` by the locked build backend."""
-    _run("build", "-q", "--wheel", "--out-dir", str(folder), *_BACKEND)
+def wheel(folder: Path, sources: Path = ROOT) -> Path:
+    """The wheel of `sources`, built into `folder` by the locked build backend."""
+    _run("build", "-q", "--wheel", "--out-dir", str(folder), *_BACKEND, str(sources))
     return next(folder.glob("runup-*.whl"))
+
+
+def sdist(folder: Path) -> Path:
+    """The source distribution, built into `folder`."""
+    _run("build", "-q", "--sdist", "--out-dir", str(folder), *_BACKEND)
+    return next(folder.glob("runup-*.tar.gz"))
 
 
 def version(built: Path) -> str:

@@ -58,12 +58,15 @@ class Built(NamedTuple):
     images: list[Image]
 
 
-def images(output: Path, architectures: Sequence[str]) -> Built:
-    """Writes the images of `architectures` into the layout `output`, in place of what is there."""
+def images(output: Path, architectures: Sequence[str], wheel: Path | None = None) -> Built:
+    """Writes the images of `architectures` into the layout `output`, in place of what is there.
+
+    `wheel` is installed in them, by default one that is built of the checkout.
+    """
     commit = source.commit()
     with tempfile.TemporaryDirectory(prefix="runup-image-") as temporary:
         work = Path(temporary)
-        wheel = packages.wheel(work)
+        wheel = wheel or packages.wheel(work)
         version = packages.version(wheel)
         steps = recipe({"VERSION": version, "REVISION": commit.revision})
         tag = version.replace("+", "-")

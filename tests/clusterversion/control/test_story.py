@@ -355,7 +355,7 @@ def test_alerts_ask_for_what_is_served_and_are_on_the_page() -> None:
         # Prometheus itself says whether it reaches somebody.
         assert (names or rule["expr"].startswith("absent(up{")) and names <= known, rule["alert"]
         assert rule["expr"].count("(") == rule["expr"].count(")")
-        assert {"summary", "description"} == set(rule["annotations"])
+        assert {"summary", "description", "runbook_url"} == set(rule["annotations"])
         assert rule["labels"]["severity"] in ("info", "warning", "critical")
         assert f"| `{rule['alert']}` |" in page
     documented = set(re.findall(r"^\| `([A-Z]\w+)` \|", page.partition("## Alerts")[2], re.MULTILINE))

@@ -25,3 +25,9 @@ def copy(folder: Path, tag: str = "") -> Path:
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"], *tagged):
         subprocess.run([*git, *words], cwd=folder, env={**os.environ, **times}, check=True)
     return folder
+
+
+def clone(checkout: Path, folder: Path) -> Path:
+    """Returns the same commit, with its tags, in another folder: what was edited here meanwhile is not in it."""
+    subprocess.run(["git", "clone", "-q", str(checkout), str(folder)], check=True)
+    return folder

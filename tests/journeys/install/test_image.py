@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.journeys.install.checkouts import TIME, copy
+from tests.journeys.install.checkouts import TIME, clone, copy
 
 from kubekit.oci.layers import Image, open_image, unpack
 from kubekit.oci.layout import Layout
@@ -76,9 +76,8 @@ def run(root: Path) -> Run:
 
 def test_it_is_the_same_wherever_it_is_built(image: Image, tmp_path: Path) -> None:
     """From a folder of another name, in another time zone, under other habits, to the digest."""
-    again = _build(
-        copy(tmp_path / "elsewhere" / "of-mine"), TZ="Pacific/Auckland", PYTHONHASHSEED="7", HOME=str(tmp_path)
-    )
+    elsewhere = clone(image.layout.path.parents[1], tmp_path / "elsewhere")
+    again = _build(elsewhere, TZ="Pacific/Auckland", PYTHONHASHSEED="7", HOME=str(tmp_path))
     assert again.manifest == image.manifest
     assert again.config == image.config
 

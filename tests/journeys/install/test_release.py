@@ -1,0 +1,168 @@
+"""A release of runup's own: one commit gives the same files twice, signed, and each says which release it is of."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.journeys.install.checkouts import TIME, clone, copy
+from tools.image import debian
+
+from kubekit.oci.layers import open_image
+from kubekit.oci.layout import Layout
+from kubekit.oci.signatures import generate_key
+from tools import packages
+
+LIMIT_S = 900
+VERSION = "1.2.3"
+IMAGE = "registry.example/runup"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(LIMIT_S),
+    pytest.mark.xdist_group("image"),
+    pytest.mark.skipif(shutil.which("apt-get") is None, reason="no apt-get, by which the image's base is fetched"),
+]
+
+
+def _release(checkout: Path, **env: str) -> Path:
+    paths = os.pathsep.join([str(checkout / "src"), str(checkout)])
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.release"],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": paths, "RUNUP_IMAGE": IMAGE, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return checkout / "build" / "release"
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The release of this checkout's files, tagged, and signed by a key that was made for it."""
+    folder = tmp_path_factory.mktemp("release")
+    (folder / "key.asc").write_bytes(generate_key().secret)
+    return _release(copy(folder / "checkout", tag=f"v{VERSION}"), RUNUP_SIGNING_KEY=str(folder / "key.asc"))
+
+
+def test_the_same_commit_gives_the_same_files(release: Path, tmp_path: Path) -> None:
+    """All of them, to the byte; without a key they are not signed."""
+    again = _release(clone(release.parents[1], tmp_path / "another"), TZ="Asia/Tokyo", PYTHONHASHSEED="9")
+    assert (again / "SHA256SUMS").read_text() == (release / "SHA256SUMS").read_text()
+    assert not (again / "SHA256SUMS.asc").exists()
+
+
+def test_the_checksums_are_signed_and_hold(release: Path, tmp_path: Path) -> None:
+    """By the tools that everybody has."""
+    done = subprocess.run(
+        ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=release, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    listed = {line.split()[1] for line in (release / "SHA256SUMS").read_text().splitlines()}
+    assert listed == {path.name for path in release.iterdir()} - {"SHA256SUMS", "SHA256SUMS.asc", "signing-key.asc"}
+    if shutil.which("gpg") is None:
+        pytest.skip("no gpg")
+    home = tmp_path / "gpg"
+    home.mkdir(mode=0o700)
+    gpg = ["gpg", "--homedir", str(home), "--batch", "--no-autostart"]
+    subprocess.run([*gpg, "--import", str(release / "signing-key.asc")], check=True, capture_output=True)
+    verify = [*gpg, "--status-fd", "1", "--verify", str(release / "SHA256SUMS.asc")]
+    changed = tmp_path / "SHA256SUMS"
+    changed.write_text((release / "SHA256SUMS").read_text().replace("a", "b"))
+    for file, told in ((release / "SHA256SUMS", "GOODSIG"), (changed, "BADSIG")):
+        done = subprocess.run([*verify, str(file)], capture_output=True, text=True, check=False)
+        assert told in done.stdout, done.stderr
+
+
+def test_what_is_in_it(release: Path) -> None:
+    """Everything that somebody would look for, by names that do not clash in one place of downloads."""
+    platforms = ("linux-amd64", "linux-arm64", "darwin-arm64")
+    wanted = {
+        "CHANGELOG.md",
+        "SHA256SUMS",
+        "SHA256SUMS.asc",
+        "signing-key.asc",
+        "runup.yaml",
+        f"runup-{VERSION}-py3-none-any.whl",
+        f"runup-{VERSION}.tar.gz",
+        f"runup-{VERSION}.cdx.json",
+        f"runup-image-{VERSION}.digest",
+        f"runup-image-{VERSION}.oci.tar",
+        *(f"runup-{platform}.tar.gz" for platform in platforms),
+        *(f"runup-image-{VERSION}-{architecture}.cdx.json" for architecture in debian.ARCHITECTURES),
+    }
+    if (packages.ROOT / "deploy" / "chart").is_dir():
+        wanted.add(f"runup-chart-{VERSION}.tgz")
+    assert {path.name for path in release.iterdir()} == wanted
+
+
+def test_the_wheel_knows_its_image(release: Path) -> None:
+    """Named without a tag, it is that of the version."""
+    with zipfile.ZipFile(release / f"runup-{VERSION}-py3-none-any.whl") as wheel:
+        assert f'IMAGE = "{IMAGE}:{VERSION}"' in wheel.read("runup/build_info.py").decode()
+
+
+def test_the_image_is_for_both_machines(release: Path, tmp_path: Path) -> None:
+    """One digest for both, as a pull by digest wants it; the wheel in it is the one beside it."""
+    with tarfile.open(release / f"runup-image-{VERSION}.oci.tar") as archive:
+        archive.extractall(tmp_path, filter="data")
+    layout = Layout.open(tmp_path)
+    assert layout.resolve(VERSION).digest == (release / f"runup-image-{VERSION}.digest").read_text().strip()
+    for architecture in debian.ARCHITECTURES:
+        image = open_image(layout, VERSION, architecture=architecture)
+        assert image.config.architecture == architecture
+        assert image.labels["org.opencontainers.image.version"] == VERSION
+        assert image.config.created == TIME
+
+
+def test_the_plugins_are_those_of_the_manifest(release: Path) -> None:
+    """krew compares each with its checksum."""
+    plugin = yaml.safe_load((release / "runup.yaml").read_text())
+    assert plugin["spec"]["version"] == f"v{VERSION}"
+    sums = dict(reversed(line.split()) for line in (release / "SHA256SUMS").read_text().splitlines())
+    for platform in plugin["spec"]["platforms"]:
+        assert platform["sha256"] == sums[platform["uri"].rpartition("/")[2]]
+
+
+def test_the_bills_say_what_is_installed(release: Path) -> None:
+    """The image's has Debian's packages, and nothing that only the sandbox needs."""
+    bill = json.loads((release / f"runup-{VERSION}.cdx.json").read_text())
+    assert bill["metadata"]["component"]["version"] == VERSION
+    names = {each["name"] for each in bill["components"]}
+    assert {"aiohttp", "orjson"} <= names
+    for architecture in debian.ARCHITECTURES:
+        image = json.loads((release / f"runup-image-{VERSION}-{architecture}.cdx.json").read_text())
+        of_image = {each["name"]: each.get("purl", "") for each in image["components"]}
+        assert of_image.keys() == names - {"orjson", "jsonpatch", "jsonpointer"} | set(debian.PACKAGES)
+        assert of_image["libssl3"].startswith("pkg:deb/debian/libssl3@3.0.")
+        refs = {each["bom-ref"] for each in image["components"]}
+        assert all(set(edge.get("dependsOn", ())) <= refs for edge in image["dependencies"])
+
+
+def test_the_changelog_has_every_fragment(release: Path) -> None:
+    """Under the version and the commit's day, by kind."""
+    text = (release / "CHANGELOG.md").read_text()
+    assert text.startswith(f"# Changes\n\n## {VERSION} ({TIME[:10]})\n")
+    assert re.findall(r"^### (\w+)$", text, re.MULTILINE) == ["Added", "Changed", "Fixed"]
+    fragments = [path.read_text() for path in (packages.ROOT / "changelog.d").glob("*.md")]
+    assert len(re.findall(r"^- ", text, re.MULTILINE)) == len(set(fragments))
+
+
+def test_the_sources_build_the_same_version(release: Path, tmp_path: Path) -> None:
+    """Without git: the version is in them."""
+    with tarfile.open(release / f"runup-{VERSION}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    built = packages.wheel(tmp_path / "dist", tmp_path / f"runup-{VERSION}")
+    assert packages.version(built) == VERSION

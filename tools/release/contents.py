@@ -1,0 +1,87 @@
+"""What a release consists of, all made of one wheel."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.image import build, source
+from tools.release import archives, bills
+
+from tools import packages
+
+CHART = packages.ROOT / "deploy" / "chart"
+
+
+def write(folder: Path, architectures: Sequence[str]) -> None:
+    """Writes all files but the checksums into `folder`."""
+    with tempfile.TemporaryDirectory(prefix="runup-parts-") as temporary:
+        work = Path(temporary)
+        wheel = packages.wheel(work / "wheel")
+        version = packages.version(wheel)
+        wheel.rename(folder / wheel.name)
+        wheel = folder / wheel.name
+        packages.sdist(work / "sdist").rename(folder / f"runup-{version}.tar.gz")
+        _image(folder, work / "image", wheel, architectures)
+        _krew(folder, work / "krew", wheel)
+        bill = bills.of_installation(wheel, work)
+        bills.written(bill, folder / f"runup-{version}.cdx.json")
+        for architecture in architectures:
+            path = folder / f"runup-image-{version}-{architecture}.cdx.json"
+            bills.written(bills.of_image(bill, architecture), path)
+        if CHART.is_dir():
+            chart(CHART, folder, version)
+    (folder / "CHANGELOG.md").write_text(changelog(version), encoding="utf-8")
+
+
+def _image(folder: Path, layout: Path, wheel: Path, architectures: Sequence[str]) -> None:
+    version = packages.version(wheel)
+    built = build.images(layout, architectures, wheel)
+    archives.pack(archives.below(layout), folder / f"runup-image-{version}.oci.tar")
+    (folder / f"runup-image-{version}.digest").write_text(f"{built.digest}\n", encoding="utf-8")
+
+
+def _krew(folder: Path, made: Path, wheel: Path) -> None:
+    tool = packages.ROOT / "tools" / "krew_archive.py"
+    command = [sys.executable, str(tool), str(made), "--wheel", str(wheel)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    for path in made.iterdir():
+        path.rename(folder / path.name)
+
+
+def chart(source_folder: Path, folder: Path, version: str) -> Path:
+    """Packs a Helm chart as `helm package` does, with the release's version in it; returns the archive."""
+    semantic = packages.semantic(version)
+    files = archives.below(source_folder)
+    text = files["Chart.yaml"].read_text(encoding="utf-8")
+    name = re.findall(r"^name: (\S+)$", text, re.MULTILINE)[0]
+    text = re.sub(r"^(version|appVersion): .*$", rf'\1: "{semantic}"', text, flags=re.MULTILINE)
+    with tempfile.TemporaryDirectory(prefix="runup-chart-") as temporary:
+        described = Path(temporary, "Chart.yaml")
+        described.write_text(text, encoding="utf-8")
+        described.chmod(0o644)
+        archive = folder / f"{name}-chart-{semantic}.tgz"
+        archives.pack({f"{name}/{path}": file for path, file in (files | {"Chart.yaml": described}).items()}, archive)
+    return archive
+
+
+def changelog(version: str) -> str:
+    """Returns what is new in this release, of the fragments, above what CHANGELOG.md has of earlier ones."""
+    date = source.commit().time.date().isoformat()
+    command = [
+        str(Path(sys.executable).with_name("towncrier")),
+        "build",
+        "--draft",
+        "--version",
+        version,
+        "--date",
+        date,
+    ]
+    new = subprocess.run(command, cwd=packages.ROOT, check=True, capture_output=True, text=True).stdout
+    earlier = packages.ROOT / "CHANGELOG.md"
+    kept = earlier.read_text(encoding="utf-8").removeprefix("# Changes\n") if earlier.is_file() else ""
+    return f"# Changes\n\n{new.strip()}\n{kept}"
