@@ -183,10 +183,17 @@ class HostPath(Wire, frozen=True):
     path: str = ""
 
 
+class ClaimReference(Wire, frozen=True):
+    """A PersistentVolumeClaim of the pod's namespace."""
+
+    claim_name: str = ""
+
+
 class PodVolume(Wire, frozen=True):
-    """A volume of a pod, of which is read only whether it is a folder of the node."""
+    """A volume of a pod, of which is read only whether it is a folder of the node, or which claim it is."""
 
     host_path: HostPath | None = None
+    persistent_volume_claim: ClaimReference | None = None
 
 
 class PodPlace(Wire, frozen=True):
@@ -264,8 +271,9 @@ class PlacedPod(Object, frozen=True):
     """A Pod of which little more than place and phase is read: there may be hundreds of thousands.
 
     `cpu_milli`, `memory_bytes`, `ready`, `waiting` (why a container does not run), `pending` (what a pod that has not
-    started waits for) and `exceeds` (the level of the Pod Security Standards that it violates, and why) are not fields
-    of a Pod: whoever stores one computes them from the parts that it then drops.
+    started waits for), `exceeds` (the level of the Pod Security Standards that it violates, and why) and `claims` (the
+    names of its PersistentVolumeClaims) are not fields of a Pod: whoever stores one computes them from the parts that
+    it then drops.
     """
 
     # Narrower than ObjectMeta: annotations and times, which are not used, would be most of the decoded data.
@@ -278,6 +286,7 @@ class PlacedPod(Object, frozen=True):
     waiting: str = ""
     pending: str = ""
     exceeds: tuple[str, str] | None = None
+    claims: tuple[str, ...] = ()
 
 
 class ConfigMap(Object, frozen=True):

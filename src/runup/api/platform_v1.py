@@ -8,10 +8,17 @@ import msgspec
 from kubekit.api.meta_v1 import LooseCondition, Object, ObjectMeta, Wire
 
 
+class PersistentVolumeStatus(Wire, frozen=True):
+    """`status` of a PersistentVolume: Available, Bound, Released or Failed."""
+
+    phase: str = ""
+
+
 class PersistentVolume(Object, frozen=True):
     """A volume; the key of `spec` names its plug-in, so that all of `spec` is a map."""
 
     spec: dict[str, Any] = {}
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
 
 
 class VolumeError(Wire, frozen=True):

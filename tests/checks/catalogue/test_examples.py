@@ -104,6 +104,26 @@ RESTRICTED = (
 SPARES_EVICTED = "podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}"
 
 
+def network(names: str) -> str:
+    """A template whose pods have these additional networks."""
+    return f'{{metadata: {{annotations: {{k8s.v1.cni.cncf.io/networks: "{names}"}}}}, spec: {{}}}}'
+
+
+DEVICE = "containers: [{name: a, resources: {limits: {example.com/nic: 1}}}]"
+
+
+def inline(volume: str) -> str:
+    """What comes before an example, for a Deployment whose pods have this volume."""
+    head = "\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: photos, namespace: shop}\n"
+    return f"{head}spec: {{replicas: 1, template: {{spec: {{volumes: [{{name: a, {volume}}}]}}}}}}\n---\napiVersion"
+
+
+ANOTHER_CSI_NODE = "\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: worker-9}\n---\napiVersion"
+IN_ZONE = (
+    "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [east]}]}]}}"
+)
+
+
 def known_to_nodes(*days: str) -> str:
     """What comes before an example, for certificates of one name that end on these days."""
     listed = ", ".join(f'{{subject: "CN=node-signer@{n}", expiry: "{day}T00:00:00Z"}}' for n, day in enumerate(days))
@@ -1751,6 +1771,139 @@ ROWS = (
         "job: has ended",
         "JobLostByDrain",
         (("{active: 1}", '{active: 1, conditions: [{type: Complete, status: "True"}]}'),),
+    ),
+    Row("claim: it stays", "VolumeClaimLost", ((', deletionTimestamp: "2026-01-10T12:00:00Z"', ""),)),
+    Row(
+        "claim: it has lost its volume",
+        "VolumeClaimLost",
+        ((', deletionTimestamp: "2026-01-10T12:00:00Z"', ""), ("Bound", "Lost")),
+        ("VolumeClaimLost",),
+    ),
+    Row(
+        "claim: not there",
+        "VolumeClaimLost",
+        (("name: data, namespace", "name: other, namespace"),),
+        ("VolumeClaimLost",),
+    ),
+    Row("claim: of a pod that no drain moves", "VolumeClaimLost", (("kind: StatefulSet", "kind: DaemonSet"),)),
+    Row("claim: of a pod that has ended", "VolumeClaimLost", (("phase: Running", "phase: Succeeded"),)),
+    Row("no node: has the driver", "VolumeOnNoNode", (("name: ebs.csi.aws.com", "name: csi.example.com"),)),
+    Row(
+        "no node: one of two has the driver",
+        "VolumeOnNoNode",
+        (("name: ebs.csi.aws.com", "name: csi.example.com"), ("\napiVersion", ANOTHER_CSI_NODE)),
+        ("VolumeOnNoNode",),
+    ),
+    Row(
+        "no node: has the volume's label",
+        "VolumeOnNoNode",
+        (
+            ('csi: {driver: csi.example.com, volumeHandle: "1"}', IN_ZONE),
+            ("kind: Node\nmetadata: {name: worker-0}", "kind: Node\nmetadata: {name: worker-0, labels: {zone: east}}"),
+        ),
+    ),
+    Row(
+        "no node: lost the volume's label",
+        "VolumeOnNoNode",
+        (('csi: {driver: csi.example.com, volumeHandle: "1"}', IN_ZONE),),
+        ("VolumeOnNoNode",),
+    ),
+    Row("no node: of a claim that nobody moves", "VolumeOnNoNode", (("phase: Running", "phase: Failed"),)),
+    Row("volumes: no claim has it", "RemovedVolumePlugin", (("spec:", "status: {phase: Released}\nspec:"),)),
+    Row(
+        "volumes: a claim has it",
+        "RemovedVolumePlugin",
+        (("spec:", "status: {phase: Bound}\nspec:"),),
+        ("RemovedVolumePlugin",),
+    ),
+    Row(
+        "volumes: in a template",
+        "RemovedVolumePlugin",
+        (("\napiVersion", inline("cephfs: {monitors: [a]}")), ("spec: {cephfs", "spec: {nfs")),
+        ("RemovedVolumePlugin",),
+    ),
+    Row(
+        "volumes: another one in a template",
+        "RemovedVolumePlugin",
+        (("\napiVersion", inline("nfs: {server: a}")), ("spec: {cephfs", "spec: {nfs")),
+    ),
+    Row(
+        "attaching: tried again and again",
+        "VolumeAttachmentStuck",
+        (("08:00:00Z", "09:55:00Z"), ("{name: csi-1f}", '{name: csi-1f, deletionTimestamp: "2026-01-14T08:00:00Z"}')),
+        ("VolumeAttachmentStuck",),
+    ),
+    Row("Ceph: a crash of the past", "CephUnhealthy", (("HEALTH_ERR", "HEALTH_WARN"), ("PG_DAMAGED", "RECENT_CRASH"))),
+    Row(
+        "Ceph: a crash of the past, and more",
+        "CephUnhealthy",
+        (
+            ("HEALTH_ERR", "HEALTH_WARN"),
+            ("details: {", 'details: {RECENT_CRASH: {message: "1 daemon", severity: HEALTH_WARN}, '),
+        ),
+        ("CephUnhealthy",),
+    ),
+    Row("router: two", "RouterAlone", (("replicas: 1, ", "replicas: 2, "),)),
+    Row("router: as many as are usual", "RouterAlone", (("replicas: 1, ", ""),)),
+    Row(
+        "router: no second node",
+        "RouterAlone",
+        (("worker-1, labels: {node-role.kubernetes.io/worker", "worker-1, labels: {node-role.kubernetes.io/infra"),),
+    ),
+    Row(
+        "gone: its network",
+        "PodReferencesMissing",
+        (("{spec: {priorityClassName: important}}", network("signal")),),
+        ("PodReferencesMissing",),
+    ),
+    Row(
+        "gone: its network is there",
+        "PodReferencesMissing",
+        (
+            ("{spec: {priorityClassName: important}}", network("signal@net1")),
+            ("\napiVersion", there("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "signal, namespace: shop")),
+        ),
+    ),
+    Row(
+        "gone: its network of another namespace is there",
+        "PodReferencesMissing",
+        (
+            ("{spec: {priorityClassName: important}}", network("default/signal")),
+            ("\napiVersion", there("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "signal, namespace: default")),
+        ),
+    ),
+    Row(
+        "gone: its network, as JSON",
+        "PodReferencesMissing",
+        (("{spec: {priorityClassName: important}}", network('[{\\"name\\": \\"signal\\"}]')),),
+        ("PodReferencesMissing",),
+    ),
+    Row(
+        "placed: a device that no node has",
+        "PodsNotPlaceable",
+        (
+            ("nodeSelector: {disk: fast}", DEVICE),
+            ("name: worker-0}", 'name: worker-0}\nstatus: {allocatable: {cpu: "2"}}'),
+        ),
+        ("PodsNotPlaceable",),
+    ),
+    Row(
+        "placed: a device that its node has",
+        "PodsNotPlaceable",
+        (
+            ("nodeSelector: {disk: fast}", DEVICE),
+            ("name: worker-0}", 'name: worker-0}\nstatus: {allocatable: {example.com/nic: "2"}}'),
+        ),
+    ),
+    Row(
+        "pinned: by a device",
+        "PodsPinnedToNode",
+        (
+            ('nodeSelector: {licensed: "yes"}', DEVICE),
+            ('worker-0, labels: {licensed: "yes"}}', 'worker-0}\nstatus: {allocatable: {example.com/nic: "2"}}'),
+            ('worker-1, labels: {licensed: "no"}}', 'worker-1}\nstatus: {allocatable: {cpu: "2"}}'),
+        ),
+        ("PodsPinnedToNode",),
     ),
     Row("registries: allowed", "TargetRegistryRefused", (("[registry.example.com", "[quay.io"),)),
     Row("registries: all", "TargetRegistryRefused", (("allowedRegistries", "insecureRegistries"),)),

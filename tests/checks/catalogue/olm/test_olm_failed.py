@@ -23,12 +23,12 @@ def csv(name: str, phase: str, namespace: str = "ns", **spec: Any) -> JSON:
     }
 
 
-def plan(name: str, *names: str, phase: str = "Failed") -> JSON:
-    """An InstallPlan of these versions."""
+def plan(name: str, *names: str, phase: str = "Failed", day: int = 1) -> JSON:
+    """An InstallPlan of these versions, made on that day."""
     return {
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "InstallPlan",
-        "metadata": {"name": name, "namespace": "ns"},
+        "metadata": {"name": name, "namespace": "ns", "creationTimestamp": f"2026-01-{day:02}T00:00:00Z"},
         "spec": {"approved": True, "approval": "Automatic", "clusterServiceVersionNames": [*names]},
         "status": {"phase": phase},
     }
@@ -50,6 +50,19 @@ def plan(name: str, *names: str, phase: str = "Failed") -> JSON:
         pytest.param([plan("p", "a.v1"), csv("a.v2", "Succeeded", replaces="a.v1")], [], id="passed by a later one"),
         pytest.param([plan("p", "a.v1"), csv("a.v2", "Pending", replaces="a.v1")], ["p"], id="not passed yet"),
         pytest.param([plan("q", "a.v1"), plan("p", "a.v1")], ["p", "q"], id="two, by name"),
+        pytest.param(
+            [plan("p", "a.v1"), plan("q", "a.v2", phase="Complete", day=2)],
+            [],
+            id="a later plan brought another version",
+        ),
+        pytest.param(
+            [plan("p", "a.v1", day=2), plan("q", "a.v0", phase="Complete")], ["p"], id="an earlier plan brought another"
+        ),
+        pytest.param(
+            [plan("p", "a.v1", "b.v1"), plan("q", "a.v2", phase="Complete", day=2)],
+            ["p"],
+            id="a later plan, one of two",
+        ),
         pytest.param([csv("a.v1", "Unknown"), csv("b.v1", "Replacing")], ["a.v1"], id="an operator in Unknown"),
         pytest.param(
             [csv("z", "Failed", "n1"), csv("a", "Failed", "n2")], ["z", "a"], id="two operators, by namespace"

@@ -1,4 +1,4 @@
-"""Determines on which nodes the pods of a template may be placed: by selector, required affinity, and taints.
+"""Determines on which nodes the pods of a template may be placed: by selector, required affinity, devices and taints.
 
 What passes (a cordon, a node that is not ready or short of memory) does not count: the question is whether a node is
 there for the pods at all. How the scheduler decides is in its source: kubernetes, `pkg/scheduler/framework/plugins`
@@ -30,13 +30,30 @@ def fits(template: TemplateSpec, node: Node, project: Mapping[str, str]) -> bool
     labels = node.metadata.labels
     if not (template.node_selector.items() <= labels.items() and project.items() <= labels.items()):
         return False
+    if any(_none_of(resource, node) for resource in _extended(template)):
+        return False
     required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    if required is not None and not any(_has(node, term) for term in required.node_selector_terms):
+    if required is not None and not any(has(node, term) for term in required.node_selector_terms):
         return False
     return not any(_repels(taint) and not _tolerated(taint, template.tolerations) for taint in node.spec.taints)
 
 
-def _has(node: Node, term: NodeSelectorTerm) -> bool:
+def _extended(template: TemplateSpec) -> set[str]:
+    """Returns the extended resources (`DOMAIN/NAME`) that a pod of the template asks for, such as devices."""
+    asked = (each.resources for each in template.containers)
+    return {key for each in asked for key in (*each.requests, *each.limits) if "/" in key and key not in _BUILT_IN}
+
+
+# Kubernetes' own, which every node has.
+_BUILT_IN = frozenset({"kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"})
+
+
+def _none_of(resource: str, node: Node) -> bool:
+    # A node that says nothing of what is allocatable may have it.
+    return bool(node.status.allocatable) and node.status.allocatable.get(resource, "0") in ("", "0")
+
+
+def has(node: Node, term: NodeSelectorTerm) -> bool:
     """Returns whether the node has what the term demands; an empty term demands what no node has."""
     if not term.match_expressions and not term.match_fields:
         return False

@@ -21,6 +21,7 @@ from kubekit.api.core_v1 import (
     PodOwner,
     PodPhase,
     PodPlace,
+    PodVolume,
     RequestingContainer,
     SecurityContext,
     WaitingContainer,
@@ -78,6 +79,7 @@ def _slim(pod: PlacedPod) -> PlacedPod:
         waiting=_waiting(status.init_container_statuses) or _waiting(status.container_statuses),
         pending=pending,
         exceeds=exceeds,
+        claims=_claims(spec.volumes) if spec.volumes else (),
     )
 
 
@@ -157,6 +159,12 @@ def _of_containers(
     cpu_milli = int(sum(_amount(each.cpu) for each in requests) * 1000)
     memory_bytes = int(sum(_amount(each.memory) for each in requests))
     return cpu_milli, memory_bytes, exceeded((*init_containers, *containers), of_pod, on_node)
+
+
+def _claims(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:
+    """Returns the names of the claims among the volumes."""
+    found = [each.persistent_volume_claim for each in volumes if each.persistent_volume_claim is not None]
+    return tuple(each.claim_name for each in found) if found else ()
 
 
 def _on_node(spec: PodPlace) -> str:

@@ -6,6 +6,9 @@ Of a template is kept where its pods may be placed and what it refers to; there 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import PlacedPod
@@ -15,6 +18,10 @@ from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
 from runup.checks.catalogue.shared.result_cache import of_groups
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim
+from runup.checks.decide.removal_tables import table
+
+# In-tree volume plug-ins that some version of Kubernetes removes.
+REMOVED_PLUGINS = frozenset(plugin for row in table("removed-volumes").removed.values() for plugin in row)
 
 
 class RollingUpdate(Wire, frozen=True):
@@ -89,11 +96,25 @@ class TemplateSpec(Wire, frozen=True):
     runtime_class_name: str = ""
     service_account_name: str = ""
     containers: tuple[LimitedContainer, ...] = ()
+    volumes: tuple[dict[str, Any], ...] = ()
+
+
+class TemplateAnnotations(Wire, frozen=True):
+    """The annotation that names the additional networks of a pod, as JSON or as names with commas between them."""
+
+    networks: str = msgspec.field(default="", name="k8s.v1.cni.cncf.io/networks")
+
+
+class TemplateMeta(Wire, frozen=True):
+    """The part of a template's metadata that checks read."""
+
+    annotations: TemplateAnnotations = TemplateAnnotations()
 
 
 class Template(Wire, frozen=True):
     """The pods of a workload, as they are made."""
 
+    metadata: TemplateMeta = TemplateMeta()
     spec: TemplateSpec = TemplateSpec()
 
 
@@ -126,9 +147,22 @@ def _slim(workload: Workload) -> Workload:
         metadata=ObjectMeta(
             name=metadata.name, namespace=metadata.namespace, resource_version=metadata.resource_version
         ),
-        spec=workload.spec,
+        spec=_without_volumes(workload.spec),
         status=WorkloadStatus((failure,) if failure else ()),
     )
+
+
+def _without_volumes(spec: WorkloadSpec) -> WorkloadSpec:
+    """Returns the spec with only the names of the removed plug-ins among the volumes of its template."""
+    pod = spec.template.spec
+    kept = tuple({key: {}} for volume in pod.volumes for key in volume if key in REMOVED_PLUGINS)
+    slim = msgspec.structs.replace(pod, volumes=kept)
+    return msgspec.structs.replace(spec, template=msgspec.structs.replace(spec.template, spec=slim))
+
+
+def inline_plugins(workload: Workload) -> frozenset[str]:
+    """Returns the removed plug-ins of the volumes that the workload's template has itself."""
+    return frozenset(key for volume in workload.spec.template.spec.volumes for key in volume)
 
 
 DEPLOYMENTS = Slim("apps", "v1", "Deployment", "deployments", namespaced=True, type=Workload, keep=_slim)

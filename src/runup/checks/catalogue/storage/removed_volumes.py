@@ -1,8 +1,9 @@
 """Volumes of a kind that the target's Kubernetes cannot mount.
 
-Applies when a PersistentVolume is of an in-tree plug-in that is removed in a minor version up to the target's, and
-that nothing takes the place of by itself (glusterfs, cephfs, rbd, ...). Volumes whose plug-in a CSI driver has taken
-over go on.
+Applies when a PersistentVolume, or a volume in the template of a Deployment or StatefulSet, is of an in-tree plug-in
+that is removed in a minor version up to the target's, and that nothing takes the place of by itself (glusterfs, cephfs,
+rbd, ...). Volumes whose plug-in a CSI driver has taken over go on, and a PersistentVolume that no claim has (Available,
+Released) is mounted by nobody.
 
 Why it matters pods with such a volume do not start any more once their node is updated.
 
@@ -15,12 +16,17 @@ Source of the rule the Kubernetes documentation of volumes, as the table `data/r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from kubekit.api.meta_v1 import Object
+from runup.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.checks.catalogue.shared.kubernetes import target_minor
-from runup.checks.catalogue.storage.shared.volumes import REMOVED_PLUGINS, VOLUMES
+from runup.checks.catalogue.shared.presence import told_of_each
+from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, REMOVED_PLUGINS, STATEFUL_SETS, inline_plugins
+from runup.checks.catalogue.storage.shared.volumes import VOLUMES
 from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import table
 from runup.checks.decide.wording import count, names
 
@@ -34,28 +40,53 @@ spec: {cephfs: {monitors: ["10.0.0.1:6789"]}}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    old = [volume for volume in snapshot.listed(VOLUMES) if REMOVED_PLUGINS & volume.spec.keys()]
+    yield from told_of_each(
+        lambda: _of_kind(VOLUMES, _volumes(snapshot), context),
+        *(partial(_of_templates, snapshot, kind, context) for kind in (DEPLOYMENTS, STATEFUL_SETS)),
+    )
+
+
+def _of_templates(snapshot: Snapshot, kind: Slim, context: Context) -> Iterator[Finding]:
+    asked = ((each, inline_plugins(each)) for each in snapshot.listed(kind) if each.spec.replicas)
+    yield from _of_kind(kind, [(each, plugins) for each, plugins in asked if plugins], context)
+
+
+def _volumes(snapshot: Snapshot) -> list[tuple[Object, frozenset[str]]]:
+    return [
+        (each, plugins)
+        for each in snapshot.listed(VOLUMES)
+        if (plugins := REMOVED_PLUGINS & each.spec.keys()) and each.status.phase in ("", "Bound", "Pending")
+    ]
+
+
+def _of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], context: Context) -> Iterator[Finding]:
     target = target_minor(context)
     if target is None and old:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(NAME, why, old, fix="Ask the publisher of the release.", kind=VOLUMES)
+        yield unsure(NAME, why, [each for each, _ in old], fix="Ask the publisher of the release.", kind=kind)
         return
-    gone = {plugin: minor for minor, row in table("removed-volumes").between(0, target or 0) for plugin in row}
-    dropped = sorted((each for each in old if gone.keys() & each.spec.keys()), key=lambda each: each.metadata.name)
+    gone = {plugin for _, row in table("removed-volumes").between(0, target or 0) for plugin in row}
+    dropped = sorted(((each, plugins) for each, plugins in old if gone & plugins), key=lambda pair: named(pair[0]))
     if dropped:
-        listing = names(
-            [f"{each.metadata.name} ({names(sorted(REMOVED_PLUGINS & each.spec.keys()))})" for each in dropped]
-        )
+        listing = names([f"{named(each)} ({names(sorted(plugins))})" for each, plugins in dropped])
+        what = "volume" if kind is VOLUMES else f"{kind.kind}'s volume"
         yield risk(
             NAME,
-            f"{count(len(dropped), 'volume')} cannot be mounted by Kubernetes {context.target_kubernetes}: {listing}.",
-            dropped,
+            f"{count(len(dropped), what)} cannot be mounted by Kubernetes {context.target_kubernetes}: {listing}.",
+            [each for each, _ in dropped],
             severity="critical",
             fix="Copy the data to volumes of a CSI driver first; `oc get pv` shows what is left.",
-            kind=VOLUMES,
+            kind=kind,
         )
 
 
 CHECK = declared(
-    __doc__, NAME, "cluster-storage-operator", (VOLUMES,), _run, rank=630, severity="critical", example=EXAMPLE
+    __doc__,
+    NAME,
+    "cluster-storage-operator",
+    (VOLUMES, DEPLOYMENTS, STATEFUL_SETS),
+    _run,
+    rank=630,
+    severity="critical",
+    example=EXAMPLE,
 )

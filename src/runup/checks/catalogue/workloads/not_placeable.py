@@ -1,10 +1,11 @@
 """Pods run that no node would take again.
 
 Applies when a Deployment or StatefulSet has pods that a drain would move, and no node is left for its template: none
-has the labels that its nodeSelector or its required affinity demands, or each that has them has a taint that it does
-not tolerate. Or the project's node selector (annotation `openshift.io/node-selector`) contradicts the template's, so
-that its pods are not admitted. Selectors and taints count when a pod is placed; a pod that was there before stays until
-it is evicted. Nodes that are cordoned or not ready count as nodes: that passes. All such workloads are one risk.
+has the labels that its nodeSelector or its required affinity demands, or the extended resources (devices) that it asks
+for, or each that has them has a taint that it does not tolerate. Or the project's node selector (annotation
+`openshift.io/node-selector`) contradicts the template's, so that its pods are not admitted. Selectors and taints count
+when a pod is placed; a pod that was there before stays until it is evicted. Nodes that are cordoned or not ready count
+as nodes: that passes. All such workloads are one risk.
 
 Why it matters a pod that is evicted stays Pending, and the workload shrinks with each node that is drained.
 

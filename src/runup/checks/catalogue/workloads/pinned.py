@@ -1,8 +1,9 @@
 """Pods that may run on one node alone are down for as long as it is updated.
 
 Applies when a Deployment or StatefulSet outside the platform's namespaces has pods that a drain would move, and of all
-nodes only one has the labels that its nodeSelector, its required affinity and its project demand, without a taint that
-it does not tolerate. All such workloads are one risk. On a cluster of one node it says nothing.
+nodes only one has the labels that its nodeSelector, its required affinity and its project demand, and the extended
+resources (devices) that it asks for, without a taint that it does not tolerate. All such workloads are one risk. On a
+cluster of one node it says nothing.
 
 Why it matters an evicted pod stays Pending until its node is back: drained, restarted with the new system, and
 uncordoned.
@@ -100,7 +101,10 @@ def _of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
 
 def _demands(template: TemplateSpec) -> bool:
     required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    return bool(template.node_selector) or required is not None
+    devices = any(
+        "/" in key for each in template.containers for key in (*each.resources.requests, *each.resources.limits)
+    )
+    return bool(template.node_selector) or required is not None or devices
 
 
 CHECK = declared(

@@ -1,10 +1,10 @@
 """Pods run that would not be admitted again, because something that they need is not there any more.
 
 Applies when a Deployment or StatefulSet has pods that a drain would move, and its template names a PriorityClass, a
-RuntimeClass or a ServiceAccount that the cluster does not have, or has a container that asks for more than a LimitRange
-of its namespace allows; or when such a pod was admitted by security context constraints (annotation
-`openshift.io/scc`) that are gone, and needs more than the strictest ones give. ConfigMaps and Secrets are not looked
-at. All such workloads are one risk.
+RuntimeClass, a ServiceAccount or a NetworkAttachmentDefinition (annotation `k8s.v1.cni.cncf.io/networks`) that the
+cluster does not have, or has a container that asks for more than a LimitRange of its namespace allows; or when such a
+pod was admitted by security context constraints (annotation `openshift.io/scc`) that are gone, and needs more than the
+strictest ones give. ConfigMaps and Secrets are not looked at. All such workloads are one risk.
 
 Why it matters whatever is named is asked for when a pod is made, not while it runs: after the drain of its node the pod
 is refused, and the workload shrinks.
@@ -15,7 +15,8 @@ its pods are admitted.
 Accepting it means that these pods do not come back.
 
 Source of the rule kubernetes, the admission plug-ins Priority, RuntimeClass, ServiceAccount and LimitRanger; the
-OpenShift documentation of managing security context constraints.
+OpenShift documentation of managing security context constraints; the Kubernetes Network Custom Resource Definition
+De-facto Standard (additional networks).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import partial
+
+import msgspec
 
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
@@ -77,6 +80,13 @@ class LimitRange(Object, frozen=True):
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
+class _SelectedNetwork(Wire, frozen=True):
+    """A network in the annotation of a pod."""
+
+    name: str = ""
+    namespace: str = ""
+
+
 def _name_alone(obj: Object) -> Object:
     return Object(metadata=ObjectMeta(name=obj.metadata.name, namespace=obj.metadata.namespace))
 
@@ -90,6 +100,7 @@ PRIORITIES = _names("scheduling.k8s.io", "PriorityClass", "priorityclasses")
 RUNTIMES = _names("node.k8s.io", "RuntimeClass", "runtimeclasses")
 ACCOUNTS = _names("", "ServiceAccount", "serviceaccounts", namespaced=True)
 CONSTRAINTS = _names("security.openshift.io", "SecurityContextConstraints", "securitycontextconstraints")
+NETWORKS = _names("k8s.cni.cncf.io", "NetworkAttachmentDefinition", "network-attachment-definitions", namespaced=True)
 LIMITS = Slim("", "v1", "LimitRange", "limitranges", namespaced=True, type=LimitRange)
 # The API server makes these itself (kubernetes, pkg/apis/scheduling).
 _SYSTEM_PRIORITIES = frozenset({"system-cluster-critical", "system-node-critical"})
@@ -106,7 +117,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         moving.extend((workload, pods, kind) for workload, pods in with_pods_that_move(snapshot, kind))
         yield from ()
 
-    looks = (_priorities, _runtimes, _accounts, _limits, _constraints)
+    looks = (_priorities, _runtimes, _accounts, _networks, _limits, _constraints)
     yield from told_of_each(
         partial(read, DEPLOYMENTS),
         partial(read, STATEFUL_SETS),
@@ -152,6 +163,31 @@ def _accounts(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
         there = {(each.metadata.namespace, each.metadata.name) for each in snapshot.listed(ACCOUNTS)}
         gone = [(each, name) for each, name in asked if (each[0].metadata.namespace, name) not in there]
         yield from _told(snapshot, ACCOUNTS, gone)
+
+
+def _networks(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    asked = [(each, network) for each in moving for network in _attached(each[0])]
+    if asked:
+        there = {(each.metadata.namespace, each.metadata.name) for each in listed_or_none(snapshot, NETWORKS)}
+        yield from _told(snapshot, NETWORKS, [(each, "/".join(key)) for each, key in asked if key not in there])
+
+
+def _attached(workload: Workload) -> list[tuple[str, str]]:
+    """Returns namespace and name of each additional network of the workload's pods (multi-network specification)."""
+    text = workload.spec.template.metadata.annotations.networks.strip()
+    if text.startswith("["):
+        try:
+            selected = msgspec.json.decode(text, type=list[_SelectedNetwork])
+        except msgspec.DecodeError:
+            # Multus refuses the pod then, which this check does not judge.
+            return []
+        return [(each.namespace or workload.metadata.namespace, each.name) for each in selected]
+    found = []
+    # NAMESPACE/NAME@INTERFACE, of which only NAME must be there.
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        namespace, _, name = part.partition("@")[0].rpartition("/")
+        found.append((namespace or workload.metadata.namespace, name))
+    return found
 
 
 def _told(snapshot: Snapshot, kind: Slim, gone: list[tuple[_Moving, str]]) -> Iterator[_Lacking]:
@@ -214,7 +250,7 @@ CHECK = declared(
     __doc__,
     NAME,
     "kube-apiserver",
-    (DEPLOYMENTS, STATEFUL_SETS, PODS, PRIORITIES, RUNTIMES, ACCOUNTS, LIMITS, CONSTRAINTS, DEFINITIONS),
+    (DEPLOYMENTS, STATEFUL_SETS, PODS, PRIORITIES, RUNTIMES, ACCOUNTS, NETWORKS, LIMITS, CONSTRAINTS, DEFINITIONS),
     _run,
     rank=613,
     example=EXAMPLE,

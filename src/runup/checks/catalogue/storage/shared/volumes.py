@@ -2,27 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from sys import intern
 from typing import Any
 
-from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
 from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import PersistentVolume
+from runup.checks.catalogue.shared.pods import PODS, drained
+from runup.checks.catalogue.shared.workloads import REMOVED_PLUGINS
+from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim
-from runup.checks.decide.removal_tables import table
 
-REMOVED_PLUGINS = frozenset(plugin for row in table("removed-volumes").removed.values() for plugin in row)
 AFFINITY = "nodeAffinity"
+# Under this name a volume of a CSI driver keeps the driver's.
+DRIVER = "driver"
 
 
 def _slim(volume: PersistentVolume) -> PersistentVolume:
-    """Returns the volume with only its node affinity and the names of the removed plug-ins that it uses."""
-    metadata = volume.metadata
+    """Returns the volume with only its node affinity, its driver, and the names of its removed plug-ins."""
+    metadata, csi = volume.metadata, volume.spec.get("csi")
     kept: dict[str, Any] = {key: {} for key in volume.spec if key in REMOVED_PLUGINS}
+    if isinstance(csi, dict) and isinstance(csi.get("driver"), str):
+        kept[DRIVER] = intern(csi["driver"])
     return PersistentVolume(
         metadata=ObjectMeta(name=metadata.name, uid=metadata.uid, resource_version=metadata.resource_version),
         spec=kept | ({AFFINITY: volume.spec[AFFINITY]} if AFFINITY in volume.spec else {}),
+        status=volume.status,
     )
 
 
 _PV = resource_of(PersistentVolume)
 VOLUMES = Slim(_PV.group, _PV.version, _PV.kind, _PV.plural, namespaced=False, type=PersistentVolume, keep=_slim)
+
+
+class ClaimSpec(Wire, frozen=True):
+    """`spec` of a PersistentVolumeClaim: the volume that it has."""
+
+    volume_name: str = ""
+
+
+class ClaimStatus(Wire, frozen=True):
+    """`status` of a PersistentVolumeClaim: Pending, Bound or Lost."""
+
+    phase: str = ""
+
+
+class Claim(Object, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    spec: ClaimSpec = ClaimSpec()
+    status: ClaimStatus = ClaimStatus()
+
+
+def _slim_claim(claim: Claim) -> Claim:
+    metadata = claim.metadata
+    return Claim(
+        metadata=ObjectMeta(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            resource_version=metadata.resource_version,
+            deletion_timestamp=metadata.deletion_timestamp,
+        ),
+        spec=claim.spec,
+        status=claim.status,
+    )
+
+
+CLAIMS = Slim(
+    "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True, type=Claim, keep=_slim_claim
+)
+
+
+def claims_that_move(snapshot: Snapshot) -> Iterator[tuple[PlacedPod, str, Claim | None]]:
+    """Yields each pod that a drain evicts with each of its claims: its name, and the claim if it is in the list.
+
+    Raises Unreadable.
+    """
+    moving = [pod for pod in snapshot.listed(PODS) if pod.claims and drained(pod)]
+    if not moving:
+        return
+    claims = {(each.metadata.namespace, each.metadata.name): each for each in snapshot.listed(CLAIMS)}
+    for pod in sorted(moving, key=lambda each: (each.metadata.namespace, each.metadata.name)):
+        for name in pod.claims:
+            yield pod, name, claims.get((pod.metadata.namespace, name))

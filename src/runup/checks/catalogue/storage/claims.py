@@ -1,0 +1,74 @@
+"""A pod has a volume that it would not get again.
+
+Applies when a pod that a drain would move has a PersistentVolumeClaim that is being deleted, that has lost its volume
+(phase Lost), or that is not there any more. All of them are one risk.
+
+Why it matters a claim in use is only deleted once no pod has it: when its pod is evicted the claim goes, and with
+reclaim policy Delete its data. A claim that has lost its volume, or is gone, holds the next pod back for good.
+
+What to do save the data and make the claim anew before the node is drained; `oc describe pvc NAME -n NAMESPACE` shows
+who has it.
+
+Accepting it means that these pods do not come back, and that their data may be gone.
+
+Source of the rule the Kubernetes documentation of persistent volumes (Storage Object in Use Protection, phases of
+claims).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.catalogue.storage.shared.volumes import CLAIMS, Claim, claims_that_move
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "VolumeClaimLost"
+EXAMPLE = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop, deletionTimestamp: "2026-01-10T12:00:00Z"}
+spec: {volumeName: pv-1}
+status: {phase: Bound}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db-0, namespace: shop, ownerReferences: [{kind: StatefulSet, name: db}]}
+spec: {nodeName: worker-0, volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}
+status: {phase: Running}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    lost = []
+    for pod, name, claim in claims_that_move(snapshot):
+        if claim is None:
+            # One that is not in the list may be there.
+            snapshot.require_all(CLAIMS, pod.metadata.namespace)
+        if why := _why(claim):
+            lost.append((pod, f"{named(pod)} ({name} {why})"))
+    if lost:
+        yield risk(
+            NAME,
+            f"{count(len(lost), 'pod')} would not get {'its' if len(lost) == 1 else 'their'} volume again: "
+            f"{names([text for _, text in lost])}.",
+            [pod for pod, _ in lost],
+            severity="critical",
+            fix="Save the data and make the claim anew: `oc describe pvc NAME -n NAMESPACE` shows who has it.",
+            kind=PODS,
+        )
+
+
+def _why(claim: Claim | None) -> str:
+    if claim is None:
+        return "is not there"
+    if claim.metadata.deletion_timestamp is not None:
+        return "is being deleted"
+    return "has lost its volume" if claim.status.phase == "Lost" else ""
+
+
+CHECK = declared(
+    __doc__, NAME, "kube-controller-manager", (PODS, CLAIMS), _run, rank=635, severity="critical", example=EXAMPLE
+)

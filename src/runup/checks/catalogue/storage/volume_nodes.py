@@ -1,0 +1,149 @@
+"""A pod has a volume that no node could mount again.
+
+Applies when a pod that a drain would move has a PersistentVolume whose CSI driver no node has registered any more
+(CSINode), or whose nodeAffinity no node satisfies. All of them are one risk. It is for information where only one node
+of several has the driver registered: the pod has no other place while that node is updated.
+
+Why it matters the pod lives on a mount of the past; once evicted it stays Pending or ContainerCreating.
+
+What to do install the driver again, or have its DaemonSet run on more nodes; give nodes the labels that the volume asks
+for. `oc get csinode -o yaml` and `oc get pv NAME -o yaml` show both sides.
+
+Accepting it means that these pods do not come back.
+
+Source of the rule storage.k8s.io/v1 (CSINode `spec.drivers`); core/v1 (PersistentVolume `spec.nodeAffinity`);
+kubernetes, `pkg/scheduler/framework/plugins/volumebinding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import msgspec
+
+from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.scheme import resource_of
+from runup.api.platform_v1 import CSINode, PersistentVolume
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.node_fit import has
+from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.catalogue.shared.presence import told_of_each
+from runup.checks.catalogue.shared.workloads import NodeSelector
+from runup.checks.catalogue.storage.shared.volumes import AFFINITY, CLAIMS, DRIVER, VOLUMES, claims_that_move
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+from runup.preflight.decide.report import Severity
+
+NAME = "VolumeOnNoNode"
+EXAMPLE = """
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: pv-1}
+spec: {csi: {driver: csi.example.com, volumeHandle: "1"}}
+status: {phase: Bound}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop}
+spec: {volumeName: pv-1}
+status: {phase: Bound}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db-0, namespace: shop, ownerReferences: [{kind: StatefulSet, name: db}]}
+spec: {nodeName: worker-0, volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+---
+apiVersion: storage.k8s.io/v1
+kind: CSINode
+metadata: {name: worker-0}
+spec: {drivers: [{name: ebs.csi.aws.com, nodeID: i-0, topologyKeys: []}]}
+"""
+
+
+_Mounted = tuple[PlacedPod, PersistentVolume]
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    bound = [(pod, claim.spec.volume_name) for pod, _, claim in claims_that_move(snapshot) if claim is not None]
+    if not bound:
+        return
+    volumes = {each.metadata.name: each for each in snapshot.listed(VOLUMES)}
+    mounted = [(pod, volumes[name]) for pod, name in bound if name in volumes]
+    yield from told_of_each(partial(_without_driver, snapshot, mounted), partial(_without_node, snapshot, mounted))
+
+
+def _without_driver(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
+    of_drivers = [(pod, volume, volume.spec[DRIVER]) for pod, volume in mounted if DRIVER in volume.spec]
+    if not of_drivers:
+        return
+    nodes: dict[str, list[str]] = {}
+    all_nodes = snapshot.all(CSINode)
+    for node in all_nodes:
+        for each in node.spec.drivers:
+            nodes.setdefault(each.name, []).append(node.metadata.name)
+    gone = [(pod, volume, driver) for pod, volume, driver in of_drivers if not nodes.get(driver)]
+    alone = [(pod, volume, driver) for pod, volume, driver in of_drivers if len(nodes.get(driver, ())) == 1]
+    if gone or alone:
+        # A node that is not in the list may have it.
+        snapshot.require_all(resource_of(CSINode))
+    yield from _finding(gone, "no node has its driver {}", "warning")
+    if len(all_nodes) > 1:
+        yield from _finding(alone, "one node alone has its driver {}", "info")
+
+
+def _without_node(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
+    choosy = [(pod, volume, wanted) for pod, volume in mounted if (wanted := _affinity(volume)) is not None]
+    if not choosy:
+        return
+    nodes = snapshot.all(Node)
+    homeless = [
+        (pod, volume, "")
+        for pod, volume, wanted in choosy
+        if not any(has(node, term) for node in nodes for term in wanted.node_selector_terms)
+    ]
+    if homeless and nodes:
+        # A node that is not in the list may satisfy it.
+        snapshot.require_all(resource_of(Node))
+        yield from _finding(homeless, "no node satisfies its nodeAffinity{}", "warning")
+
+
+def _finding(found: list[tuple[PlacedPod, PersistentVolume, str]], why: str, severity: Severity) -> Iterator[Finding]:
+    if found:
+        listing = names([f"{volume.metadata.name} of {named(pod)} ({why.format(text)})" for pod, volume, text in found])
+        yield risk(
+            NAME,
+            f"{count(len(found), 'volume')} could not be mounted elsewhere when the node is drained: {listing}.",
+            [volume for _, volume, _ in found],
+            severity=severity,
+            fix="Install the driver on more nodes, or give nodes the labels that the volume asks for: "
+            "`oc get csinode -o yaml`, `oc get pv NAME -o yaml`.",
+            kind=VOLUMES,
+        )
+
+
+def _affinity(volume: PersistentVolume) -> NodeSelector | None:
+    """Returns what the volume demands of its nodes, None for nothing or for what cannot be read."""
+    wanted = volume.spec.get(AFFINITY)
+    required = wanted.get("required") if isinstance(wanted, dict) else None
+    try:
+        return msgspec.convert(required, NodeSelector) if required else None
+    except msgspec.ValidationError:
+        # The API server stores no such affinity; nothing is concluded from it.
+        return None
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "cluster-storage-operator",
+    (PODS, CLAIMS, VOLUMES, CSINode, Node),
+    _run,
+    rank=657,
+    example=EXAMPLE,
+)
