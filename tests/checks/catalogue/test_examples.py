@@ -118,6 +118,11 @@ def inline(volume: str) -> str:
     return f"{head}spec: {{replicas: 1, template: {{spec: {{volumes: [{{name: a, {volume}}}]}}}}}}\n---\napiVersion"
 
 
+POD_OF_OLD_SHOP = (
+    "\napiVersion: v1\nkind: Pod\nmetadata: {name: web-0, namespace: old-shop, "
+    "ownerReferences: [{kind: StatefulSet, name: web}]}\nspec: {nodeName: worker-0}\nstatus: {phase: Running}\n"
+    "---\napiVersion"
+)
 ANOTHER_CSI_NODE = "\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: worker-9}\n---\napiVersion"
 IN_ZONE = (
     "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [east]}]}]}}"
@@ -1194,6 +1199,13 @@ ROWS = (
         "going: a pod",
         "StuckTerminating",
         (("kind: Namespace", "kind: Pod"), ("metadata:", "spec: {nodeName: worker-0}\nmetadata:")),
+        ("StuckTerminating",),
+    ),
+    Row("going: a namespace of somebody else", "StuckTerminating", (("openshift-old", "old-shop"),)),
+    Row(
+        "going: a namespace of somebody else, with a pod",
+        "StuckTerminating",
+        (("openshift-old", "old-shop"), ("\napiVersion", POD_OF_OLD_SHOP)),
         ("StuckTerminating",),
     ),
     Row("going: a pod on no node", "StuckTerminating", (("kind: Namespace", "kind: Pod"),)),

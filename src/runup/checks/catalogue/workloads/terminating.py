@@ -1,10 +1,12 @@
 """Objects are being deleted and do not go.
 
-Applies when a namespace has been on its way out for an hour or more, or a pod on a node an hour longer than the time
-that it was given to end.
+Applies when a namespace has been on its way out for an hour or more and is one of the platform (`openshift-*`,
+`kube-*`), or has pods that a drain would move; or when a pod on a node has been on its way out for an hour longer than
+the time that it was given to end.
 
-Why it matters a pod that does not go holds up the drain of its node, and a namespace that does not go may be one that
-the update deletes or makes again.
+Why it matters a pod that does not go holds up the drain of its node. A namespace of the platform that does not go may
+be one that the update deletes or makes again; in any such namespace no pod can be made, so that those that are evicted
+do not come back.
 
 What to do `oc get namespace NAME -o yaml` names the kinds and finalizers that are left; for a pod see whether its
 node is there, and a finalizer on it. `oc get namespaces` shows it gone.
@@ -16,12 +18,13 @@ Source of the rule kubernetes, `pkg/controller/namespace` and the kubelet's term
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from kubekit.api.core_v1 import Namespace, PlacedPod
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.pods import PODS, those
+from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained, those
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import at, count, names
 
@@ -30,7 +33,7 @@ PATIENCE = timedelta(hours=1)
 EXAMPLE = """
 apiVersion: v1
 kind: Namespace
-metadata: {name: old-shop, deletionTimestamp: "2026-01-10T12:00:00Z"}
+metadata: {name: openshift-old, deletionTimestamp: "2026-01-10T12:00:00Z"}
 """
 
 
@@ -41,6 +44,11 @@ def _ending(pods: list[PlacedPod]) -> list[PlacedPod]:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     namespaces = [each for each in snapshot.all(Namespace) if _is_stuck(each.metadata.deletion_timestamp, context)]
+    if namespaces:
+        pods_of: Mapping[str, Sequence[PlacedPod]] = {}
+        if any(not is_system(named(each)) for each in namespaces):
+            pods_of = by_namespace(snapshot.listed(PODS))
+        namespaces = [each for each in namespaces if _matters(each.metadata.name, pods_of)]
     if namespaces:
         namespaces.sort(key=named)
         listing = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in namespaces])
@@ -60,6 +68,11 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             fix="See whether their nodes are there, and which finalizers they have: `oc get pod NAME -o yaml`.",
             kind=PODS,
         )
+
+
+def _matters(namespace: str, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
+    """Returns whether the namespace is the platform's, or has pods that would have to be made again in it."""
+    return is_system(namespace) or any(map(drained, pods.get(namespace, ())))
 
 
 def _is_stuck(deleted: datetime | None, context: Context) -> bool:
