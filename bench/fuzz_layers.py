@@ -28,7 +28,7 @@ from kubekit.oci.reference import sha256
 from kubekit.oci.tarstream import Budget, Pieces, entries, find_in_layer, opened
 
 _MIB = 1 << 20
-_FOUND, _LISTED, _UNPACKED, _DOCUMENT = range(4)
+_FOUND, _SEARCHED, _LISTED, _UNPACKED, _DOCUMENT = range(5)
 
 _KINDS = (b"0", b"\0", b"1", b"2", b"3", b"5", b"6", b"7", b"x", b"g", b"L", b"K", b"S", b"V", b"\xff")
 _NAMES = (
@@ -68,7 +68,7 @@ def _record(text: bytes, drawn: random.Random) -> bytes:
 
 def make(drawn: random.Random) -> bytes:
     """Returns a byte for the type, one for the way to read, then the packed layer, or a document of an image."""
-    kind, way = drawn.randrange(len(_TYPES)), drawn.randrange(4)
+    kind, way = drawn.randrange(len(_TYPES)), drawn.randrange(5)
     if way == _DOCUMENT:
         return bytes([kind, way]) + _document(drawn)
     tar = _tar(drawn)
@@ -95,8 +95,9 @@ def _document(drawn: random.Random) -> bytes:
             {"architecture": "amd64", "os": "linux", "config": {"Labels": {"a": "b"}}, "rootfs": {"diff_ids": ["a"]}},
         )
     )
-    data = encoded(changed_document(drawn, document))
-    return data if drawn.random() < 0.5 else changed_bytes(drawn, data, (b"null", b"[", b'{"a":'), 4 * _MIB)
+    data = encoded(changed_document(drawn, document))[: images.MAX_DOCUMENT_BYTES]
+    words = (b"null", b"[", b'{"a":')
+    return data if drawn.random() < 0.5 else changed_bytes(drawn, data, words, images.MAX_DOCUMENT_BYTES)
 
 
 def read(data: bytes) -> str:
@@ -107,7 +108,9 @@ def read(data: bytes) -> str:
             for kind in (images.Manifest, images.Index, images.Config):
                 images.decode(kind, packed, "it")
         elif way == _FOUND:
-            _find(packed, media_type)
+            find_in_layer(_pieces(packed), _blob(packed, media_type), FILE, limit=_MIB, budget=Budget.of("it"))
+        elif way == _SEARCHED:
+            _search(packed, media_type)
         else:
             _use_image(packed, way)
     except OciError as error:
@@ -115,13 +118,18 @@ def read(data: bytes) -> str:
     return ACCEPTED
 
 
-def _find(packed: bytes, media_type: str) -> None:
-    layer = Descriptor(media_type=media_type, digest=sha256(packed), size=len(packed))
-    pieces = [packed[at : at + 65536] for at in range(0, len(packed), 65536)]
-    find_in_layer(pieces, layer, FILE, limit=_MIB, budget=Budget.of("it"))
+def _blob(packed: bytes, media_type: str) -> Descriptor:
+    return Descriptor(media_type=media_type, digest=sha256(packed), size=len(packed))
+
+
+def _pieces(packed: bytes) -> Iterator[bytes]:
+    return (packed[at : at + 65536] for at in range(0, len(packed), 65536))
+
+
+def _search(packed: bytes, media_type: str) -> None:
     query = FileQuery("release-manifests", frozenset({"release-metadata"}), os.path.basename)
     search, budget = Search("it", query), Budget.of("it")
-    with opened(Pieces(iter(pieces)), layer, budget) as (archive, _):
+    with opened(Pieces(_pieces(packed)), _blob(packed, media_type), budget) as (archive, _):
         search.layer(entries(archive, budget), archive.pieces)
 
 

@@ -11,10 +11,8 @@ unpacked, three to ten times the packed size. Whatever an image claims, reading 
 from __future__ import annotations
 
 import contextlib
-import gzip
 import hashlib
 import posixpath
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -22,6 +20,7 @@ from typing import BinaryIO, Protocol, cast
 
 from kubekit.oci import images
 from kubekit.oci.errors import BadImage, BeyondLimits
+from kubekit.oci.gzip_stream import BadGzip, GzipStream
 from kubekit.oci.images import Descriptor
 from kubekit.oci.tar import Archive, BadTar, Entry
 
@@ -107,13 +106,13 @@ def opened(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[tupl
     unpacked = Unpacked(_plain(stream, images.LAYERS[layer.media_type]), layer, budget)
     try:
         yield Archive(unpacked), unpacked
-    except (BadTar, EOFError, zlib.error, gzip.BadGzipFile, _BadZstd) as error:
+    except (BadTar, EOFError, BadGzip, _BadZstd) as error:
         raise BrokenLayer(f"image {budget.image}: layer {layer.digest} is broken: {error}") from error
 
 
 def _plain(stream: Readable, compression: str) -> Readable:
     if compression == "gzip":
-        return cast("Readable", gzip.GzipFile(fileobj=cast("BinaryIO", stream)))
+        return GzipStream(stream)
     return _Zstd(stream) if compression == "zstd" else stream
 
 

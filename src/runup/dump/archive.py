@@ -7,17 +7,16 @@ unpacked, up to a size limit, and never outside of that folder.
 from __future__ import annotations
 
 import bz2
-import gzip
 import io
 import lzma
 import tempfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from kubekit.lang.removal import remove_tree
+from kubekit.oci.gzip_stream import GzipStream
 from kubekit.oci.tar import Archive, BadTar
 from runup.dump.documents import SUFFIXES
 from runup.dump.dump_files import BadDump
@@ -95,7 +94,7 @@ def _unpack(path: Path, into: Path) -> Path:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.open("wb") as writer:
                     writer.writelines(archive.pieces())
-    except (BadTar, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+    except (BadTar, EOFError, OSError, ValueError, lzma.LZMAError) as error:
         why = str(error).partition("\n")[0].rstrip(":")
         text = f"{path} is not a readable archive ({why}); give a folder, a tar archive or a YAML file"
         raise BadDump(text, reason="BadArchive") from error
@@ -108,12 +107,35 @@ def _plain(path: Path) -> BinaryIO:
         head = file.read(6)
     # Whoever asked closes them.
     if head.startswith(b"\x1f\x8b"):
-        return cast("BinaryIO", gzip.open(path))
+        return cast("BinaryIO", io.BufferedReader(_Gzip(path)))
     if head.startswith(b"BZh"):
         return cast("BinaryIO", bz2.open(path))
     if head.startswith(b"\xfd7zXZ\0"):
         return cast("BinaryIO", io.BufferedReader(_Xz(path)))
     return path.open("rb")
+
+
+class _Gzip(io.RawIOBase):
+    """The unpacked bytes of a gzip file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._unpacked = GzipStream(self._file)
+
+    def readable(self) -> bool:
+        """Returns that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fills `buffer`, perhaps in part; returns the number of bytes, 0 at the end."""
+        data = self._unpacked.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+        super().close()
 
 
 class _Xz(io.RawIOBase):

@@ -150,7 +150,7 @@ def test_frames_one_after_the_other() -> None:
 @pytest.mark.parametrize(
     ("media_type", "data", "why"),
     [
-        pytest.param(LAYER_GZIP, b"no gzip", "Not a gzipped file", id="no gzip"),
+        pytest.param(LAYER_GZIP, b"no gzip", "incorrect header check", id="no gzip"),
         pytest.param(LAYER_GZIP, gzip.compress(b"x" * 2000)[:12] + b"\xff" * 30, "invalid", id="broken inside"),
         pytest.param(LAYER_ZSTD, b"no zstd", "Unknown frame", id="no zstd"),
         pytest.param(PLAIN, b"no tar", "it is cut short", id="no tar"),
