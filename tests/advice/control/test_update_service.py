@@ -14,7 +14,7 @@ from tests.kubekit.kube.apiscript import Handler, ScriptedApi, reply, scripted_a
 
 from kubekit.kube.clock import ManualClock, SystemClock
 from runup.advice.control.update_service import UpdateService
-from runup.advice.decide.service import Query, ServiceState
+from runup.advice.decide.service import Query, ServiceState, is_due
 
 DEADLINE_S = 90.0
 
@@ -210,3 +210,20 @@ async def test_what_is_no_graph_is_a_failure_that_says_why(api: ScriptedApi) -> 
         await clock.advance(60)
         if asked.url == api.url:
             assert (versions(service.state), service.state.succeeded_at) == (["5.0.0"], noon)
+
+
+async def test_a_service_that_begins_later_is_asked_again_within_seconds(api: ScriptedApi) -> None:
+    """It was three minutes from the first failure on. Its answer ends the series; the next failure begins another."""
+    clock = ManualClock(datetime(2026, 1, 1, 12, tzinfo=UTC))
+    service = UpdateService(clock, lambda: None)
+    later = query(api, "5.0.0")
+    api.answers(*[reply({}, code=503)] * 3, graph("5.0.0"), reply({}, code=503))
+    asked_at, began = [], clock.now()
+    while len(asked_at) < 5:
+        if is_due(service.state, later, now=clock.now()):
+            asked_at.append((clock.now() - began).total_seconds())
+            service.ask(later)
+            await asked_out()
+        await clock.advance(1)
+    assert asked_at == [0, 5, 15, 35, 35 + 180]
+    assert (service.state.failures, versions(service.state)) == (1, ["5.0.0"])

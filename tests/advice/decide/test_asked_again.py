@@ -44,6 +44,10 @@ def _service(at: datetime) -> bool:
     return is_due(ServiceState(query=QUERY, attempted_at=at), QUERY, now=NOW)
 
 
+def _failed(times: int) -> Callable[[datetime], bool]:
+    return lambda at: is_due(ServiceState(query=QUERY, attempted_at=at, failures=times), QUERY, now=NOW)
+
+
 def _alerts_are_old(at: datetime) -> bool:
     (risk,) = alert_risks.risks(AlertState(at=at, alerts=(ALERT,)), NOW)
     return risk.unknown.endswith("and now: Prometheus has not answered since")
@@ -56,6 +60,11 @@ def _alerts_are_old(at: datetime) -> bool:
         pytest.param(_read, MINUTE, id="an image that could not be read"),
         pytest.param(_loaded, MINUTE, id="a payload that could not be loaded"),
         pytest.param(_service, 3 * MINUTE, id="the update service"),
+        pytest.param(_failed(1), 5 * SECOND, id="the update service after one failure"),
+        pytest.param(_failed(2), 10 * SECOND, id="after two"),
+        pytest.param(_failed(6), 160 * SECOND, id="after six"),
+        pytest.param(_failed(7), 3 * MINUTE, id="after seven"),
+        pytest.param(_failed(100_000), 3 * MINUTE, id="after a night of them"),
         pytest.param(_alerts_are_old, MINUTE, id="the alerts"),
         pytest.param(lambda at: Answer(at, applies=True).is_due(NOW), 30 * SECOND, id="a rule that applies"),
         pytest.param(lambda at: Answer(at, applies=False).is_due(NOW), 5 * MINUTE, id="a rule that does not"),

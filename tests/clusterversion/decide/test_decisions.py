@@ -12,6 +12,7 @@ from tests.clusterversion.decide.world import GRAPH, OWN, World, image, release
 from runup.api.config_v1 import Update
 from runup.applying.decide.progress import Loading
 from runup.clusterversion.decide.observed import ReleaseCheck
+from runup.clusterversion.decide.work import RetrieveUpdates
 from runup.preflight.decide.deployment_steps import Trust
 
 ASKED = Update(version="5.0.3")
@@ -30,6 +31,18 @@ def test_before_the_service_has_answered_the_request_waits() -> None:
     assert accepted(world)[0] == "Unknown"
     assert plan.requeue_after_s is not None
     assert world.settle().version.status.desired.version == "5.0.3"
+
+
+def test_a_service_that_failed_is_asked_again_soon() -> None:
+    """The pass that learns of it asks to be called when the next attempt is due."""
+    world = World.new().settle()
+    assert world.plans[-1].requeue_after_s == 180
+    known = world.observed.service
+    world.change(service=replace(known, failures=2, attempted_at=world.now)).step()
+    assert world.plans[-1].requeue_after_s == 10
+    assert RetrieveUpdates not in map(type, world.plans[-1].work)
+    world.pass_time(10).step()
+    assert RetrieveUpdates in map(type, world.plans[-1].work)
 
 
 @pytest.mark.parametrize("version", ["5.0.9", "5.0.2"])

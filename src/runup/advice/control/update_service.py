@@ -56,9 +56,10 @@ class UpdateService:
         failure = await self._fetch(query)
         now = self._clock.now()
         if failure is None:
-            self.state = replace(self.state, asking=False, failure=None, attempted_at=now, succeeded_at=now)
+            known = replace(self.state, failure=None, failures=0, succeeded_at=now)
         else:
-            self.state = replace(self.state, asking=False, failure=failure, attempted_at=now)
+            known = replace(self.state, failure=failure, failures=self.state.failures + 1)
+        self.state = replace(known, asking=False, attempted_at=now)
         self._on_change()
 
     async def _fetch(self, query: Query) -> Failure | None:

@@ -19,6 +19,9 @@ from runup.api.config_v1 import ClusterVersionSpec, Release
 DEFAULT_URL = "https://api.openshift.com/api/upgrades_info/v1/graph"
 # The time between two attempts; upstream waits two to four minutes.
 INTERVAL = timedelta(minutes=3)
+# The time after a first failure, doubled after each further one: who starts with the cluster may be asked too early.
+FIRST_RETRY = timedelta(seconds=5)
+_MOST_DOUBLINGS = 10
 # The time for which an answer counts if the service does not answer again.
 MAX_AGE = timedelta(hours=24)
 # A UUID of version 4 (RFC 9562).
@@ -67,13 +70,14 @@ class Failure:
 class ServiceState:
     """The state of the update service: the query, whether it is in progress, the last answer and failure.
 
-    Times are UTC.
+    Times are UTC. `failures` counts the attempts since the last answer that was a graph.
     """
 
     query: Query | None = None
     asking: bool = False
     graph: Graph | None = None
     failure: Failure | None = None
+    failures: int = 0
     attempted_at: datetime | None = None
     succeeded_at: datetime | None = None
 
@@ -119,7 +123,14 @@ def is_due(state: ServiceState, query: Query, *, now: datetime) -> bool:
     if state.query != query or state.attempted_at is None:
         return True
     # An attempt in the future was made before the clock was set back.
-    return not timedelta() <= now - state.attempted_at < INTERVAL
+    return not timedelta() <= now - state.attempted_at < pause(state)
+
+
+def pause(state: ServiceState) -> timedelta:
+    """Returns the time between the last attempt and the next."""
+    if not state.failures:
+        return INTERVAL
+    return min(FIRST_RETRY * 2 ** min(state.failures - 1, _MOST_DOUBLINGS), INTERVAL)
 
 
 def usable_graph(state: ServiceState, query: Query, *, now: datetime) -> Graph | None:

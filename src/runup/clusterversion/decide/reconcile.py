@@ -209,7 +209,7 @@ def _requeue(decided: _Decided) -> float:
         applying.next_look(decided.view),
         ends,
         promql.QUERY_INTERVAL[True].total_seconds() if current_view.observed.prometheus.configured else None,
-        service.INTERVAL.total_seconds(),
+        service.pause(current_view.observed.service).total_seconds(),
     )
     return min(wait for wait in waits if wait is not None)
 
