@@ -25,6 +25,7 @@ def main(arguments: list[str]) -> int:
         build.check_machine()
         controlplane.build()
         programs = build.programs(make=True)
+        build.dns(make=True)
         images.python_base()
     except controlplane.Unavailable as error:
         print(f"{'error' if required else 'skipped'}: {error}", file=sys.stderr)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.controlplane import build
 from tests.controlplane.build import Unavailable
 
 MODULE = Path(__file__).parent / "programs"
+DNS = Path(__file__).parent / "coredns"
 PROGRAMS = ("kube-controller-manager", "kube-proxy", "kube-scheduler", "kubelet", "pause")
 PLUGINS = Path("/usr/lib/cni")
 _OF_DEBIAN = {
@@ -35,21 +36,34 @@ _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids")
 
 def programs(environ: Mapping[str, str] = os.environ, *, make: bool = False) -> Path:
     """The folder with the programs, built if need be where `make` is given; raises Unavailable."""
-    folder = cache(environ)
-    if not build.complete(folder, PROGRAMS):
+    packages = [f"./{name}" for name in PROGRAMS]
+    return _built(MODULE, build.version(), packages, PROGRAMS, environ, make=make, flags=build.version_flags())
+
+
+def dns(environ: Mapping[str, str] = os.environ, *, make: bool = False) -> Path:
+    """As `programs`, the folder with CoreDNS."""
+    return _built(DNS, "coredns", ["."], ("coredns",), environ, make=make, flags="-s -w")
+
+
+def _built(
+    module: Path,
+    name: str,
+    packages: Sequence[str],
+    names: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    make: bool,
+    flags: str,
+) -> Path:
+    sources = [module / "go.mod", module / "go.sum", *sorted(module.rglob("main.go"))]
+    content = hashlib.sha256(b"\0".join(each.read_bytes() for each in sources)).hexdigest()
+    folder = folder_of_caches(environ) / f"{name}-{content[:12]}"
+    if not build.complete(folder, names):
         go = shutil.which("go", path=environ.get("PATH"))
         if not make or go is None:
-            raise Unavailable(f"{', '.join(PROGRAMS)} are not built; `make real` builds them where there is Go")
-        packages = [f"./{name}" for name in PROGRAMS]
-        build.compile_into(go, folder, MODULE, packages, PROGRAMS, environ, build.version_flags())
+            raise Unavailable(f"{', '.join(names)} not built; `make real` builds what is missing where there is Go")
+        build.compile_into(go, folder, module, packages, names, environ, flags)
     return folder
-
-
-def cache(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the programs of this module's versions are, or would be."""
-    sources = [MODULE / "go.mod", MODULE / "go.sum", *sorted(MODULE.glob("*/main.go"))]
-    content = hashlib.sha256(b"\0".join(each.read_bytes() for each in sources)).hexdigest()
-    return folder_of_caches(environ) / f"{build.version()}-{content[:12]}"
 
 
 def folder_of_caches(environ: Mapping[str, str] = os.environ) -> Path:

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from tests.controlplane import build as controlplane
-from tests.realcluster import build, images, releases
-from tests.realcluster.cluster import HERE, RealCluster
+from tests.realcluster import build, dns, images, installing, releases
+from tests.realcluster.cluster import DNS, HERE, RealCluster
 from tests.realcluster.kube import Kube, metadata
+from tests.realcluster.machine_config import MachineConfig
 from tests.realcluster.releases import ReleaseWorld
+from tests.realcluster.story import FIRST, SECOND, UNREACHABLE, Story
 
 FOLDER = Path(__file__).parent
 LIMIT_S = 900
@@ -33,6 +35,7 @@ def cluster() -> Iterator[RealCluster]:
     try:
         build.check_machine()
         build.programs()
+        build.dns()
     except controlplane.Unavailable as error:
         if os.environ.get("RUNUP_REAL") == "required":
             raise
@@ -46,6 +49,8 @@ def cluster() -> Iterator[RealCluster]:
 def kube(cluster: RealCluster) -> Iterator[Kube]:
     """The administrator's connection."""
     made = Kube(cluster.kubeconfig)
+    pullspec = cluster.registry.push(dns.image(cluster.folder / "images"), "coredns")
+    made.apply(*dns.objects(pullspec, DNS))
     yield made
     made.close()
 
@@ -64,6 +69,18 @@ def world(cluster: RealCluster) -> Iterator[ReleaseWorld]:
     operator = images.operator(folder)
     with ReleaseWorld(folder, cluster.registry, HERE, operator, component) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def story(cluster: RealCluster, kube: Kube, world: ReleaseWorld) -> Story:
+    """A cluster without any release yet, and two to go to."""
+    world.release(FIRST)
+    world.release(SECOND, previous=(FIRST,))
+    world.promise(UNREACHABLE, previous=(FIRST, SECOND))
+    installing.prepare(kube, world, [FIRST, SECOND, UNREACHABLE])
+    machines = MachineConfig(cluster, kube)
+    machines.install(FIRST)
+    return Story(cluster, kube, world, machines)
 
 
 @pytest.fixture

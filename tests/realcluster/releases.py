@@ -6,6 +6,7 @@ last two. A release is the operator's image with `manifests/` and `release-manif
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Iterator, Mapping
@@ -114,6 +115,15 @@ class ReleaseWorld:
         self.edges += [(source, version) for source in previous]
         if signed:
             self.signatures[built.digest.replace(":", "=")] = self.key.sign(built.digest, found.image)
+        return found
+
+    def promise(self, version: str, previous: tuple[str, ...]) -> Release:
+        """A release that is offered and signed, but in no registry."""
+        digest = f"sha256:{hashlib.sha256(version.encode()).hexdigest()}"
+        found = Release(version, f"{self.registry.host}/{REPOSITORY}@{digest}", 0)
+        self.releases[version] = found
+        self.edges += [(source, version) for source in previous]
+        self.signatures[digest.replace(":", "=")] = self.key.sign(digest, found.image)
         return found
 
     def files(self, version: str) -> dict[str, bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.request import urlopen
 
+from tests.realcluster import dns
 from tests.realcluster.cluster import RealCluster, ready
 from tests.realcluster.kube import Kube, metadata
 
@@ -63,6 +64,21 @@ def test_a_deployment_runs_on_both_nodes_behind_a_service(
         return answered == names
 
     kube.until(ask, "both pods answer for the Service")
+
+
+def test_a_pod_knows_services_by_their_names(kube: Kube, namespace: str, python_image: str) -> None:
+    """By the cluster's DNS, from whichever node."""
+    kube.running(dns.NAMESPACE, "k8s-app=kube-dns")
+    kube.apply(*web(namespace, python_image))
+    kube.running(namespace, "app=web", count=2)
+    ask = f"until busybox wget -qO- http://web.{namespace}.svc.cluster.local/; do busybox sleep 1; done"
+    container = {"name": "ask", "image": python_image, "command": ["/bin/sh", "-c", ask]}
+    spec = {"containers": [container], "restartPolicy": "Never"}
+    kube.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata("ask", namespace), "spec": spec})
+    kube.until(
+        lambda: kube.get("v1", "Pod", "ask", namespace)["status"].get("phase") == "Succeeded", "the name is resolved"
+    )
+    assert kube.logs(namespace, "ask").splitlines()[-1].startswith("web-")
 
 
 def test_a_node_that_loses_its_power_comes_back_with_its_pods(

@@ -1,0 +1,109 @@
+"""What ClusterVersion says when a node, a pod or a server fails under the operator or its preflight."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+from tests.realcluster.cluster import ready
+from tests.realcluster.story import FIRST, OPERATOR, PREFLIGHT, SECOND, UNREACHABLE, Story
+
+from runup.process.names import OPERATOR_NAMESPACE
+
+
+@pytest.fixture(autouse=True)
+def target(story: Story) -> Iterator[str]:
+    """A release to ask for; the preflight is ended afterwards, and the settings are the defaults again."""
+    story.install()
+    running = story.status["history"][0]["version"]
+    yield SECOND if running == FIRST else UNREACHABLE
+    story.set_preflights()
+    story.type("upgrade", "--clear-preflight")
+    story.until(lambda: not story.kube.pods(OPERATOR_NAMESPACE, PREFLIGHT), "the preflight's pod is gone")
+
+
+def test_an_image_that_no_registry_has(story: Story) -> None:
+    """The preflight failed and says why; the cluster is as available as before."""
+    done = story.preflight(UNREACHABLE)
+    assert done.returncode == 1, done.stdout + done.stderr + story.told()
+    failed = story.condition("PreflightFailed")
+    assert (failed["status"], failed["reason"]) == ("True", "ImagePullFailed"), failed
+    assert story.world.releases[UNREACHABLE].image in failed["message"]
+    assert story.condition("Available")["status"] == "True"
+    assert story.condition("PreflightCompleted")["status"] == "False"
+
+
+def test_an_update_to_an_image_that_no_registry_has(story: Story) -> None:
+    """ReleaseAccepted says so, and nothing is applied."""
+    history = story.status["history"]
+    story.type("upgrade", f"--to={UNREACHABLE}", "--allow-not-recommended", "--force")
+    accepted = story.until(
+        lambda: (found := story.condition("ReleaseAccepted")).get("status") == "False" and found, "it is refused"
+    )
+    assert accepted["reason"] == "RetrievePayload"
+    assert story.world.releases[UNREACHABLE].image in accepted["message"]
+    assert story.status["history"] == history
+    story.type("upgrade", "--clear")
+    story.until(lambda: story.condition("ReleaseAccepted").get("status") == "True", "the request is taken back")
+
+
+def test_a_target_that_the_kernel_kills_for_its_memory(story: Story, target: str) -> None:
+    """OOMKilled is no report: not one risk is taken for fine."""
+    if target == UNREACHABLE:
+        pytest.skip("the cluster is at the last release that it can go to")
+    story.set_preflights(memoryRequest="10Mi", memoryLimit="24Mi")
+    done = story.preflight(target)
+    assert done.returncode == 1, done.stdout + done.stderr + story.told()
+    failed = story.condition("PreflightFailed")
+    assert (failed["status"], failed["reason"]) == ("True", "OOMKilled"), failed
+    assert story.condition("PreflightCompleted")["status"] == "False"
+
+
+def test_a_target_with_an_account_of_its_own_may_only_read(story: Story, target: str) -> None:
+    """The report is complete with the dedicated account, whose rights are gone with the preflight."""
+    if target == UNREACHABLE:
+        pytest.skip("the cluster is at the last release that it can go to")
+    story.set_preflights(serviceAccount="dedicated")
+    done = story.preflight(target)
+    assert done.returncode in (0, 2), done.stdout + done.stderr + story.told()
+    (pod,) = story.kube.pods(OPERATOR_NAMESPACE, PREFLIGHT)
+    assert pod["spec"]["serviceAccountName"] == "cluster-version-operator-preflight"
+    assert story.condition("PreflightCompleted")["status"] == "True"
+    story.type("upgrade", "--clear-preflight")
+    story.until(
+        lambda: not story.kube.get("v1", "ServiceAccount", "cluster-version-operator-preflight", OPERATOR_NAMESPACE),
+        "its account is gone",
+    )
+
+
+def test_an_api_server_that_is_killed_while_a_target_checks(story: Story, target: str) -> None:
+    """Operator and target find their way back; the report is complete."""
+    if target == UNREACHABLE:
+        pytest.skip("the cluster is at the last release that it can go to")
+    before = story.status["history"]
+    story.type("upgrade", "--preflight", f"--to={target}")
+    story.until(lambda: story.kube.pods(OPERATOR_NAMESPACE, PREFLIGHT), "the target is being started")
+    story.cluster.plane.restart_server(signal.SIGKILL)
+    story.until(lambda: story.condition("PreflightCompleted").get("status") == "True", "the report is complete")
+    assert story.status["history"] == before
+    assert story.condition("Available")["status"] == "True"
+
+
+def test_an_operator_whose_node_dies_is_started_on_the_other(story: Story) -> None:
+    """It leaves after two minutes, takes the lease over, and goes on; the node comes back to a cluster that is led."""
+    dead = story.operator_node()
+    lease = story.kube.get("coordination.k8s.io/v1", "Lease", "version", OPERATOR_NAMESPACE)["spec"]
+    story.cluster.nodes[dead].power_off()
+
+    def taken_over() -> bool:
+        found = story.kube.get("coordination.k8s.io/v1", "Lease", "version", OPERATOR_NAMESPACE).get("spec", {})
+        return found.get("holderIdentity", "") not in ("", lease["holderIdentity"])
+
+    story.until(taken_over, "another operator leads", 600)
+    assert story.operator_node() != dead
+    assert story.condition("Available")["status"] == "True"
+    story.cluster.boot(dead)
+    story.until(lambda: ready(story.kube.get("v1", "Node", dead)), f"{dead} is Ready")
+    (operator,) = story.kube.running(OPERATOR_NAMESPACE, OPERATOR)
+    assert operator["spec"]["nodeName"] != dead
