@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from tests.controlplane.build import Unavailable
 from tests.realcluster import build
 from tests.realcluster.node import die_with_parent
 
+from kubekit.oci.image_locations import LayoutPlace, place_of
 from kubekit.oci.images import Execution
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout
@@ -34,6 +36,8 @@ _SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sourc
 _LINKS = ("sh", "cp", "mkdir", "mv", "rm")
 _HOOK = f'cd "$1" && mkdir -p tmp proc sys dev && for each in {" ".join(_LINKS)}; do ln -sf busybox bin/$each; done'
 READY_S = 60.0
+GIVEN = "RUNUP_REAL_IMAGE"
+"""Names another image of the operator: oci:DIR:TAG, such as one that is to be released."""
 ROOT = Path(__file__).parents[2]
 PYTHON = (3, 11)
 OPERATOR_LABEL = "io.openshift.release.operator"
@@ -115,7 +119,9 @@ def python_base() -> BuiltImage:
 
 
 def operator(layout: Path) -> BuiltImage:
-    """The operator's image, of this checkout and the libraries that run the tests."""
+    """The operator's image, of this checkout and the libraries that run the tests; or the one that `GIVEN` names."""
+    if given := os.environ.get(GIVEN):
+        return _given(given)
     base = python_base()
     files = {f"{_SITE}/{name}": data for name, data in _libraries()}
     for package in ("kubekit", "runup"):
@@ -135,6 +141,14 @@ def operator(layout: Path) -> BuiltImage:
         ),
         base=open_image(Layout.open(base.layout), base.tag),
     )
+
+
+def _given(text: str) -> BuiltImage:
+    """Raises Unavailable if it is not an image of a layout."""
+    place = place_of(text)
+    if not isinstance(place, LayoutPlace):
+        raise Unavailable(f"{GIVEN}={text} is not oci:DIR:TAG")
+    return BuiltImage(place.folder, open_image(Layout.open(place.folder), place.name).digest, place.name)
 
 
 def _libraries() -> Iterator[tuple[str, bytes]]:
