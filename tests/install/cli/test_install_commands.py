@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.cli.commands import Ran, Run
 from tests.cli.commands import run as run
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rows import SERVERS, programs
+from tests.install import like_openshift
 from tests.install.listing import everything
 from tests.servers import eventually
 
@@ -297,3 +299,51 @@ def test_what_is_printed_is_what_is_applied(server: World) -> None:
     assert [obj["metadata"]["name"] for obj in objects] == [
         line.partition("/")[2].split()[0] for line in done.splitlines()
     ]
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def openshift_server(
+    request: pytest.FixtureRequest, kube_api_factory: KubeApiFactory, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """Each server with what OpenShift has."""
+    with ExitStack() as stack:
+        if request.param == "sandbox":
+            kubeconfig = stack.enter_context(kube_api_factory(node=True)).kubeconfig
+        else:
+            plane = ControlPlane(tmp_path_factory.mktemp("controlplane"), programs())
+            kubeconfig = stack.enter_context(plane).kubeconfig
+        with SyncClient(config.load(str(kubeconfig))) as client:
+            like_openshift.furnish(client)
+        yield kubeconfig
+
+
+@pytest.fixture
+def openshift(openshift_server: Path, run: Run) -> Iterator[World]:
+    """A server with what OpenShift has."""
+    yield from _world(openshift_server, run)
+
+
+@pytest.mark.parametrize("name", ["update-status", "kernel-modules"])
+def test_what_works_beside_openshifts_operator_is_taken_whole(openshift: World, name: str) -> None:
+    """With monitors and alerts; the namespace is made beforehand, since nobody empties one on a bare server."""
+    component = COMPONENTS[name]
+    openshift.make(NAMESPACE, component.namespace)
+    before = set(openshift.settled())
+    done = openshift.typed("install", name, "--image", IMAGE).out
+    assert f"servicemonitor.monitoring.coreos.com/{component.deployment} in {component.namespace} created" in done
+    again = openshift.typed("install", name, "--image", IMAGE).out.splitlines()
+    assert again[0] == f"namespace/{component.namespace} left to whoever made it"
+    assert {line.split()[-1] for line in again[1:]} == {"unchanged"}
+    openshift.typed("uninstall", name, "--definitions")
+    assert set(openshift.settled()) == before
+
+
+def test_openshifts_operator_is_refused_where_it_cannot_be_seen(openshift: World) -> None:
+    """Its ClusterVersion tells of it, as on a hosted control plane; its definition is left to it in any case."""
+    before = openshift.settled()
+    refused = openshift.typed("install", "operator", "--image", IMAGE, code=1).err
+    assert "keeps this cluster's ClusterVersion" in refused
+    assert openshift.settled() == before
+    tried = openshift.typed("install", "operator", "--image", IMAGE, "--take-over", "--dry-run=server").out
+    assert "clusterversions.config.openshift.io" not in tried
+    assert "clusterrolebinding.rbac.authorization.k8s.io/cluster-version-operator-applies created" in tried
