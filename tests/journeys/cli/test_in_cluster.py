@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +21,7 @@ from msgspec.structs import replace
 from tests.journeys.conftest import COMMAND_S, RUNUP, Done, Sandbox
 from tests.servers import eventually
 
+import runup
 from kubekit.api.conditions import status_of
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.scheme import Resource, resource_of
@@ -369,3 +373,28 @@ def test_what_cannot_be_scheduled(here: InCluster, words: tuple[str, ...], messa
     assert message in done.err
     with pytest.raises(NotFound):
         here.sandbox.client.send(calls.get(CronJob, NAME, NAMESPACE))
+
+
+PAGE = Path(runup.__file__).parents[2] / "docs/preflight-in-cluster.md"
+
+
+def typed(page: str) -> list[str]:
+    """The commands in the page's blocks of shell, without their remarks."""
+    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    return [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
+
+
+def test_the_page_is_typed(here: InCluster) -> None:
+    """Each command as it stands there, in its order, by a shell: none of them is refused."""
+    commands = typed(PAGE.read_text())
+    assert len(commands) > 10
+    environment = {**here.sandbox.environment(), "IMAGE": here.image}
+    program = shlex.join(RUNUP)
+    for command in commands:
+        line = f'runup() {{ {program} "$@"; }}; {command}'
+        done = subprocess.run(
+            ["/bin/sh", "-c", line], env=environment, capture_output=True, text=True, check=False, timeout=COMMAND_S
+        )
+        # 2: risks apply. What cannot be done is 1, and says so.
+        assert done.returncode in (0, 2), f"{command}\n{done.stderr}"
+        assert "error:" not in done.stderr, f"{command}\n{done.stderr}"

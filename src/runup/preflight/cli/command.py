@@ -346,18 +346,14 @@ def run(
       runup preflight run --dump a --dump b -o junit > preflight.xml
     """
     from runup.preflight.cli import run_command as runs
+    from runup.preflight.cli.run_flags import Flags, JobFlags
 
     if not in_cluster and (image or keep or _typed(ctx, "timeout")):
         raise click.UsageError("--image, --timeout and --keep are about a Job; give --in-cluster too", ctx)
-    job = None
-    if in_cluster:
-        from runup.preflight.cli.in_cluster import JobFlags
-
-        job = JobFlags(image, timeout, keep)
 
     if output == "html" and len(dumps) > 1:
         raise click.UsageError("-o html is a page of one cluster; give one --dump", ctx)
-    flags = runs.Flags(
+    flags = Flags(
         to,
         from_,
         to_image,
@@ -373,7 +369,7 @@ def run(
         read_catalogs,
         verbose,
         tuple(registry["inner_registry"]),
-        job,
+        JobFlags(image, timeout, keep) if in_cluster else None,
     )
     return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))
 

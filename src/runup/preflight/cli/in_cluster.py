@@ -45,21 +45,12 @@ from runup.process.own_image import default_image
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
     from runup.cli.connection import Connection
-    from runup.preflight.cli.run_command import Flags
+    from runup.preflight.cli.run_flags import Flags, JobFlags
 
 WHERE = "the cluster"
 NO_IMAGE = (
     "it is not known which image runs the checks in the cluster; give it with --image REGISTRY/REPOSITORY@sha256:..."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class JobFlags:
-    """The options of `--in-cluster` as typed. An empty `image` means this release's own."""
-
-    image: str = ""
-    timeout_s: int = 600
-    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
 from datetime import datetime
 from pathlib import Path
@@ -38,30 +37,7 @@ if TYPE_CHECKING:
     from kubekit.oci.access import Access
     from runup.cli.connection import Connection
     from runup.cli.render.text import Output
-    from runup.preflight.cli.in_cluster import JobFlags
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """The options as typed."""
-
-    to: str
-    from_: str
-    to_image: str
-    release_dir: str
-    dumps: tuple[str, ...]
-    output: str | None
-    fail_on: str
-    suppressions: str
-    check_timeout_s: float
-    prometheus_url: str = ""
-    prometheus_ca: str = ""
-    catalogs: tuple[str, ...] = ()
-    reads_catalogs: bool = False
-    verbose: bool = False
-    inner_registries: tuple[str, ...] = ()
-    # None: the checks run on this machine.
-    job: JobFlags | None = None
+    from runup.preflight.cli.run_flags import Flags
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:

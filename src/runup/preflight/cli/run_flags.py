@@ -1,0 +1,37 @@
+"""The options of `runup preflight run`, as typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class JobFlags:
+    """The options of `--in-cluster` as typed. An empty `image` means this release's own."""
+
+    image: str = ""
+    timeout_s: int = 600
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The options as typed."""
+
+    to: str
+    from_: str
+    to_image: str
+    release_dir: str
+    dumps: tuple[str, ...]
+    output: str | None
+    fail_on: str
+    suppressions: str
+    check_timeout_s: float
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
+    catalogs: tuple[str, ...] = ()
+    reads_catalogs: bool = False
+    verbose: bool = False
+    inner_registries: tuple[str, ...] = ()
+    # None: the checks run on this machine.
+    job: JobFlags | None = None
