@@ -31,8 +31,10 @@ from runup.operator import log as operator_log
 from runup.preflight.cli.render import finding_texts
 from runup.preflight.cli.render import history_tables as rendered_history
 from runup.preflight.cli.render.explain import explain, explanation
-from runup.preflight.decide import stored_reports
+from runup.preflight.decide import kept_reports, schedule, stored_reports
+from runup.preflight.decide.cluster_run import NAMESPACE as RUNS
 from runup.preflight.decide.findings import of_target
+from runup.preflight.decide.kept_reports import LastScheduled
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
 from runup.preflight.decide.stored_reports import History
 
@@ -130,8 +132,21 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "upgrade rollback": ((), (EVIL,)),
     "upgrade status": ((), ("--details", "all"), ("-o", "html"), ("-o", "json"), ("-o", "yaml"), ("--details", EVIL)),
-    "preflight show": ((), *((word, "-o", form) for word in ("5.2.0",) for form in ("wide", "html", "json", "yaml"))),
-    "preflight history": ((), ("-o", "wide"), ("-o", "json"), ("-o", "yaml")),
+    "preflight show": (
+        (),
+        *((word, "-o", form) for word in ("5.2.0",) for form in ("wide", "html", "json", "yaml")),
+        ("--in-cluster",),
+    ),
+    "preflight history": ((), ("-o", "wide"), ("-o", "json"), ("-o", "yaml"), ("--in-cluster",)),
+    "preflight schedule": (
+        (),
+        ("-o", "json"),
+        ("-o", "yaml"),
+        ("--every", EVIL),
+        ("--every", "24h", "--image", EVIL),
+        ("--every", "24h", "--image", IMAGE, "--to-channel", EVIL),
+        ("--remove",),
+    ),
     "preflight compare": (("5.2.0", "5.2.0"), ("5.2.0", "5.2.0", "-o", "json"), (EVIL, "5.2.0")),
     "preflight explain": ((f"Risk{EVIL}",), (f"Risk{EVIL}", "-o", "yaml"), (EVIL,)),
     "preflight run": (("--to", "5.2.0"), ("--to", EVIL), ("--dump", f"/nowhere/{EVIL}", "--to", "5.2.0")),
@@ -204,7 +219,26 @@ def hostile(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     data = {"preflight-1-0123456789.json": encode(REPORT).decode()}
     body = stored_reports.config_map(History(), NAMESPACE) | {"data": data}
     server.client.send(calls.apply(resource_of(ConfigMap), body, field_manager="test", force=True))
+    _write_kept_reports(server, data)
     return server
+
+
+def _write_kept_reports(server: Server, data: dict[str, str]) -> None:
+    """What preflights as Jobs leave, had somebody else the right to write it."""
+    last = LastScheduled(id=EVIL, target_version=EVIL, risks=1, new=(EVIL,))
+    kept = kept_reports.empty() | {"data": data}
+    kept["metadata"]["annotations"] = {kept_reports.LAST: codec.encode(last).decode()}
+    job = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}}
+    annotations = {schedule.EVERY: EVIL, schedule.TARGET: EVIL}
+    labels = {schedule.SCHEDULED_LABEL: "true"}
+    metadata = {"name": schedule.NAME, "namespace": RUNS, "annotations": annotations, "labels": labels}
+    cron_job = {"metadata": metadata, "spec": {"schedule": "0 0 * * *", "jobTemplate": job}}
+    for resource, obj in (
+        (resource_of(Namespace), {"metadata": {"name": RUNS}}),
+        (resource_of(ConfigMap), kept),
+        (schedule.CRON_JOB, cron_job),
+    ):
+        server.client.send(calls.apply(resource, obj, field_manager="test", force=True))
 
 
 @pytest.mark.parametrize("command", sorted(TYPED))
