@@ -30,6 +30,10 @@ from runup.install.decide.component import (
 from runup.install.decide.component_objects import component_objects
 from runup.install.decide.objects import Objects, definition
 
+# Started by its path, it finds the checkout's other tools all the same.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tools.packages import semantic
+
 DEPLOY = Path(__file__).parents[1] / "deploy"
 MADE = "# Made by tools/generate_install.py: change the manifests of deploy or runup/install/decide, not this.\n"
 
@@ -139,8 +143,8 @@ def _chart() -> dict[str, Any]:
         "name": "runup",
         "description": "A component of runup: update-status, kernel-modules or operator.",
         "type": "application",
-        "version": __version__,
-        "appVersion": __version__,
+        "version": semantic(__version__),
+        "appVersion": semantic(__version__),
         "kubeVersion": ">=1.29.0-0",
     }
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import semver
 import yaml
+from packaging.version import Version
 from tools.generate_install import Variant
 
 from runup import __version__
@@ -132,6 +134,7 @@ def test_the_chart_refuses_what_cannot_work(values: tuple[str, ...], says: str) 
 
 
 def test_the_chart_has_the_version_of_the_command() -> None:
-    """A chart of another version would install other objects."""
+    """A chart of another version would install other objects. Helm reads semantic versions."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+    assert Version(chart["version"]) == Version(chart["appVersion"]) == Version(__version__)
+    assert semver.Version.is_valid(chart["version"])

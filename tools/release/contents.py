@@ -33,8 +33,7 @@ def write(folder: Path, architectures: Sequence[str]) -> None:
         for architecture in architectures:
             path = folder / f"runup-image-{version}-{architecture}.cdx.json"
             bills.written(bills.of_image(bill, architecture), path)
-        if CHART.is_dir():
-            chart(CHART, folder, version)
+        chart(CHART, folder, version)
     (folder / "CHANGELOG.md").write_text(changelog(version), encoding="utf-8")
 
 

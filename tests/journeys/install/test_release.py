@@ -81,8 +81,8 @@ def test_the_checksums_are_signed_and_hold(release: Path, tmp_path: Path) -> Non
     verify = [*gpg, "--status-fd", "1", "--verify", str(release / "SHA256SUMS.asc")]
     changed = tmp_path / "SHA256SUMS"
     changed.write_text((release / "SHA256SUMS").read_text().replace("a", "b"))
-    for file, told in ((release / "SHA256SUMS", "GOODSIG"), (changed, "BADSIG")):
-        done = subprocess.run([*verify, str(file)], capture_output=True, text=True, check=False)
+    for file, told in ((release / "SHA256SUMS", b"GOODSIG"), (changed, b"BADSIG")):
+        done = subprocess.run([*verify, str(file)], capture_output=True, check=False)
         assert told in done.stdout, done.stderr
 
 
@@ -98,13 +98,12 @@ def test_what_is_in_it(release: Path) -> None:
         f"runup-{VERSION}-py3-none-any.whl",
         f"runup-{VERSION}.tar.gz",
         f"runup-{VERSION}.cdx.json",
+        f"runup-chart-{VERSION}.tgz",
         f"runup-image-{VERSION}.digest",
         f"runup-image-{VERSION}.oci.tar",
         *(f"runup-{platform}.tar.gz" for platform in platforms),
         *(f"runup-image-{VERSION}-{architecture}.cdx.json" for architecture in debian.ARCHITECTURES),
     }
-    if (packages.ROOT / "deploy" / "chart").is_dir():
-        wanted.add(f"runup-chart-{VERSION}.tgz")
     assert {path.name for path in release.iterdir()} == wanted
 
 
@@ -136,6 +135,17 @@ def test_the_plugins_are_those_of_the_manifest(release: Path) -> None:
         assert platform["sha256"] == sums[platform["uri"].rpartition("/")[2]]
 
 
+def test_the_chart_is_of_the_same_version(release: Path) -> None:
+    """All of its files are in it, those too that the checkout has by a link."""
+    with tarfile.open(release / f"runup-chart-{VERSION}.tgz") as archive:
+        described = archive.extractfile("runup/Chart.yaml")
+        assert described is not None
+        chart = yaml.safe_load(described.read())
+        assert all(member.isfile() for member in archive)
+        assert {"runup/values.yaml", "runup/files/update-status/kubernetes/objects.yaml"} <= set(archive.getnames())
+    assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
+
+
 def test_the_bills_say_what_is_installed(release: Path) -> None:
     """The image's has Debian's packages, and nothing that only the sandbox needs."""
     bill = json.loads((release / f"runup-{VERSION}.cdx.json").read_text())
@@ -156,7 +166,7 @@ def test_the_changelog_has_every_fragment(release: Path) -> None:
     text = (release / "CHANGELOG.md").read_text()
     assert text.startswith(f"# Changes\n\n## {VERSION} ({TIME[:10]})\n")
     assert re.findall(r"^### (\w+)$", text, re.MULTILINE) == ["Added", "Changed", "Fixed"]
-    fragments = [path.read_text() for path in (packages.ROOT / "changelog.d").glob("*.md")]
+    fragments = [path.read_text() for path in (release.parents[1] / "changelog.d").glob("*.md")]
     assert len(re.findall(r"^- ", text, re.MULTILINE)) == len(set(fragments))
 
 
