@@ -7,6 +7,7 @@ A row is the check's own example with some words replaced, and what the check th
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import NamedTuple
 
 import pytest
@@ -129,11 +130,15 @@ IN_ZONE = (
 )
 
 
-def known_to_nodes(*days: str) -> str:
-    """What comes before an example, for certificates of one name that end on these days."""
-    listed = ", ".join(f'{{subject: "CN=node-signer@{n}", expiry: "{day}T00:00:00Z"}}' for n, day in enumerate(days))
+def known_to_nodes(*validities: tuple[str, str]) -> str:
+    """What comes before an example, for certificates of one name that are valid from and to these moments."""
+    made = [(int(datetime.fromisoformat(f"{begin}+00:00").timestamp()), end) for begin, end in validities]
+    listed = ", ".join(f'{{subject: "CN=node-signer_@{at}", expiry: "{end}Z"}}' for at, end in made)
     head = "\napiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfigPool\nmetadata: {name: worker}\n"
     return f"{head}status: {{certExpirys: [{listed}]}}\n---\napiVersion"
+
+
+NOVEMBER = ("2025-11-17T00:00:00", "2026-01-16T00:00:00")
 
 
 def rolled_out(rolling: str) -> str:
@@ -1469,18 +1474,43 @@ ROWS = (
     Row(
         "certificate: of a pool's nodes",
         "CertificateExpires",
-        (("2026-01-17", "2026-02-17"), ("\napiVersion", known_to_nodes("2025-12-01", "2026-01-16"))),
+        (
+            ("2026-01-17", "2026-02-17"),
+            ("\napiVersion", known_to_nodes(("2025-10-01T00:00:00", "2025-12-01T00:00:00"), NOVEMBER)),
+        ),
         ("CertificateExpires",),
+    ),
+    Row(
+        "certificate: of a pool's nodes, of a cluster of today",
+        "CertificateExpires",
+        (
+            ("2026-01-17", "2026-02-17"),
+            ("\napiVersion", known_to_nodes(("2026-01-14T04:00:00", "2026-01-15T04:00:00"))),
+        ),
+    ),
+    Row(
+        "certificate: of a pool's nodes, whose life is not known",
+        "CertificateExpires",
+        (
+            ("2026-01-17", "2026-02-17"),
+            ("\napiVersion", known_to_nodes(NOVEMBER).replace("_@", ",OU=")),
+        ),
     ),
     Row(
         "certificate: of a pool's nodes, renewed",
         "CertificateExpires",
-        (("2026-01-17", "2026-02-17"), ("\napiVersion", known_to_nodes("2026-01-16", "2026-03-16"))),
+        (
+            ("2026-01-17", "2026-02-17"),
+            ("\napiVersion", known_to_nodes(NOVEMBER, ("2026-01-02T00:00:00", "2026-03-16T00:00:00"))),
+        ),
     ),
     Row(
         "certificate: of a pool's nodes, of an authority that is long gone",
         "CertificateExpires",
-        (("2026-01-17", "2026-02-17"), ("\napiVersion", known_to_nodes("2025-10-16", "2025-11-16"))),
+        (
+            ("2026-01-17", "2026-02-17"),
+            ("\napiVersion", known_to_nodes(("2025-10-16T00:00:00", "2025-11-16T00:00:00"))),
+        ),
     ),
     Row(
         "pod security: no level",

@@ -20,18 +20,16 @@ Source of the rule openshift/library-go, `pkg/operator/certrotation` (needNewSig
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from kubekit.api.core_v1 import ConfigMap
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
-from runup.checks.catalogue.shared.bundles import BadBundle, Validity, validities
+from runup.checks.catalogue.shared.bundles import BadBundle, is_late, validities
 from runup.checks.catalogue.shared.config_maps import BUNDLE, MANAGED
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "CertificateAuthorityExpires"
 MARGIN = timedelta(days=7)
-# How long the owner of an authority may take to renew it; it looks every minute.
-PATIENCE = timedelta(hours=1)
 EXAMPLE = """
 apiVersion: v1
 kind: ConfigMap
@@ -63,7 +61,7 @@ def _judge(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
         fix = f"See `oc -n {config_map.metadata.namespace} get cm {config_map.metadata.name} -o yaml`."
         yield unsure(NAME, f"{BUNDLE} of ConfigMap {name} cannot be read: {bad}", [config_map], fix=fix)
         return
-    if last is not None and last[1] - context.now <= MARGIN and _is_late(last, context.now):
+    if last is not None and last[1] - context.now <= MARGIN and is_late(last, context.now):
         ended = "ended" if last[1] <= context.now else "ends"
         yield risk(
             NAME,
@@ -73,12 +71,6 @@ def _judge(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
             fix=f"See with `oc -n {config_map.metadata.namespace} describe cm {config_map.metadata.name}` who "
             "renews it.",
         )
-
-
-def _is_late(validity: Validity, now: datetime) -> bool:
-    """Returns whether the authority should have been renewed before: with a fifth of its life left (library-go)."""
-    begin, end = validity
-    return now >= end - (end - begin) / 5 + PATIENCE
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", (MANAGED,), _run, rank=180, severity="critical", example=EXAMPLE)

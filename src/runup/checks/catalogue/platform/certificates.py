@@ -2,8 +2,9 @@
 
 Applies when a Certificate of cert-manager has ended or ends within seven days although its renewalTime is past, or is
 not Ready and ends within seven days; or when all certificates of one name that a machine config pool lists
-(`status.certExpirys`) end within seven days. Secrets are not read: this is what other objects tell of the certificates
-in them.
+(`status.certExpirys`) end within seven days, and four fifths of the life of the last one were over an hour ago or
+more, when its owner renews it. Its life is known by the time in its name; one without is not judged. Secrets are not
+read: this is what other objects tell of the certificates in them.
 
 Why it matters what is served or trusted by it stops being so in the middle of an update perhaps: webhooks that are not
 trusted refuse requests, routes and internal connections break, nodes cannot reach the API server.
@@ -14,18 +15,20 @@ certificate of the platform is renewed by its operator, and comes to the nodes o
 Accepting it is right where it is replaced before its end.
 
 Source of the rule cert-manager, `pkg/apis/certmanager/v1` (Certificate: notAfter, renewalTime); openshift/api,
-`machineconfiguration/v1` (MachineConfigPoolStatus, certExpirys).
+`machineconfiguration/v1` (MachineConfigPoolStatus, certExpirys); openshift/library-go, `pkg/operator/certrotation`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.platform_v1 import CertManagerCertificate
 from runup.checks.catalogue.declaring import declared, named, refer, risk
+from runup.checks.catalogue.shared.bundles import Validity, is_late
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, told_of_each
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -64,10 +67,10 @@ def _of_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
 
 def _of_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
     for pool in sorted(all_or_none(snapshot, MachineConfigPool), key=named):
-        for subject, end in sorted(_last_ends(pool).items()):
+        for name, (begin, end) in sorted(_last_validities(pool).items()):
             # One that ended long ago is of an authority that nobody uses any more: the node still runs.
-            if now < end <= now + MARGIN:
-                yield f"{subject} of machine config pool {pool.metadata.name}", end, refer(pool)
+            if now < end <= now + MARGIN and is_late((begin, end), now):
+                yield f"{name} of machine config pool {pool.metadata.name}", end, refer(pool)
 
 
 def _findings(ending: list[_Ending], now: datetime) -> Iterator[Finding]:
@@ -93,15 +96,20 @@ def _end(certificate: CertManagerCertificate, now: datetime) -> datetime | None:
     return status.not_after if is_late or not is_ready else None
 
 
-def _last_ends(pool: MachineConfigPool) -> dict[str, datetime]:
-    """Returns when the last certificate of each name ends; an authority that was renewed is in the list twice."""
-    ends: dict[str, datetime] = {}
+def _last_validities(pool: MachineConfigPool) -> dict[str, Validity]:
+    """Returns the validity of the last certificate of each name; an authority that was renewed is in the list twice."""
+    last: dict[str, Validity] = {}
     for each in pool.status.cert_expirys:
-        if each.expiry is not None:
-            # `CN=NAME_@1700000000` or `CN=NAME@1700000000`: the time is that of its making.
-            name = each.subject.partition("@")[0].removesuffix("_").removeprefix("CN=")
-            ends[name] = max(each.expiry, ends.get(name, each.expiry))
-    return ends
+        # `CN=NAME_@1700000000` or `CN=NAME@1700000000`: the time is that of its making (library-go, certrotation).
+        match = _NAME_AND_TIME.match(each.subject)
+        if each.expiry is None or match is None:
+            continue
+        validity = (datetime.fromtimestamp(int(match[2]), UTC), each.expiry)
+        last[match[1]] = max(validity, last.get(match[1], validity), key=lambda one: one[1])
+    return last
+
+
+_NAME_AND_TIME = re.compile(r"CN=([^@,]+?)_?@(\d{9,11})(?:,|$)")
 
 
 def _when(end: datetime, now: datetime) -> str:

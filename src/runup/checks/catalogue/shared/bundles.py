@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
 
 
 # Begin and end of a certificate's validity.
 Validity = tuple[datetime, datetime]
+
+
+# How long the owner of an authority may take to renew it; it looks every minute.
+PATIENCE = timedelta(hours=1)
 
 
 class BadBundle(ValueError):
@@ -38,6 +42,12 @@ def validities(bundle: str) -> Sequence[Validity]:
 def ends(bundle: str) -> Sequence[datetime]:
     """Returns the end of validity of each certificate in a PEM bundle, in order. Raises BadBundle."""
     return [end for _, end in validities(bundle)]
+
+
+def is_late(validity: Validity, now: datetime) -> bool:
+    """Returns whether an authority should have been renewed before: with a fifth of its life left (library-go)."""
+    begin, end = validity
+    return now >= end - (end - begin) / 5 + PATIENCE
 
 
 def usable_until(bundle: str) -> datetime | None:
