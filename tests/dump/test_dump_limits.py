@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -14,9 +15,9 @@ from bench.hostile_images import header
 from kubekit.lang.removal import remove_tree
 from runup.cli import clusterversion_files
 from runup.cli.errors import CommandError
-from runup.dump import load
+from runup.dump import dump_limits, load
 from runup.dump.dump_files import BadDump
-from runup.dump.dump_limits import Memory
+from runup.dump.dump_limits import MIB, Memory
 
 CLUSTER = "apiVersion: config.openshift.io/v1\nkind: ClusterVersion\nmetadata: {name: version}\n"
 
@@ -60,7 +61,7 @@ def test_a_sparse_file_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
     os.truncate(dump / "sparse.yaml", 2 << 30)
     found = load.read(dump)
     assert [obj["kind"] for obj in found.objects] == ["ClusterVersion"]
-    assert "it holds more than 128 MiB" in found.problems[0]
+    assert "it holds more than 128 MiB; give a dump of fewer namespaces" in found.problems[0]
 
 
 def test_a_file_whose_name_is_no_text_is_named_all_the_same(tmp_path: Path) -> None:
@@ -72,6 +73,23 @@ def test_a_file_whose_name_is_no_text_is_named_all_the_same(tmp_path: Path) -> N
     (dump / "cluster.yaml").unlink()
     with pytest.raises(BadDump, match=r"\\udcff\.yaml: it has no apiVersion"):
         load.read(dump)
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, "\N{SUPERSCRIPT TWO}"], ids=["far too long", "a digit alone"])
+def test_a_version_that_is_no_number(tmp_path: Path, version: str) -> None:
+    """It is older than any other, and no error."""
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n, resourceVersion: '%s'}\n"
+    dump = write(tmp_path / "dump", later=node % version, sooner=node % "7" + "spec: {unschedulable: true}\n")
+    found = load.read(dump).one("", "Node", "n")
+    assert found and found["spec"] == {"unschedulable": True}
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-23:59"])
+def test_times_at_the_ends_of_all_years(tmp_path: Path, time: str) -> None:
+    """They do not tell when a dump is of."""
+    rows = f"status: {{conditions: [{{type: A, status: 'True', lastTransitionTime: '{time}'}}]}}\n"
+    dump = write(tmp_path / "dump", cluster=CLUSTER + rows)
+    assert load.moment_of(load.read(dump)) is None
 
 
 def test_brackets_without_end(tmp_path: Path) -> None:
@@ -88,6 +106,49 @@ def test_a_document_that_would_take_too_much_is_named(tmp_path: Path) -> None:
     assert (
         "many.yaml: decoding it would take 549 MiB, more than the 512 MiB that one file may take" in found.problems[0]
     )
+
+
+def pods(number: int, **more: object) -> dict[str, object]:
+    """A list as the API server answers it, of pods whose managers said much."""
+    fields = [{"manager": "kubelet", "fieldsV1": {f"f:{n}": {} for n in range(300)}}]
+    names = [{"name": f"p{n}", "namespace": "a", "managedFields": fields} for n in range(number)]
+    items = [{"apiVersion": "v1", "kind": "Pod", "metadata": name, "spec": {"x": [1] * 300}} for name in names]
+    return {"apiVersion": "v1", "kind": "PodList", "metadata": {"resourceVersion": "7"}, "items": items, **more}
+
+
+def test_a_list_that_would_take_too_much_at_once_is_read_item_by_item(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some thousand pods would take more than a file may; without their managers' fields they take a fraction."""
+    monkeypatch.setattr(dump_limits, "MAX_DECODING_BYTES", MIB)
+    dump = write(tmp_path / "dump")
+    (dump / "pods.json").write_text(json.dumps(pods(30)))
+    found = load.read(dump)
+    assert found.problems == ()
+    assert [obj["kind"] for obj in found.objects].count("Pod") == 30
+    assert found.objects[1]["spec"] == {"x": [1] * 300}
+    assert not any("managedFields" in obj["metadata"] for obj in found.objects)
+    # It is as complete as any answer of the server is.
+    assert found.collected.covers(("", "pods"), "a")
+
+
+LARGE_LISTS = {
+    "an item that is larger than any object": (pods(1, items=[{"x": [1] * 400_000}]), "item 1 is larger than any"),
+    "an item that is no object": (pods(1, items=[*range(10_000)]), "decoding it would take"),
+    "no list": ({"kind": "Pod", "spec": {"x": [1] * 10_000}}, "decoding it would take"),
+}
+
+
+@pytest.mark.parametrize("name", LARGE_LISTS)
+def test_large_files_that_are_refused(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name; the rest of the dump is read."""
+    monkeypatch.setattr(dump_limits, "MAX_DECODING_BYTES", MIB)
+    document, words = LARGE_LISTS[name]
+    dump = write(tmp_path / "dump")
+    (dump / "large.json").write_text(json.dumps(document))
+    found = load.read(dump)
+    assert words in "".join(found.problems)
+    assert [obj["kind"] for obj in found.objects] == ["ClusterVersion"]
 
 
 def test_objects_that_take_too_much_in_all() -> None:
@@ -135,7 +196,7 @@ def test_packed_in_each_way(tmp_path: Path, suffix: str) -> None:
 _READ = """
 import re, sys
 from pathlib import Path
-from runup.dump import load
+from runup.dump import dump_limits, load
 # Of this program alone: what getrusage says begins with what the process had that started it.
 peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 before = peak()
@@ -151,5 +212,22 @@ def test_memory_within_the_limits(tmp_path: Path, line: str) -> None:
     marks = 2 if "- -" not in line else 4
     count = int(500 * 1024 * 1024 / (6 * max(9, len(line)) + 180 * marks))
     dump = write(tmp_path / "dump", many="".join(line.format(number) for number in range(count)))
+    done = subprocess.run([sys.executable, "-c", _READ, str(dump)], capture_output=True, text=True, check=True)
+    assert 10 < int(done.stdout) < 1024
+
+
+LISTS = {
+    "as many items as may be": '{"items":[' + ",".join(["{}"] * 499_999) + "]}",
+    "a million objects in items": '{"items":[' + ",".join(['{"a":[' + ",".join(["{}"] * 998) + "]}"] * 4_000) + "]}",
+    "lists in items": '{"items":[' + ",".join(['{"a":[' + "[]," * 100_000 + "0]}"] * 300) + "]}",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LISTS)
+def test_memory_of_large_lists(tmp_path: Path, name: str) -> None:
+    """Within the same limit, whatever is in the items."""
+    dump = write(tmp_path / "dump")
+    (dump / "many.json").write_text(LISTS[name])
     done = subprocess.run([sys.executable, "-c", _READ, str(dump)], capture_output=True, text=True, check=True)
     assert 10 < int(done.stdout) < 1024

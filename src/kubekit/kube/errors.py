@@ -179,10 +179,15 @@ def error_of_status(status: Status, request: Request, retry_after: str = "") -> 
     return kind(status, request)
 
 
+# Of a number of seconds: a longer one is no wish that anybody could fulfil.
+_MOST_DIGITS = 9
+
+
 def _retry_after_s(status: Status, header: str) -> float | None:
     # The HTTP-date form is not used by API servers; a proxy's is treated as "no wish".
-    if header.strip().isdigit():
-        return float(header)
+    wish = header.strip()
+    if wish.isdecimal() and len(wish) <= _MOST_DIGITS:
+        return float(wish)
     if status.details is not None and status.details.retry_after_seconds > 0:
         return float(status.details.retry_after_seconds)
     return None

@@ -1,13 +1,15 @@
 """Limits of what is read of a dump, which somebody else made: whatever it holds, reading it takes less than 1 GiB.
 
 A file is refused before it is decoded, by its size and by what it would take: measured, decoding takes six bytes for
-each of the text, and 180 for each mark that begins an item (a line, a comma, a colon, a bracket). A refused file is
-named like a broken one, and the others count; a dump that is too deep, has too many files, or whose objects take too
-much in all is refused as a whole.
+each of the text, and 180 for each mark that begins an item (a line, a comma, a colon, a bracket). A list of objects in
+JSON that would take too much at once is decoded item by item (`large_lists`). A refused file is named like a broken
+one, and the others count; a dump that is too deep, has too many files, or whose objects take too much in all is refused
+as a whole.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -23,16 +25,50 @@ MAX_OBJECTS_BYTES = 448 * MIB
 MAX_DEPTH = 64
 MAX_ENTRIES = 1_000_000
 
+WAY_OUT = "give a dump of fewer namespaces"
 _MARKS = (b"\n", b",", b":", b"[", b"{", b"- ")
 
 
-def text_of(file: Path) -> str:
-    """Returns the text of a file. Raises OSError and UnicodeDecodeError, and ValueError if it would take too much."""
-    data = contents(file, MAX_FILE_BYTES)
-    if (wanted := 6 * len(data) + 180 * sum(data.count(mark) for mark in _MARKS)) > MAX_DECODING_BYTES:
+class TooMuchToDecode(ValueError):
+    """The text would take more memory than one file may, if it were decoded at once."""
+
+
+def contents_of(file: Path) -> bytes:
+    """Returns the bytes of a file. Raises OSError, and ValueError if it has too many."""
+    try:
+        return contents(file, MAX_FILE_BYTES)
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        raise ValueError(f"it holds more than {MAX_FILE_BYTES // MIB} MiB; {WAY_OUT}") from error
+
+
+def decoding_bytes(data: bytes) -> int:
+    """Returns the memory that decoding `data` takes at most."""
+    return 6 * len(data) + 180 * sum(data.count(mark) for mark in _MARKS)
+
+
+def text_of(data: bytes) -> str:
+    """Returns the text of a file. Raises UnicodeDecodeError, and TooMuchToDecode."""
+    if (wanted := decoding_bytes(data)) > MAX_DECODING_BYTES:
         limit = f"more than the {MAX_DECODING_BYTES // MIB} MiB that one file may take"
-        raise ValueError(f"decoding it would take {wanted // MIB} MiB, {limit}; give a dump of fewer objects")
+        way_out = f"give it as a list in JSON, or {WAY_OUT}"
+        raise TooMuchToDecode(f"decoding it would take {wanted // MIB} MiB, {limit}; {way_out}")
     return data.decode("utf-8-sig")
+
+
+def size_of(value: Any) -> int:
+    """Returns the memory of a decoded value with all that it holds."""
+    size, stack = 0, [value]
+    while stack:
+        each = stack.pop()
+        size += sys.getsizeof(each)
+        if isinstance(each, dict):
+            stack += each
+            stack += each.values()
+        elif isinstance(each, list):
+            stack += each
+    return size
 
 
 def check_folder(folder: Path) -> None:
@@ -64,15 +100,7 @@ class Memory:
 
     def take(self, value: Any) -> None:
         """Counts an object with all that it holds. Raises BadDump."""
-        stack = [value]
-        while stack:
-            each = stack.pop()
-            self._left -= sys.getsizeof(each)
-            if isinstance(each, dict):
-                stack += each
-                stack += each.values()
-            elif isinstance(each, list):
-                stack += each
+        self._left -= size_of(value)
         if self._left < 0:
             text = f"the objects of the dump {self._name} take more than {self._limit // MIB} MiB"
-            raise BadDump(f"{text}; give a dump of fewer kinds or namespaces", reason="DumpTooLarge")
+            raise BadDump(f"{text}; {WAY_OUT}, or collect what checks read: runup dump collect", reason="DumpTooLarge")

@@ -15,9 +15,9 @@ from typing import Any
 
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import contents
-from runup.dump import bundles
+from runup.dump import bundles, large_lists
 from runup.dump.documents import JSON, identity
-from runup.dump.dump_limits import MAX_FILE_BYTES, text_of
+from runup.dump.dump_limits import MAX_FILE_BYTES, TooMuchToDecode, contents_of, text_of
 
 # Bytes above which the spec of a MachineConfig is not parsed.
 _LARGE = 64 * 1024
@@ -202,7 +202,13 @@ def why_no_object(item: Any) -> str:
 def _documents(file: Path) -> list[Any]:
     if head := _configuration(file):
         return [head]
-    return list(kyaml.load_all(text_of(file)))
+    data = contents_of(file)
+    try:
+        return list(kyaml.load_all(text_of(data)))
+    except TooMuchToDecode:
+        if (document := large_lists.read(data)) is None:
+            raise
+        return [document]
 
 
 _SPEC = re.compile(r"\nspec:[ ]*\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from pathlib import Path
 
 from kubekit.lang.files import MIB, contents
@@ -29,7 +29,7 @@ def gathered_at(folder: Path) -> datetime | None:
         return None
     day, time, _fraction, zone = matches[-1]
     try:
-        return datetime.strptime(f"{day} {time} {zone}", "%Y-%m-%d %H:%M:%S %z").astimezone(UTC)
+        return _in_utc(datetime.strptime(f"{day} {time} {zone}", "%Y-%m-%d %H:%M:%S %z"))
     except ValueError:
         return None
 
@@ -81,4 +81,9 @@ def _parsed(text: object) -> datetime | None:
         time = datetime.fromisoformat(str(text))
     except ValueError:
         return None
-    return time.astimezone(UTC) if time.tzinfo else None
+    return _in_utc(time) if time.tzinfo else None
+
+
+def _in_utc(time: datetime) -> datetime | None:
+    # Next to the first and the last year a time may have none in UTC, and none a moment later.
+    return time.astimezone(UTC) if MINYEAR < time.year < MAXYEAR else None

@@ -43,6 +43,8 @@ PROVING = frozenset({"clusteroperators", "namespaces"})
 _OF_A_CLUSTER = frozenset(
     {("config.openshift.io", "ClusterVersion", "", "version"), ("", "Namespace", "", "kube-system")}
 )
+# Of a resourceVersion, which is a number of 64 bits.
+_MOST_DIGITS = 20
 _PLURAL = re.compile(r"[a-z][a-z0-9]*")
 
 
@@ -166,7 +168,7 @@ def _resources(file: Path, layout: Layout) -> set[str]:
 def _version(obj: JSON) -> int:
     # Opaque by the API's rules, but in practice a number that grows with every write.
     text = str((obj.get("metadata") or {}).get("resourceVersion") or "")
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0
 
 
 def _named(obj: JSON) -> str:

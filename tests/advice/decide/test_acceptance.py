@@ -27,6 +27,7 @@ COUNTS = {
     "a list": ({"A": "[]"}, False),
     "an end that is no time": ({"A": '{"name": "A", "until": "soon"}'}, False),
     "an end without a zone": ({"A": '{"name": "A", "until": "2027-01-01T00:00:00"}'}, False),
+    "an end that no year in UTC has": ({"A": '{"name": "A", "until": "0001-01-01T00:00:00+23:59"}'}, False),
     "an end that is a number": ({"A": '{"name": "A", "until": 2027}'}, False),
 }
 

@@ -56,6 +56,7 @@ def test_parts_as_they_are_written() -> None:
         '<thead><tr><th scope="col">H</th></tr></thead><tbody><tr></tr></tbody></table></div>'
     )
     assert moment(datetime(2026, 1, 14, 12, 30, 59, tzinfo=timezone(timedelta(hours=2)))) == "2026-01-14 10:30 UTC"
+    assert moment(datetime(1, 1, 1, 0, 30, tzinfo=timezone(timedelta(hours=2)))).endswith("01-01 00:30 UTC")
 
 
 def test_markup_as_it_is_written() -> None:

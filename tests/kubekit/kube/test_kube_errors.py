@@ -84,6 +84,8 @@ def test_the_reason_decides_where_a_watch_tells_no_code(reason: str, expected: t
         pytest.param({}, {"retryAfterSeconds": 9}, 9.0, id="the Status's details"),
         pytest.param({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None, None, id="a date is no wish"),
         pytest.param({}, None, None, id="nothing said"),
+        pytest.param({"Retry-After": "\N{SUPERSCRIPT TWO}"}, None, None, id="a digit that is no number"),
+        pytest.param({"Retry-After": "9" * 5000}, None, None, id="more than anybody waits"),
         pytest.param({"Retry-After": " 3 "}, None, 3.0, id="the header with blanks"),
         pytest.param({"Retry-After": "0"}, {"retryAfterSeconds": 9}, 0.0, id="at once"),
         pytest.param({"Retry-After": "-3"}, None, None, id="no number of seconds"),

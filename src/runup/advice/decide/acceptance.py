@@ -152,7 +152,7 @@ def _record(key: str, text: str) -> Acceptance:
         total = value.get("count") if isinstance(value.get("count"), int) else 0
         read = Acceptance(name, _text(value, "reason"), _text(value, "by"), at, until)
         return read._replace(objects=objects, total=max(total or 0, len(objects)))
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         return Acceptance(key, problem=f"key {key} of ConfigMap {NAME} cannot be read: {error}")
 
 

@@ -88,7 +88,15 @@ def sentence_case(said: str) -> str:
 
 def timestamp(moment: datetime | None) -> str:
     """Returns a time as Kubernetes writes it, in UTC, or an empty string."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+    return in_utc(moment).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Returns a time in UTC; one that UTC has no year for, as somebody may write it, without its offset."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        return moment.replace(tzinfo=UTC)
 
 
 def age(moment: datetime | None, now: datetime) -> str:

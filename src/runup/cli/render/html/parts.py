@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from runup.cli.render.html.markup import Child, Markup, el, join
+from runup.cli.render.text import in_utc
 
 GOOD, BUSY, WARN, BAD, IDLE = "good", "busy", "warn", "bad", "idle"
 
@@ -38,7 +39,7 @@ def grid(caption: str, heads: Sequence[str], lines: Iterable[Child]) -> Markup:
 
 def moment(when: datetime) -> str:
     """Returns a time to the minute."""
-    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{in_utc(when):%Y-%m-%d %H:%M} UTC"
 
 
 def age(span: timedelta) -> str:

@@ -15,6 +15,7 @@ from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import ClusterOperatorInsight, ControlPlane, NodeInsight, UpdateStatusStatus, WorkerPool
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, age
+from runup.cli.render.text import in_utc
 from runup.updatestatus.cli.render.html.pool_card import row_of
 from runup.updatestatus.cli.render.html.words import all_insights, insights_of
 
@@ -244,4 +245,4 @@ def _ceiling(when: datetime, step: timedelta) -> datetime:
 
 def _clock(when: datetime, span: Span) -> str:
     long = span.end - span.start > timedelta(hours=20)
-    return f"{when.astimezone(UTC):{'%d %b %H:%M' if long else '%H:%M'}}"
+    return f"{in_utc(when):{'%d %b %H:%M' if long else '%H:%M'}}"
