@@ -78,9 +78,9 @@ def test_a_file_whose_name_is_no_text_is_named_all_the_same(tmp_path: Path) -> N
 @pytest.mark.parametrize("version", ["9" * 5000, "\N{SUPERSCRIPT TWO}"], ids=["far too long", "a digit alone"])
 def test_a_version_that_is_no_number(tmp_path: Path, version: str) -> None:
     """It is older than any other, and no error."""
-    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n, resourceVersion: '%s'}\n"
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: node-0, resourceVersion: '%s'}\n"
     dump = write(tmp_path / "dump", later=node % version, sooner=node % "7" + "spec: {unschedulable: true}\n")
-    found = load.read(dump).one("", "Node", "n")
+    found = load.read(dump).one("", "Node", "node-0")
     assert found and found["spec"] == {"unschedulable": True}
 
 

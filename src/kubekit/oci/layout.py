@@ -254,11 +254,13 @@ def media_type_of(data: bytes) -> str:
     """Returns the media type that a manifest or index declares, or that its members imply. Raises BadImage."""
     try:
         document = msgspec.json.decode(data, type=_Described)
+        is_text = bytes(document.media_type)[:1] == b'"'
+        declared = msgspec.json.decode(document.media_type, type=str) if is_text else ""
     except msgspec.ValidationError as error:
         raise BadImage("a manifest is not a JSON object") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadImage(f"a manifest is not JSON: {error}") from error
-    if bytes(document.media_type)[:1] == b'"' and (declared := images.decode(str, document.media_type, "a media type")):
+    if declared:
         return declared
     if bytes(document.manifests)[:1] == b"[":
         return images.INDEX

@@ -55,7 +55,7 @@ def read(data: bytes) -> JSON | None:
 
 def _items(raw: tuple[msgspec.Raw, ...]) -> list[Any]:
     left = MAX_OBJECTS_BYTES
-    items = []
+    items: list[Any] = []
     for each in raw:
         if decoding_bytes(bytes(each)) > MAX_ITEM_BYTES:
             raise ValueError(f"item {len(items) + 1} is larger than any object of a cluster")

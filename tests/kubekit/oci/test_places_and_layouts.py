@@ -470,7 +470,7 @@ def test_a_digest_never_names_another_file(digest: str, tmp_path: Path) -> None:
         pytest.param(b'{"config": null, "manifests": null}', "neither an image manifest nor", id="both of them null"),
         pytest.param(b'{"layers": []}', "neither an image manifest nor an index", id="layers alone"),
         pytest.param(b'{"\xff": 1}', "neither an image manifest nor an index", id="a member that is no UTF-8"),
-        pytest.param(b'{"mediaType": "\xff"}', "is not a valid str", id="a type that is no UTF-8"),
+        pytest.param(b'{"mediaType": "\xff"}', "a manifest is not JSON", id="a type that is no UTF-8"),
     ],
 )
 def test_a_document_that_is_no_manifest(data: bytes, said: str) -> None:

@@ -130,7 +130,7 @@ def pause(state: ServiceState) -> timedelta:
     """Returns the time between the last attempt and the next."""
     if not state.failures:
         return INTERVAL
-    return min(FIRST_RETRY * 2 ** min(state.failures - 1, _MOST_DOUBLINGS), INTERVAL)
+    return min(FIRST_RETRY * (1 << min(state.failures - 1, _MOST_DOUBLINGS)), INTERVAL)
 
 
 def usable_graph(state: ServiceState, query: Query, *, now: datetime) -> Graph | None:
