@@ -323,7 +323,9 @@ def test_a_file_that_cannot_be_read_hides_no_other(there: Server, tmp_path: Path
 def test_why_a_cluster_gets_a_manifest_for_programs(there: Server, tmp_path: Path) -> None:
     """The same, by names."""
     folder = release(tmp_path / "of", config_map("a"), plain("Namespace", "space"))
-    told = json.loads(_explain(there, folder, "namespace", "space", "-o", "json").out)
+    said = _explain(there, folder, "namespace", "space", "-o", "json").out
+    told = json.loads(said)
+    assert said.endswith("}\n") and not said.endswith("\n\n")
     (manifest,) = told["manifests"]
     assert (told["version"], told["digest"], told["unreadable"]) == ("5.2.0", "", {})
     assert (manifest["object"], manifest["answer"]) == ("Namespace space", "in")

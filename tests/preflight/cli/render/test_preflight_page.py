@@ -19,6 +19,7 @@ from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.report import ReportedResource
 from runup.release.decide.documentation import BUILT_IN
 
+NAMES = {"DualStackIncompatible": "bad", "EtcdMembers": "idle", "NodeCordoned": "idle"}
 NAME = "prod-x7k2p (api.prod.example.com)"
 
 
@@ -75,6 +76,16 @@ def test_accepted_ones_say_why() -> None:
     assert "NodeCordoned accepted warning Node worker-7 is cordoned. Why accepted network team, CHG-7712 Found" in text
     assert "EtcdMembers accepted critical etcd has 5 members. Why accepted No reason was recorded. Give one:" in text
     assert "Accept it" not in text
+
+
+def test_what_is_settled_is_not_coloured_as_if_it_were_not() -> None:
+    """An accepted critical risk is drawn like what needs nobody; one that is open as grave as it is."""
+    html = page(samples.FOUND, samples.WHEN)
+    tones = {
+        name: tone
+        for tone, name in re.findall(r'class="card issue (\w+)[^>]*>.*?<h3>(?:\d+\. )?([^<]+)', html, re.DOTALL)
+    }
+    assert {name: tones[name] for name in NAMES} == NAMES
 
 
 @pytest.mark.parametrize(

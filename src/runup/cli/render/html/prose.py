@@ -34,7 +34,7 @@ def _blocks(page: str) -> Iterator[str]:
     for line in page.splitlines():
         if line.startswith(_FENCE):
             fenced = not fenced
-        if (not line.strip() and not fenced) or line.startswith("# "):
+        if not fenced and (not line.strip() or line.startswith("# ")):
             yield from ["\n".join(lines)] if lines else []
             lines = []
             continue
