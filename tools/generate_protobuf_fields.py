@@ -36,6 +36,7 @@ ROOTS = {
     "networking.k8s.io/v1": ("networking/v1", "Ingress IngressClass NetworkPolicy"),
     "discovery.k8s.io/v1": ("discovery/v1", "EndpointSlice"),
     "events.k8s.io/v1": ("events/v1", "Event"),
+    "node.k8s.io/v1": ("node/v1", "RuntimeClass"),
     "scheduling.k8s.io/v1": ("scheduling/v1", "PriorityClass"),
     "storage.k8s.io/v1": ("storage/v1", "StorageClass CSIDriver CSINode CSIStorageCapacity VolumeAttachment"),
     "certificates.k8s.io/v1": ("certificates/v1", "CertificateSigningRequest"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
-from tests.contract.api import Api
+from tests.contract.api import CRDS, JSON, Api
+from tests.servers import eventually
 
 
 @pytest.mark.parametrize("probe", ["healthz", "livez", "readyz"])
@@ -43,3 +46,33 @@ def test_no_empty_parameters(api: Api, group: str) -> None:
     assert paths
     operations = [one for item in paths.values() for one in item.values() if isinstance(one, dict)]
     assert [one for one in operations if one.get("parameters") == []] == []
+
+
+def test_v2_names_no_property_where_every_field_is_kept(api: Api) -> None:
+    """kubectl would take a field that is not named for unknown; OpenAPI v3 names them, and says that all are kept."""
+    group = f"kept{uuid.uuid4().hex[:8]}.example.com"
+    schema = {
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": True,
+        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
+    spec = {"group": group, "scope": "Cluster", "names": names, "versions": [version]}
+    api.post(CRDS, {"metadata": {"name": f"things.{group}"}, "spec": spec}).ok()
+    name = ".".join([*reversed(group.split(".")), "v1", "Thing"])
+
+    def published() -> JSON | None:
+        found: JSON = api.get("/openapi/v2").ok()["definitions"]
+        return found.get(name)
+
+    try:
+        gvk = {"group": group, "kind": "Thing", "version": "v1"}
+        assert eventually(published, "the definition is published") == {
+            "type": "object",
+            "x-kubernetes-group-version-kind": [gvk],
+        }
+        of_group = api.get(f"/openapi/v3/apis/{group}/v1").ok()["components"]["schemas"][name]
+        assert sorted(of_group["properties"]) == ["apiVersion", "kind", "metadata", "spec"]
+    finally:
+        api.delete(f"{CRDS}/things.{group}").ok()

@@ -245,6 +245,7 @@ BUILTIN: tuple[Kind, ...] = (
         "networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short_names=("netpol",), generation=True,
         list_kind="NetworkPolicyList",
     ),
+    Kind("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False),
     Kind(
         "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False, short_names=("pc",),
         generation=True,

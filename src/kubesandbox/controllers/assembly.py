@@ -20,7 +20,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from kubesandbox.apiserver.objects.restoring import IMPORTED
-from kubesandbox.controllers import furnishing, owned_pods, resource_quotas
+from kubesandbox.controllers import furnishing, owned_pods, resource_quotas, volume_protection
 from kubesandbox.controllers.controller_loop import Loop, follow
 from kubesandbox.controllers.deployments import Deployments, deployment_of
 from kubesandbox.controllers.disruption import BUDGETS, Budgets
@@ -91,7 +91,12 @@ def start(
     graph = Graph(client, clock)
     stack.push_async_callback(graph.close)
     collector, namespaces = GarbageCollector(graph, client, clock), NamespaceController(graph, client, clock)
-    every = (*loops, _furnishing(client, graph, clock), _quotas(client, graph, clock))
+    every = (
+        *loops,
+        _furnishing(client, graph, clock),
+        _quotas(client, graph, clock),
+        _protection(client, graph, clock),
+    )
     runs = (*(loop.run() for loop in every), collector.run(), namespaces.run(), _discover(graph, clock))
     following = [
         follow(client, cache, resource, clock, label_selector=labels) for cache, resource, labels in watched.resources()
@@ -175,6 +180,12 @@ def _furnishing(client: Client, graph: Graph, clock: Clock) -> Loop:
 def _quotas(client: Client, graph: Graph, clock: Clock) -> Loop:
     loop = Loop(resource_quotas.Quotas(graph, clock, NOT_IMPORTED), client, clock)
     resource_quotas.watch(loop, graph)
+    return loop
+
+
+def _protection(client: Client, graph: Graph, clock: Clock) -> Loop:
+    loop = Loop(volume_protection.VolumeProtection(graph), client, clock)
+    volume_protection.watch(loop, graph)
     return loop
 
 

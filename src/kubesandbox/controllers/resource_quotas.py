@@ -23,7 +23,7 @@ JSON = dict[str, Any]
 QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
 # As --resource-quota-sync-period: what no watch shows, such as a pod that is past its deletion, counts by then.
 _RESYNC_S = 300.0
-_LOOK_S = 0.1
+_CHARGED_S = 0.2
 
 
 class Quotas:
@@ -69,7 +69,8 @@ def watch(loop: Loop, graph: Graph) -> None:
         if obj is None or not obj.metadata.namespace:
             return
         if resource == QUOTAS and new is not None:
-            loop.queue.add(key_of(new))
+            # A quota that changes may have been charged for an object that is stored in a moment.
+            loop.queue.add_after(key_of(new), 0.0 if old is None else _CHARGED_S)
         if old is None or new is None or resource.name in DETAILED:
             cache = graph.caches.get(QUOTAS)
             for quota in cache.by_index("namespace", obj.metadata.namespace) if cache is not None else ():

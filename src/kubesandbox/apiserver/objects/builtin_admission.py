@@ -45,6 +45,7 @@ class Admission:
             defaults.of_new(kind.resource, obj, now)
         if kind.resource == "pods":
             self._prioritize(obj)
+            self._choose_runtime(obj)
         self._complete(kind, obj)
 
     def _prioritize(self, pod: JSON) -> None:
@@ -59,6 +60,25 @@ class Admission:
         priority_class = entry.load() if entry else {}
         spec["priority"] = priority_class.get("value", 0)
         spec.setdefault("preemptionPolicy", priority_class.get("preemptionPolicy") or "PreemptLowerPriority")
+
+    def _choose_runtime(self, pod: JSON) -> None:
+        """Sets what a pod's RuntimeClass adds to it (the RuntimeClass plugin). Raises ApiError 403."""
+        spec, metadata = pod["spec"], meta(pod)
+        name = spec.get("runtimeClassName") or ""
+        about = metadata.get("generateName") or metadata["name"]
+        entry = self._store.get("runtimeclasses.node.k8s.io", "", name) if name else None
+        if name and entry is None:
+            raise errors.forbidden("pods", "", about, f'pod rejected: RuntimeClass "{name}" not found')
+        runtime = entry.load() if entry else {}
+        fixed = (runtime.get("overhead") or {}).get("podFixed")
+        if spec.get("overhead") is not None and spec["overhead"] != fixed:
+            why = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+            if fixed is None:
+                why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            raise errors.forbidden("pods", "", about, f"pod rejected: {why}")
+        if fixed is not None:
+            spec["overhead"] = fixed
+        _schedule(spec, runtime.get("scheduling") or {}, about)
 
     def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
         """Completes a changed object."""
@@ -111,3 +131,16 @@ class Admission:
             }
             error.details = {**(error.details or {}), "causes": [cause]}
             raise error
+
+
+def _schedule(spec: JSON, scheduling: JSON, about: str) -> None:
+    """Adds the node selector and tolerations of a RuntimeClass to a pod. Raises ApiError 403 if they conflict."""
+    chosen = spec.get("nodeSelector") or {}
+    for key, value in (scheduling.get("nodeSelector") or {}).items():
+        if chosen.get(key, value) != value:
+            why = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {chosen[key]}"
+            raise errors.forbidden("pods", "", about, f"conflict: {why}")
+        spec["nodeSelector"] = chosen = {**chosen, key: value}
+    tolerations = spec.get("tolerations") or []
+    if more := [each for each in scheduling.get("tolerations") or () if each not in tolerations]:
+        spec["tolerations"] = [*tolerations, *more]

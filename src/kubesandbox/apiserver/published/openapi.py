@@ -19,6 +19,7 @@ JSON = dict[str, Any]
 _V3 = "#/components/schemas/"
 _V2 = "#/definitions/"
 _INFO = {"title": "Kubernetes", "version": "v1.34.0"}
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 # kubectl detects server-side field validation by this parameter of PATCH.
 _PARAMETERS = [
@@ -70,7 +71,13 @@ def build_group(kinds: Iterable[Kind]) -> JSON:
 def build_v2(kinds: Iterable[Kind]) -> JSON:
     """Returns the v2 document of all kinds."""
     listed = list(kinds)
-    schemas = _with_references({name: schema for kind in listed for name, schema in _schemas(kind)})
+    schemas = {name: schema for kind in listed for name, schema in _schemas(kind)}
+    for kind in listed:
+        # kubectl takes a property that such a schema does not name for an unknown field, so none is named.
+        if kind.custom and schemas[schema_name(kind)].get(_PRESERVE):
+            keywords = ("type", "x-kubernetes-group-version-kind")
+            schemas[schema_name(kind)] = {key: schemas[schema_name(kind)][key] for key in keywords}
+    schemas = _with_references(schemas)
     paths = {path: item for kind in listed for path, item in _paths(kind)}
     return {
         "swagger": "2.0",
@@ -111,18 +118,25 @@ def schema_name(kind: Kind) -> str:
 
 
 def _schema(kind: Kind) -> JSON:
+    """Returns a kind's schema for the v3 document."""
     if kind.crd is None:
         known = definitions().get(definition_name(kind.group, kind.version, kind.kind))
-        return known or _with_metadata({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+        return known or _with_metadata({"type": "object", _PRESERVE: True})
     version = next(version for version in kind.crd["spec"]["versions"] if version["name"] == kind.version)
     written = (version.get("schema") or {}).get("openAPIV3Schema")
-    return _with_metadata(written or {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    return _with_metadata(written or {"type": "object", _PRESERVE: True})
 
 
 _TYPE_META = {
-    "apiVersion": {"type": "string", "description": "The group and version that the object is written in."},
-    "kind": {"type": "string", "description": "What the object is."},
-    "metadata": {"description": "Name, labels and the like.", "allOf": [{"$ref": _V3 + _META}]},
+    "apiVersion": {
+        "type": "string",
+        "description": "APIVersion defines the group and version that the object is written in.",
+    },
+    "kind": {"type": "string", "description": "Kind says what the object is."},
+    "metadata": {
+        "description": "Standard object's metadata: its name, labels and the like.",
+        "allOf": [{"$ref": _V3 + _META}],
+    },
 }
 
 

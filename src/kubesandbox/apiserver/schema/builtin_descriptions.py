@@ -50,6 +50,7 @@ DESCRIPTIONS: dict[str, str] = {
     "Ingress": "Ingress routes HTTP requests to Services.",
     "NetworkPolicy": "NetworkPolicy says which traffic reaches and leaves pods.",
     "PriorityClass": "PriorityClass gives a name to a priority of pods.",
+    "RuntimeClass": "RuntimeClass names a way in which a node runs containers.",
     "CertificateSigningRequest": "CertificateSigningRequest asks for a certificate.",
     "ObjectMeta": "What every stored object has: its name, labels, owners.",
 }

@@ -56,6 +56,7 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("coordination.k8s.io", "Lease"): data.lease,
     ("networking.k8s.io", "NetworkPolicy"): policies.network_policy,
     ("scheduling.k8s.io", "PriorityClass"): policies.priority_class,
+    ("node.k8s.io", "RuntimeClass"): policies.runtime_class,
     (_RBAC, "Role"): rbac.role,
     (_RBAC, "ClusterRole"): rbac.cluster_role,
     (_RBAC, "RoleBinding"): rbac.role_binding,

@@ -1,10 +1,11 @@
-"""Validation of NetworkPolicies and PriorityClasses."""
+"""Validation of NetworkPolicies, PriorityClasses and RuntimeClasses."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
+from kubesandbox.apiserver.schema.name_rules import dns1123_label
 from kubesandbox.apiserver.validation.common import Faults, immutable, port_name, port_number
 
 JSON = dict[str, Any]
@@ -87,6 +88,16 @@ def priority_class(obj: JSON, old: JSON | None) -> Faults:
         yield FieldError(Fault.FORBIDDEN, "value", detail=why)
     if (policy := obj.get("preemptionPolicy")) is not None and policy not in _PREEMPTION:
         yield not_supported("preemptionPolicy", policy, _PREEMPTION)
+
+
+def runtime_class(obj: JSON, old: JSON | None) -> Faults:
+    """Yields the faults of a RuntimeClass: a handler that is not a DNS label, or that changes."""
+    if old is not None:
+        yield from immutable(obj, old, "handler")
+        return
+    handler = obj.get("handler") or ""
+    if why := "must not contain dots" if "." in handler else dns1123_label(handler):
+        yield FieldError(Fault.INVALID, "handler", handler, why)
 
 
 def _not_of_the_system(name: str, value: int, obj: JSON) -> str:

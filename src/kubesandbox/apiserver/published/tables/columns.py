@@ -60,6 +60,7 @@ _JOB = ".spec.jobTemplate.spec.template.spec.containers"
 
 # Without the name, which is the first column of all kinds except events.
 _COLUMNS: dict[str, tuple[Column, ...]] = {
+    "runtimeclasses.node.k8s.io": (Column("Handler", at(".handler")), _AGE),
     "pods": (
         Column("Ready", cells.pod_ready),
         Column("Status", cells.pod_status),
