@@ -70,6 +70,12 @@ def state(kind: str, reason: str, message: str = "") -> dict[str, Any]:
     return {kind: {"reason": reason, "message": message}}
 
 
+# Of containerd 1.6 with kubelet 1.34.
+CONTAINERD_NOT_FOUND = (
+    "rpc error: code = NotFound desc = failed to pull and unpack image: failed to resolve reference: not found"
+)
+
+
 @pytest.mark.parametrize(
     ("found", "error"),
     [
@@ -86,6 +92,12 @@ def state(kind: str, reason: str, message: str = "") -> dict[str, Any]:
             'pod version-x will not start: initcontainer cleanup is waiting with reason "ErrImagePull" and message '
             '"reading manifest: manifest unknown"',
             id="an image that the registry does not know",
+        ),
+        pytest.param(
+            status("Pending", init=state("waiting", "ErrImagePull", CONTAINERD_NOT_FOUND)),
+            'pod version-x will not start: initcontainer cleanup is waiting with reason "ErrImagePull" and message '
+            f'"{CONTAINERD_NOT_FOUND}"',
+            id="the same, as containerd says it",
         ),
         pytest.param(
             status("Pending", init=state("waiting", "ImagePullBackOff", "manifest unknown")),

@@ -25,6 +25,8 @@ ACTIVE_DEADLINE_S = 120
 
 JSON = dict[str, Any]
 _MOUNT = {"name": "payloads", "mountPath": PAYLOADS}
+# How the node says that the registry does not have the image: CRI-O in the registry's words, containerd by gRPC's code.
+_MISSING = ("manifest unknown", "code = NotFound")
 _NO_LABEL = re.compile(r"[^a-z0-9.-]")
 # A Pod's name has at most 253 characters, and the length of a version has no limit of its own.
 _MAX_VERSION = 200
@@ -132,7 +134,8 @@ def _states(status: JSON) -> Iterator[tuple[str, str, JSON]]:
 
 def _hopeless(state: JSON) -> bool:
     waiting_state = state.get("waiting") or {}
-    missing = waiting_state.get("reason") == "ErrImagePull" and "manifest unknown" in waiting_state.get("message", "")
+    message = waiting_state.get("message", "")
+    missing = waiting_state.get("reason") == "ErrImagePull" and any(words in message for words in _MISSING)
     return waiting_state.get("reason") == "SignatureValidationFailed" or missing
 
 
