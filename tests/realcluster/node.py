@@ -158,7 +158,7 @@ class Node:
         for controller in _controllers():
             (controller / CGROUP / self.place.name).mkdir(parents=True, exist_ok=True)
         # The node's /etc is an overlay, which may not be changed from below while it is mounted.
-        etc = Path(f"/proc/{self.pid}/root/etc")
+        etc = Path("/proc", str(self.pid), "root", "etc")
         files = {
             "containerd/config.toml": _containerd(self.place),
             f"containerd/certs.d/{self.place.registry}/hosts.toml": _registry(self.place),
