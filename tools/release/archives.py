@@ -6,7 +6,7 @@ import gzip
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 
 def pack(files: Mapping[str, Path], archive: Path) -> None:
@@ -15,14 +15,14 @@ def pack(files: Mapping[str, Path], archive: Path) -> None:
         if archive.suffix in {".gz", ".tgz"}:
             # Neither a name nor a time is in the header.
             with gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=6, mtime=0) as packed:
-                _tar(files, packed)
+                _tar(files, cast("IO[bytes]", packed))
         else:
             _tar(files, out)
 
 
 def below(folder: Path) -> dict[str, Path]:
     """Returns the files below a folder by their paths from there; links are followed."""
-    found = {}
+    found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         if path.is_dir():
             found |= {f"{path.name}/{name}": file for name, file in below(path).items()}

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tests.cli.commands import Run
 from tests.cli.commands import run as run
 
+from runup import build_info
 from runup.cli.errors import CommandError
 from runup.install.cli.choices import Flags, options_of
 from runup.install.decide.component import Certificates, Options, Platform
@@ -119,3 +120,12 @@ def test_objects_are_printed_without_a_cluster(run: Run) -> None:
     assert ran.code == 0
     assert "kind: Certificate" in ran.out
     assert ran.err == "note: the certificates are made by cert-manager, which the cluster has to have\n"
+
+
+def test_a_released_version_installs_its_own_image(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which whoever built it named; a flag takes its place, and a checkout has none."""
+    words = ("install", "update-status", "-o", "yaml", "--platform=kubernetes", "--monitoring=off")
+    assert "--image is needed" in run(*words).err
+    monkeypatch.setattr(build_info, "IMAGE", "registry.example/runup:1.2.3")
+    assert "image: registry.example/runup:1.2.3\n" in run(*words).out
+    assert "image: registry.example/other:2\n" in run(*words, "--image=registry.example/other:2").out

@@ -21,6 +21,7 @@ from runup.install.control.sets import Done, InstallError, ObjectSets, Told
 from runup.install.decide.component import COMPONENTS, OPERATOR, Component, Options, Platform
 from runup.install.decide.component_objects import component_objects
 from runup.install.decide.objects import Objects
+from runup.process.own_image import default_image
 
 __all__ = ("Manner", "Removal", "install", "print_objects", "uninstall")
 # What to type next.
@@ -44,9 +45,9 @@ def print_objects(connection: Connection, flags: Flags) -> int:
     with _told():
         if flags.asks_the_cluster:
             with connection.client("install") as client:
-                options = options_of(flags, observing.server(client, _sets(client)), None)
+                options = options_of(flags, observing.server(client, _sets(client)), default_image())
         else:
-            options = options_of(flags, None, None)
+            options = options_of(flags, None, default_image())
         objects = _objects(flags.chosen, options)
     click.echo(kyaml.dump_all(objects), nl=False)
     if any(obj["kind"] == "Certificate" for obj in objects):
@@ -62,7 +63,7 @@ def install(connection: Connection, flags: Flags, manner: Manner, timeout_s: flo
     with _told(), connection.client("install") as client:
         sets = _sets(client)
         known = observing.server(client, sets)
-        options = options_of(flags, known, None)
+        options = options_of(flags, known, default_image())
         objects = _objects(flags.chosen, options)
         tell = _teller(dry_run=manner.dry_run)
         applied = installing.install(client, sets, clock, flags.chosen, objects, options, known, manner, tell)
