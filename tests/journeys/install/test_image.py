@@ -26,7 +26,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(LIMIT_S),
+    pytest.mark.timeout(2 * LIMIT_S),
     pytest.mark.xdist_group("image"),
     pytest.mark.skipif(shutil.which("apt-get") is None, reason="no apt-get, by which the image's base is fetched"),
 ]

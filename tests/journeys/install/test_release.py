@@ -28,7 +28,7 @@ IMAGE = "registry.example/runup"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(LIMIT_S),
+    pytest.mark.timeout(2 * LIMIT_S),
     pytest.mark.xdist_group("image"),
     pytest.mark.skipif(shutil.which("apt-get") is None, reason="no apt-get, by which the image's base is fetched"),
 ]
