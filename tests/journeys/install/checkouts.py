@@ -17,9 +17,9 @@ def copy(folder: Path, tag: str = "") -> Path:
     names = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run([*git, *names], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout.decode()
     for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
+        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+            shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
     times = {"GIT_AUTHOR_DATE": TIME, "GIT_COMMITTER_DATE": TIME}
     tagged = [["tag", tag]] if tag else []
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"], *tagged):
