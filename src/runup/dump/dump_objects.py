@@ -97,7 +97,8 @@ def read(file: Path, style: str, root: Path | None = None) -> Contents:
     if not any(document is not None for document in documents):
         return Contents(problems=(f"{file}: {EMPTY}",))
     if style == "bundle" and root is not None:
-        documents = [_as_list(document, bundles.kind_of(file, root)) for document in documents]
+        kind = bundles.kind_of(file, root)
+        documents = [_as_list(document, kind) for document in documents]
     insights_type = insights_kind(file) if style == "insights" else None
     objects: list[JSON] = []
     lists: list[Listed] = []
