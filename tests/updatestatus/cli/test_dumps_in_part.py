@@ -179,3 +179,14 @@ def test_the_time_of_objects_is_their_newest_transition() -> None:
         conditions = [{**_condition(f"T{number}", "True"), "lastTransitionTime": t} for number, t in enumerate(each)]
         found.append(codec.convert(ClusterOperator, {"status": {"conditions": conditions}}))
     assert newest_transition(found) == parse_moment("2026-01-03T00:00:01Z")
+
+
+def test_a_kind_of_which_the_dump_has_a_part_is_told_with_its_reason(tmp_path: Path) -> None:
+    """A list that was cut off may lack the one node that matters."""
+    nodes = {"apiVersion": "v1", "kind": "NodeList", "metadata": {"continue": "x"}, "items": [QUIET]}
+    (tmp_path / "nodes.json").write_text(json.dumps(nodes))
+    found = _found(tmp_path, _version("True"), ETCD, MACHINE_CONFIG, _pool("worker", 1))
+    why = "the dump has only a part of the nodes: whether there were others is not known"
+    told = json.dumps(found.obj)
+    assert "Nodes are known in part, so what the others would tell is not known" in told
+    assert why in told
