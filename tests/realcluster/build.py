@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,10 @@ from tests.controlplane.build import Unavailable
 MODULE = Path(__file__).parent / "programs"
 DNS = Path(__file__).parent / "coredns"
 PROGRAMS = ("kube-controller-manager", "kube-proxy", "kube-scheduler", "kubelet", "pause")
+IMAGE = "RUNUP_REAL_IMAGE"
+"""Names another image of the operator than this checkout's: oci:DIR:TAG, such as one that is to be released."""
+PYTHON = (3, 11)
+"""Of the base image."""
 PLUGINS = Path("/usr/lib/cni")
 _OF_DEBIAN = {
     "containerd": "containerd",
@@ -74,7 +79,7 @@ def folder_of_caches(environ: Mapping[str, str] = os.environ) -> Path:
 
 def check_machine() -> None:
     """Raises Unavailable with everything that this machine lacks, and what would help."""
-    lacking = [*_no_rights(), *_no_programs(), *_no_cgroups()]
+    lacking = [*_no_rights(), *_no_programs(), *_no_cgroups(), *_no_python()]
     if lacking:
         raise Unavailable("a real cluster cannot run here: " + "; ".join(lacking))
 
@@ -88,6 +93,15 @@ def _no_programs() -> list[str]:
     if not (PLUGINS / "bridge").exists():
         packages.add("containernetworking-plugins")
     return [f"not installed: apt-get install {' '.join(sorted(packages))}"] if packages else []
+
+
+def _no_python() -> list[str]:
+    if os.environ.get(IMAGE) or sys.version_info[:2] == PYTHON:
+        return []
+    wanted = ".".join(map(str, PYTHON))
+    return [
+        f"the image takes its libraries from here, and its Python is {wanted}: use that, or name an image in {IMAGE}"
+    ]
 
 
 def _no_cgroups() -> list[str]:

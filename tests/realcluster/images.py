@@ -9,7 +9,6 @@ import gzip
 import hashlib
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -36,15 +35,11 @@ _SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sourc
 _LINKS = ("sh", "cp", "mkdir", "mv", "rm")
 _HOOK = f'cd "$1" && mkdir -p tmp proc sys dev && for each in {" ".join(_LINKS)}; do ln -sf busybox bin/$each; done'
 READY_S = 60.0
-GIVEN = "RUNUP_REAL_IMAGE"
-"""Names another image of the operator: oci:DIR:TAG, such as one that is to be released."""
 ROOT = Path(__file__).parents[2]
-PYTHON = (3, 11)
 OPERATOR_LABEL = "io.openshift.release.operator"
 _SITE = "opt/runup"
 _SANDBOX_ONLY = ("jsonpatch", "jsonpointer", "orjson")
 _PROGRAM = b"""#!/usr/bin/python3
-import sys
 
 from runup.operator.entry import main
 
@@ -119,8 +114,8 @@ def python_base() -> BuiltImage:
 
 
 def operator(layout: Path) -> BuiltImage:
-    """The operator's image, of this checkout and the libraries that run the tests; or the one that `GIVEN` names."""
-    if given := os.environ.get(GIVEN):
+    """The operator's image, of this checkout and the libraries that run the tests; or the one that is given."""
+    if given := os.environ.get(build.IMAGE):
         return _given(given)
     base = python_base()
     files = {f"{_SITE}/{name}": data for name, data in _libraries()}
@@ -147,16 +142,12 @@ def _given(text: str) -> BuiltImage:
     """Raises Unavailable if it is not an image of a layout."""
     place = place_of(text)
     if not isinstance(place, LayoutPlace):
-        raise Unavailable(f"{GIVEN}={text} is not oci:DIR:TAG")
+        raise Unavailable(f"{build.IMAGE}={text} is not oci:DIR:TAG")
     return BuiltImage(place.folder, open_image(Layout.open(place.folder), place.name).digest, place.name)
 
 
 def _libraries() -> Iterator[tuple[str, bytes]]:
     """The files of every library that the operator needs, as installed here; the base has the same Python."""
-    if sys.version_info[:2] != PYTHON:
-        raise Unavailable(
-            f"Python {'.'.join(map(str, PYTHON))} is needed, as {SUITE} has it: libraries are of one version"
-        )
     for line in (ROOT / "requirements.lock").read_text().splitlines():
         name = line.partition("==")[0]
         if "==" not in line or name in _SANDBOX_ONLY:

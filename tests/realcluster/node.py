@@ -65,6 +65,11 @@ class Node:
         return _child_of(self._init.pid)
 
     @property
+    def root(self) -> Path:
+        """The node's own file system, as the machine sees it while the node runs."""
+        return Path("/proc", str(self.pid), "root")
+
+    @property
     def disk(self) -> Path:
         """The folder of the machine that has the node's /etc, /var/lib and /var/log."""
         return self.folder / "disk"
@@ -158,7 +163,7 @@ class Node:
         for controller in _controllers():
             (controller / CGROUP / self.place.name).mkdir(parents=True, exist_ok=True)
         # The node's /etc is an overlay, which may not be changed from below while it is mounted.
-        etc = Path("/proc", str(self.pid), "root", "etc")
+        etc = self.root / "etc"
         files = {
             "containerd/config.toml": _containerd(self.place),
             f"containerd/certs.d/{self.place.registry}/hosts.toml": _registry(self.place),
@@ -172,11 +177,11 @@ class Node:
 
     def put(self, path: str, content: bytes) -> None:
         """Writes a file of the node."""
-        put(Path(f"/proc/{self.pid}/root") / path.lstrip("/"), content)
+        put(self.root / path.lstrip("/"), content)
 
     def read(self, path: str) -> bytes:
         """What a file of the node has."""
-        return (Path(f"/proc/{self.pid}/root") / path.lstrip("/")).read_bytes()
+        return (self.root / path.lstrip("/")).read_bytes()
 
 
 def put(path: Path, content: bytes) -> None:

@@ -12,8 +12,8 @@ from tests.realcluster.story import GUARDED, OPERATOR, Story, guarded
 from runup.process.names import OPERATOR_NAMESPACE
 
 JSON = dict[str, Any]
-NEXT = "5.1.1"
-"""Of the nodes' configuration: what runs on them does not matter here."""
+EARLIER = "4.99.0"
+"""Of which the nodes of a cluster are that was never updated."""
 
 
 def test_nodes_are_drained_and_rebooted_while_the_operator_goes_on(story: Story, python_image: str) -> None:
@@ -21,19 +21,21 @@ def test_nodes_are_drained_and_rebooted_while_the_operator_goes_on(story: Story,
     story.install()
     story.kube.apply(*guarded(python_image))
     (kept,) = story.kube.running(GUARDED, "app=guarded")
-    release = story.status["history"][0]
+    release, *before = story.status["history"]
+    target = release["version"]
+    story.machines.install(before[0]["version"] if before else EARLIER)
     first = kept["spec"]["nodeName"]
     began = time.monotonic()
-    story.machines.render(NEXT)
+    story.machines.render(target)
     for node in sorted(story.cluster.names, key=lambda name: name != first):
-        story.machines.begin(node, NEXT)
+        story.machines.begin(node, target)
         if node == first:
             assert f"{GUARDED}/{kept['metadata']['name']}" in story.machines.drain(node)
             story.until(lambda: _insight(story, first).get("name") == first, "UpdateStatus tells of the node")
             story.until(lambda: "budget" in _findings(story).lower(), "UpdateStatus names the budget")
             story.kube.delete("policy/v1", "PodDisruptionBudget", GUARDED, GUARDED)
         story.until(lambda node=node: story.machines.drained(node), f"{node} is drained")
-        story.machines.finish(node, NEXT)
+        story.machines.finish(node, target)
     print(f"\nboth nodes in {time.monotonic() - began:.1f} s", file=sys.stderr)
     (operator,) = story.kube.running(OPERATOR_NAMESPACE, OPERATOR)
     assert pod_ready(operator)
