@@ -35,7 +35,6 @@ _OF_DEBIAN = {
     "ip": "iproute2",
     "nsenter": "util-linux",
 }
-PACKAGES = (*dict.fromkeys(_OF_DEBIAN.values()), "containernetworking-plugins")
 _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids")
 
 

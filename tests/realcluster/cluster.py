@@ -78,12 +78,6 @@ class RealCluster:
         """A connection of the administrator's."""
         return SyncClient(config.load(str(self.kubeconfig)))
 
-    def restart(self, name: str) -> None:
-        """Kills kube-controller-manager or kube-scheduler and starts it anew."""
-        self._processes[name].kill()
-        self._processes[name].wait()
-        self._run(name)
-
     def reboot(self, name: str) -> None:
         """Cuts a node's power and starts it again; returns once its programs run."""
         self.nodes[name].power_off()

@@ -15,7 +15,7 @@ from tests.realcluster.cluster import DNS, HERE, RealCluster
 from tests.realcluster.kube import Kube, metadata
 from tests.realcluster.machine_config import MachineConfig
 from tests.realcluster.releases import ReleaseWorld
-from tests.realcluster.story import FIRST, SECOND, UNREACHABLE, Story
+from tests.realcluster.story import FIRST, LATER, SECOND, UNREACHABLE, Story
 
 FOLDER = Path(__file__).parent
 LIMIT_S = 900
@@ -76,8 +76,9 @@ def story(cluster: RealCluster, kube: Kube, world: ReleaseWorld) -> Story:
     """A cluster without any release yet, and two to go to."""
     world.release(FIRST)
     world.release(SECOND, previous=(FIRST,))
+    world.release(LATER, previous=(FIRST, SECOND))
     world.promise(UNREACHABLE, previous=(FIRST, SECOND))
-    installing.prepare(kube, world, [FIRST, SECOND, UNREACHABLE])
+    installing.prepare(kube, world, [FIRST, SECOND, LATER, UNREACHABLE])
     machines = MachineConfig(cluster, kube)
     machines.install(FIRST)
     return Story(cluster, kube, world, machines)

@@ -179,10 +179,6 @@ class Node:
         """Writes a file of the node."""
         put(self.root / path.lstrip("/"), content)
 
-    def read(self, path: str) -> bytes:
-        """What a file of the node has."""
-        return (self.root / path.lstrip("/")).read_bytes()
-
 
 def put(path: Path, content: bytes) -> None:
     """Writes a file that only root may read, and the folders to it."""

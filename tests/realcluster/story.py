@@ -18,7 +18,8 @@ from tests.realcluster.releases import ReleaseWorld
 from runup.process.names import OPERATOR_NAMESPACE
 
 JSON = dict[str, Any]
-FIRST, SECOND = "5.0.0", "5.1.0"
+FIRST, SECOND, LATER = "5.0.0", "5.1.0", "5.1.1"
+"""What is installed, what it is updated to, and what nobody updates to."""
 UNREACHABLE = "5.2.0"
 """A release that is signed, offered, and in no registry."""
 OPERATOR = "k8s-app=cluster-version-operator"
