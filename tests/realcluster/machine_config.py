@@ -37,7 +37,9 @@ class MachineConfig:
         self._updated = list(self._cluster.names)
         self._render(version)
         for name in self._cluster.names:
-            self._annotate(name, currentConfig=rendered(version), desiredConfig=rendered(version), state="Done")
+            config = rendered(version)
+            self._annotate(name, currentConfig=config, desiredConfig=config, state="Done")
+            self._annotate(name, desiredDrain=f"uncordon-{config}", lastAppliedDrain=f"uncordon-{config}")
         self._tell(version)
 
     def render(self, version: str) -> None:
