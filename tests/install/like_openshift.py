@@ -13,6 +13,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import NotFound
 
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NODE = Resource("", "v1", "Node", "nodes", namespaced=False)
 PRIORITY = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
 ROLE = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 CLUSTER_VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
@@ -50,6 +51,9 @@ def furnish(client: SyncClient) -> None:
         client.send(calls.create(CRD, definition))
     for name in ("openshift-machine-config-operator", "openshift-monitoring", "openshift-config-managed"):
         _create(client, NAMESPACE, name)
+    for node in client.listing_raw(NODE).items:
+        labels = {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}
+        client.send(calls.merge_patch(NODE, node["metadata"]["name"], labels))
     _create(client, PRIORITY, "openshift-user-critical", value=1000000000)
     for name in ("cluster-monitoring-view", "cluster-reader"):
         try:
@@ -61,18 +65,20 @@ def furnish(client: SyncClient) -> None:
     desired = {"version": "5.0.0", "image": "quay.io/release@sha256:" + "0" * 64}
     done = {"state": "Completed", "verified": False, "startedTime": "2026-11-01T00:00:00Z", **desired}
     history = [{**done, "completionTime": "2026-11-01T01:00:00Z"}]
+    condition = {"lastTransitionTime": "2026-11-01T00:00:00Z", "reason": "AsExpected", "message": ""}
+    told = {"Available": "True", "Failing": "False", "Progressing": "False"}
+    conditions = [{**condition, "type": name, "status": value} for name, value in told.items()]
     status = {
         "availableUpdates": None,
+        "conditions": conditions,
         "desired": desired,
         "history": history,
         "observedGeneration": 1,
         "versionHash": "x",
     }
     _with_status(client, CLUSTER_VERSION, "version", spec, status)
-    condition = {"lastTransitionTime": "2026-11-01T00:00:00Z", "reason": "AsExpected", "message": ""}
-    conditions = [{**condition, "type": "Available", "status": "True"}]
     versions = [{"name": "operator", "version": "5.0.0"}]
-    _with_status(client, OPERATOR, "etcd", {}, {"conditions": conditions, "versions": versions})
+    _with_status(client, OPERATOR, "etcd", {}, {"conditions": conditions[:1], "versions": versions})
 
 
 def _create(client: SyncClient, resource: Resource, name: str, **content: Any) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.servers import eventually
+
 from kubekit.api import codec
 from kubekit.kube import calls, discovery
 from kubekit.kube.client_sync import SyncClient
@@ -31,3 +33,15 @@ def everything(client: SyncClient) -> dict[str, str]:
                 name = f"{resource.name} {metadata.get('namespace', '')}/{metadata['name']}"
                 found[name] = metadata.get("resourceVersion", "")
     return found
+
+
+def settled(client: SyncClient) -> dict[str, str]:
+    """Everything that there is, once two looks see the same: controllers are at work on a new server."""
+    seen: list[dict[str, str]] = []
+
+    def same() -> bool:
+        seen.append(everything(client))
+        return len(seen) > 1 and seen[-1] == seen[-2]
+
+    eventually(same, "nothing changes any more")
+    return seen[-1]

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from tests.deploy.test_install_forms import program
 from tests.install import like_openshift
-from tests.install.listing import everything
-from tests.servers import eventually
+from tests.install.listing import settled
 
 from kubekit.kube import config
 from kubekit.kube.client_sync import SyncClient
@@ -123,7 +122,7 @@ def test_on_openshift(kube_api_factory: KubeApiFactory, bin_folder: Path, tmp_pa
 def test_from_installing_to_removing(plain: tuple[Shell, SyncClient]) -> None:
     """Install, look, save and restore, upgrade, remove: afterwards the cluster is as before."""
     shell, client = plain
-    before = set(everything(client))
+    before = set(settled(client))
     for page, section in (
         ("install.md", "On any other Kubernetes"),
         ("backup.md", "Without a backup of etcd"),
@@ -134,31 +133,26 @@ def test_from_installing_to_removing(plain: tuple[Shell, SyncClient]) -> None:
     shell.type("runup install kernel-modules --image registry.example/runup:0.1.0")
     shell.type_all(blocks("uninstall.md", "Removing it"))
     shell.type("runup uninstall update-status --definitions")
-    eventually(lambda: set(everything(client)) <= before, "all of it is gone")
+    assert set(settled(client)) - before == set()
 
 
 def test_with_kustomize(plain: tuple[Shell, SyncClient]) -> None:
     """Applied and deleted by kubectl alone."""
     shell, client = plain
-    before = set(everything(client))
+    before = set(settled(client))
     shell.type_all(blocks("install.md", "With kustomize"))
-    eventually(lambda: set(everything(client)) <= before, "all of it is gone")
+    assert set(settled(client)) - before == set()
 
 
 def test_with_helm(plain: tuple[Shell, SyncClient]) -> None:
     """Installed and uninstalled by Helm alone; definitions stay."""
     shell, client = plain
-    before = set(everything(client))
+    before = set(settled(client))
     shell.type("IMAGE=registry.example/runup:0.1.0")
     shell.type_all(blocks("install.md", "With Helm"))
 
-    def left() -> set[str]:
-        return {each.partition(" ")[0] for each in set(everything(client)) - before}
-
-    # The server registers the group of a definition by itself.
-    kept = {"customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"}
-    eventually(lambda: left() <= kept, "all but the definition is gone")
-    assert "customresourcedefinitions.apiextensions.k8s.io" in left()
+    left = {each.partition(" ")[0] for each in set(settled(client)) - before}
+    assert left == {"customresourcedefinitions.apiextensions.k8s.io"}
 
 
 def test_no_block_is_left_untyped() -> None:

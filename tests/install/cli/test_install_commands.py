@@ -15,7 +15,7 @@ from tests.cli.commands import run as run
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rows import SERVERS, programs
 from tests.install import like_openshift
-from tests.install.listing import everything
+from tests.install.listing import everything, settled
 from tests.servers import eventually
 
 from kubekit.api.scheme import Resource
@@ -62,15 +62,8 @@ class World:
         return self.client.send(calls.create(resource, obj))
 
     def settled(self) -> dict[str, str]:
-        """Everything that there is, once two looks see the same."""
-        seen: list[dict[str, str]] = []
-
-        def same() -> bool:
-            seen.append(everything(self.client))
-            return len(seen) > 1 and seen[-1] == seen[-2]
-
-        eventually(same, "nothing changes any more")
-        return seen[-1]
+        """Everything that there is."""
+        return settled(self.client)
 
 
 @pytest.fixture(scope="module")
