@@ -202,6 +202,22 @@ def test_what_another_version_had_is_pruned(installed: World) -> None:
     )
 
 
+def test_which_installation_is_meant_is_asked(installed: World) -> None:
+    """Whoever may write ConfigMaps can make another namespace look like one; nothing is removed by a guess."""
+    installed.make(NAMESPACE, "tenant")
+    labels = {"install.runup.dev/component": "update-status"}
+    for name in ("runup-install-update-status", "another"):
+        metadata = {"name": name, "namespace": "tenant", "labels": labels}
+        parent = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+        installed.client.send(calls.create(CONFIG_MAP, parent))
+    asked = installed.typed("uninstall", "update-status", code=1).err
+    assert "in namespaces openshift-update-status-controller, tenant: name one with --namespace" in asked
+    refused = installed.typed("install", "update-status", "--image", IMAGE, code=1).err
+    assert "is installed in namespace tenant" in refused
+    assert installed.typed("uninstall", "update-status", "--namespace", "tenant").out == ""
+    installed.client.send(calls.delete(NAMESPACE, "tenant"))
+
+
 def test_what_somebody_else_set_is_not_taken_away(installed: World) -> None:
     """The field and its manager are named, with the flag that takes it all the same."""
     patch = {"spec": {"template": {"spec": {"priorityClassName": None, "terminationGracePeriodSeconds": 5}}}}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
+from runup.cli import pull_spec_parsing
 from runup.cli.errors import CommandError
 from runup.install.decide.component import (
     COMPONENTS,
@@ -18,6 +21,8 @@ from runup.install.decide.monitoring import GROUP
 from runup.install.decide.refusals import Cluster
 
 AUTO = "auto"
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-label-names
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class Flags(msgspec.Struct, frozen=True):
@@ -52,7 +57,7 @@ def options_of(flags: Flags, cluster: Cluster | None, own_image: str | None) -> 
     )
     return Options(
         image=_image(flags, own_image),
-        namespace=flags.namespace or flags.chosen.namespace,
+        namespace=_namespace(flags),
         platform=platform,
         monitoring=monitoring,
         certificates=_certificates(flags, platform),
@@ -87,18 +92,26 @@ def _prometheus(text: str) -> tuple[str, str]:
     return namespace, account
 
 
+def _namespace(flags: Flags) -> str:
+    if flags.namespace and not _LABEL.fullmatch(flags.namespace):
+        raise CommandError(f"--namespace {flags.namespace}: the name of a namespace has a-z, 0-9 and -, 63 at most")
+    return flags.namespace or flags.chosen.namespace
+
+
 def _image(flags: Flags, own_image: str | None) -> str:
-    if flags.chosen == OPERATOR:
-        if not flags.image:
-            raise CommandError(
-                "--image is needed: the operator runs as a release, whose image `runup release new` makes"
-            )
-        if "@sha256:" not in flags.image:
-            raise CommandError(f"--image {flags.image}: name the release by digest (NAME@sha256:...); a tag can move")
-        return flags.image
-    if image := flags.image or own_image:
-        return image
-    raise CommandError(
-        "--image is needed: this runup is no released version, so no image of it is known; "
-        "deploy/Containerfile builds one"
-    )
+    if flags.chosen == OPERATOR and not flags.image:
+        raise CommandError("--image is needed: the operator runs as a release, whose image `runup release new` makes")
+    image = flags.image or own_image
+    if not image:
+        raise CommandError(
+            "--image is needed: this runup is no released version, so no image of it is known; "
+            "deploy/Containerfile builds one"
+        )
+    # It is put into manifests that are text: what is not a reference could be more than an image there.
+    try:
+        parsed = pull_spec_parsing.pull_spec(image)
+    except ValueError as error:
+        raise CommandError(f"--image {image}: {error}") from error
+    if flags.chosen == OPERATOR and not parsed.digest:
+        raise CommandError(f"--image {image}: name the release by digest (NAME@sha256:...); a tag can move")
+    return image

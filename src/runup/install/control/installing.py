@@ -88,9 +88,12 @@ def uninstall(
 def _installed(sets: ObjectSets, component: Component, namespace: str | None, *, definitions: bool) -> Inventory:
     installed = sets.installed(component.name)
     chosen = [each for each in installed if namespace in (None, each.namespace)]
+    where = ", ".join(sorted(each.namespace for each in installed))
+    if len(chosen) > 1:
+        # Whoever may write ConfigMaps in a namespace can make it look like another place.
+        raise InstallError(f"{component.name} is installed in namespaces {where}: name one with --namespace")
     if chosen:
         return chosen[0]
-    where = ", ".join(each.namespace for each in installed)
     if where:
         raise InstallError(f"{component.name} is not installed in namespace {namespace}; it is in {where}")
     inventory = _of_definitions(component, namespace or component.namespace)

@@ -76,7 +76,8 @@ class ObjectSets:
         """Returns the sets of `component` in all namespaces. Raises KubeError."""
         selector = f"{inventories.COMPONENT}={component}"
         parents = self._client.listing_raw(CONFIG_MAP, label_selector=selector).complete("ConfigMap")
-        return tuple(inventories.read_parent(parent) for parent in parents)
+        name = inventories.name_of(component)
+        return tuple(inventories.read_parent(each) for each in parents if each["metadata"]["name"] == name)
 
     def apply_set(
         self, objects: Objects, inventory: Inventory, tell: Told, *, force: bool = False, dry_run: bool = False
