@@ -109,8 +109,10 @@ def test_a_cluster_that_is_too_old_is_refused(version: tuple[int, int]) -> None:
 
 
 def test_the_oldest_cluster_is_taken() -> None:
-    """1.29 itself."""
+    """1.29 itself; 1.30 where definitions need it."""
     assert why(replace(PLAIN, version=(1, 29)), UPDATE_STATUS) == ""
+    assert "1.30 is the oldest" in why(replace(PLAIN, version=(1, 29)), KERNEL_MODULES)
+    assert why(replace(PLAIN, version=(1, 30)), KERNEL_MODULES) == ""
 
 
 def test_a_second_place_is_refused() -> None:

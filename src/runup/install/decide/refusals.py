@@ -12,6 +12,8 @@ from runup.install.decide.monitoring import GROUP
 from runup.release.decide.manifest import Identity
 
 OLDEST = (1, 29)
+# The messages of its definitions use CEL functions of that version.
+OLDEST_OF_KERNEL_MODULES = (1, 30)
 _CRD = "apiextensions.k8s.io"
 CLUSTER_VERSION = Identity(_CRD, "CustomResourceDefinition", "", "clusterversions.config.openshift.io")
 VALIDATIONS = Identity(_CRD, "CustomResourceDefinition", "", "preflightvalidationsocp.kmm.sigs.x-k8s.io")
@@ -58,8 +60,9 @@ def refusals(cluster: Cluster, component: Component, options: Options, *, take_o
 
 
 def _refusals(cluster: Cluster, component: Component, options: Options, *, take_over: bool) -> Iterator[str]:
-    if cluster.version < OLDEST:
-        found, oldest = (".".join(map(str, version)) for version in (cluster.version, OLDEST))
+    least = OLDEST_OF_KERNEL_MODULES if component == KERNEL_MODULES else OLDEST
+    if cluster.version < least:
+        found, oldest = (".".join(map(str, version)) for version in (cluster.version, least))
         yield f"the cluster is Kubernetes {found}; {oldest} is the oldest that is supported"
     elsewhere = [each for each in cluster.installed if each.namespace != options.namespace]
     for each in elsewhere:
