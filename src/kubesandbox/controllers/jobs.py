@@ -6,7 +6,7 @@ Pods get no finalizers, since no other component removes them before they are co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,8 +18,9 @@ from kubekit.api.whole_v1 import WholeJob, WholePod
 from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
 from kubekit.kube.request import Call
-from kubesandbox.controllers.controller_loop import Again
+from kubesandbox.controllers.controller_loop import Again, Attempt
 from kubesandbox.controllers.owned_pods import (
     JOBS,
     JSON,
@@ -31,6 +32,7 @@ from kubesandbox.controllers.owned_pods import (
     owned,
     pod_of,
     status_of,
+    warning,
 )
 
 # Waits before a failed pod is replaced: 10 s doubling to 10 min (pkg/controller/job `DefaultJobPodFailureBackOff`).
@@ -51,8 +53,10 @@ class Jobs:
     ) -> None:
         self._jobs, self._pods, self._clock, self._first_backoff_s = jobs, pods, clock, first_backoff_s
         self._asked = Expectations(pods, clock)
+        # The Jobs whose pods were refused last time, by uid: the first refusal is told.
+        self._refused: set[str] = set()
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again]:
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Attempt]:
         """Yields the calls for the Job of `key`."""
         job = self._jobs.get(key)
         if job is None:
@@ -63,26 +67,46 @@ class Jobs:
         now = self._clock.now()
         tally = Tally.of(owned(job, self._pods))
         done = outcome(job, tally, now)
-        yield from self._to_size(key, job, tally, now) if done is None else _ended(job, tally, done, now)
+        refused = None
+        if done is None:
+            refused = yield from self._to_size(key, job, tally, now)
+        else:
+            yield from _ended(job, tally, done, now)
         now_status = status(job, tally, done, now)
         if now_status != status_of(job):
             yield calls.merge_patch(JOBS, key.name, {"status": now_status}, key.namespace, subresource="status")
         if done is None and (remaining_s := deadline_left_s(job, now)) is not None:
             yield Again(max(0.0, remaining_s))
+        if refused is None:
+            self._refused.discard(job.metadata.uid)
+            return
+        if job.metadata.uid not in self._refused:
+            self._refused.add(job.metadata.uid)
+            words = f"Error creating: {refused.message}"
+            yield warning(job, JOBS, "FailedCreate", words, component="job-controller", now=now)
+        # After the status: the time limit of a Job counts though none of its pods may be created.
+        raise refused
 
-    def _to_size(self, key: NamespacedName, job: WholeJob, seen: Tally, now: datetime) -> Iterator[Call[Any] | Again]:
+    def _to_size(
+        self, key: NamespacedName, job: WholeJob, seen: Tally, now: datetime
+    ) -> Generator[Call[Any] | Again | Attempt, None, KubeError | None]:
+        """Yields the calls to the wanted number of pods; stops at the first that is refused and returns why."""
         room = size(job, seen) - len(seen.active)
         for pod in seen.active[: max(0, -room)]:
             yield delete_pod(pod)
         room -= self._asked.pending(key)
         if room <= 0:
-            return
+            return None
         wait = backoff_s(seen, now, first_s=self._first_backoff_s)
         if wait > 0:
             yield Again(wait)
-            return
+            return None
         for _ in range(room):
-            yield self._asked.create(key, pod_of(job, JOBS, _template(job)))
+            attempt = Attempt(self._asked.create(key, pod_of(job, JOBS, _template(job))))
+            yield attempt
+            if attempt.refused is not None:
+                return attempt.refused
+        return None
 
 
 @dataclass(frozen=True, slots=True)

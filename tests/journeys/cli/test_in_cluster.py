@@ -40,6 +40,7 @@ from runup.preflight.decide.schedule import CRON_JOB, NAME, RULE, SCHEDULED_LABE
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("in-cluster")]
 
 JSON = dict[str, Any]
+QUOTA = Resource("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
 READING = {"get", "list", "watch"}
 
 
@@ -237,6 +238,29 @@ def test_an_image_that_nobody_has(here: InCluster) -> None:
     assert "was not done in time" in last or "was not done within" in last
     assert "its image could not be pulled" in last
     assert here.left() == []
+
+
+@pytest.fixture
+def full(here: InCluster) -> Iterator[InCluster]:
+    """The runs' namespace has no room for a pod."""
+    apply_all(here.sandbox.client, (cluster_run.namespace_object(),))
+    quota = {"metadata": {"name": "none", "namespace": NAMESPACE}, "spec": {"hard": {"pods": "0"}}}
+    here.sandbox.client.send(calls.apply(QUOTA, quota, field_manager="test"))
+    read = calls.get_raw(QUOTA, "none", NAMESPACE)
+    eventually(lambda: here.sandbox.client.send(read).get("status", {}).get("hard"), "the quota counts")
+    yield here
+    here.sandbox.client.send(calls.delete(QUOTA, "none", NAMESPACE))
+
+
+def test_a_quota_that_leaves_no_room(full: InCluster) -> None:
+    """Told at once in the server's words, and given up soon: only a change of the quota helps."""
+    done = full.run("--to", "5.1.0")
+    assert (done.code, done.out) == (1, "")
+    waits, last = done.err.splitlines()[-2:]
+    for line in (waits, last):
+        assert "exceeded quota: none" in line
+    assert "change what refuses it" in last
+    assert full.left() == []
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,21 @@ async def test_a_job_tries_again_until_it_succeeds(cluster: Cluster) -> None:
     assert [reason(done, type_) for type_ in ("SuccessCriteriaMet", "Complete")] == ["CompletionsReached"] * 2
 
 
+async def test_a_job_whose_pod_may_not_be_made(cluster: Cluster) -> None:
+    """It is told once in the server's words; the Job has begun all the same, and its time ends."""
+    spec = job(activeDeadlineSeconds=3)
+    spec["template"]["spec"]["priorityClassName"] = "class"
+    await cluster.create("work", resource=JOBS, spec=spec)
+    failed = await cluster.until(lambda found: found and reason(found, "Failed"), "work", JOBS)
+    assert reason(failed, "Failed") == "DeadlineExceeded"
+    assert failed["status"]["startTime"]
+    events = (await cluster.client.send(calls.list_raw(EVENTS, cluster.namespace))).items
+    (event,) = [each for each in events if each["reason"] == "FailedCreate"]
+    assert (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == ("Job", "work")
+    assert event["message"].startswith("Error creating: pods ")
+    assert "no PriorityClass with name class was found" in event["message"]
+
+
 async def test_a_job_that_failed_too_often(cluster: Cluster) -> None:
     """What of it still runs is ended."""
     await cluster.create("work", resource=JOBS, spec=job(backoffLimit=0, parallelism=2, completions=2))

@@ -24,7 +24,7 @@ from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig, load
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue.nodes import node_health
-from runup.checks.decide.model import Check, Context, Finding, Snapshot
+from runup.checks.decide.model import Check, Container, Context, Finding, Snapshot
 from runup.preflight.control.read_only_client import ReadOnlyClient, WriteRefused
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import ConfigMapSink, FileSink
@@ -524,6 +524,22 @@ async def test_a_report_in_a_config_map(config: ClusterConfig, admin: Client) ->
         await target.run(once=True)
     found = await admin.send(calls.get(ConfigMap, "preflight-report-p1", NAMESPACE))
     assert read(found.data["report.json"].encode()).execution_status == "completed"
+
+
+async def test_once_waits_for_no_container(config: ClusterConfig, tmp_path: Path) -> None:
+    """Nobody makes the pods of a process that ends after one evaluation: the check is Unknown at once, and says so."""
+    widgets = Container("widgets", 300)
+    check = Check("asks-a-container", "widgets", (), lambda _s, _c: (), unknown_risk="Widgets", container=widgets)
+    path = tmp_path / "report.json"
+    async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
+        request = Request("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)
+        release = TargetRelease("5.2.0", images={"widgets": "i@sha256:" + "1" * 64})
+        target = PreflightTarget(client, request, release, FileSink(path), SystemClock(), Log(), builtin=(check,))
+        await target.run(once=True)
+    report = read(path.read_bytes())
+    assert [(each.name, each.result) for each in report.checks] == [("asks-a-container", "Unknown")]
+    assert "run in a cluster that its operator preflights" in report.checks[0].message
+    assert report.containers == ()
 
 
 async def test_a_config_map_that_cannot_be_written(config: ClusterConfig) -> None:

@@ -55,24 +55,26 @@ class ClusterRun:
 
     def follow(self) -> Progress:
         """Returns the end: a report, or why there is none. Raises KubeError if the server refuses to be asked."""
-        began, told, waited_for = self._clock.monotonic(), set[str](), ""
+        began, told = self._clock.monotonic(), set[str]()
+        waited = Progress("waiting")
         while (passed_s := self._clock.monotonic() - began) < self._run.timeout_s + _GRACE_S:
             try:
-                last = progress(replace(self.observed(), waited_for=waited_for))
+                last = progress(replace(self.observed(), waited_for=waited.message))
             except Transient as error:
                 # The API server of a cluster may restart; the Job goes on meanwhile.
                 last = Progress("waiting", f"the API server does not answer: {error}", reason="Unreachable")
             if last.state in ("reported", "failed"):
                 return last
-            # Without a pod because the Job is ended is no news beside what kept the pod from starting.
-            if last.reason and not (waited_for and last.reason == PENDING):
-                waited_for = last.message
+            # The first words for a reason are the best: later ones say that it is tried again. And that there is no
+            # pod is no news beside what kept it from starting, for then the Job has just been ended.
+            is_news = last.reason not in ("", waited.reason) and not (waited.reason and last.reason == PENDING)
+            waited = last if is_news else waited
             what = last.reason or last.state
-            if what not in told and (what != PENDING or waited_for == last.message):
+            if what not in told and (is_news or not last.reason):
                 self._tell(last.text or {"waiting": "its pod starts", "running": "the checks run"}[last.state])
                 told.add(what)
             self._clock.pause(FIRST_S if passed_s < FIRST_FOR_S else LATER_S)
-        return not_in_time(self._run.timeout_s, waited_for)
+        return not_in_time(self._run.timeout_s, waited.message)
 
     def observed(self) -> Observed:
         """Returns what the cluster says of the run. Raises KubeError."""
