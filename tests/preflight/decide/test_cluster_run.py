@@ -136,10 +136,12 @@ def test_where_the_cluster_assigns_users_none_is_named() -> None:
 
 
 def test_the_job_is_tried_once_and_ends() -> None:
-    """Also if whoever started it is killed: its time is limited, and an ended Job is removed by the cluster."""
+    """Only a pod that a drain ended is replaced. Its time is limited, and it goes by itself if its command was killed."""
     (job,) = of_kind(cluster_run.objects(run(timeout_s=90)), "Job")
     assert (job["spec"]["backoffLimit"], job["spec"]["activeDeadlineSeconds"]) == (0, 90)
     assert job["spec"]["ttlSecondsAfterFinished"] > 0
+    evicted = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    assert job["spec"]["podFailurePolicy"] == {"rules": [evicted]}
     assert pod(run())["restartPolicy"] == "Never"
 
 

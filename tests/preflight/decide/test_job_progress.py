@@ -64,6 +64,7 @@ def seen(**changes: Any) -> Observed:
 
 QUOTA = 'Error creating: pods "x" is forbidden: exceeded quota: tight'
 PULLING = {"reason": "ErrImagePull", "message": "manifest unknown"}
+EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes: cpu"}
 
 
@@ -130,6 +131,12 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
             "failed",
             "exit code 1: error: no such host",
             id="a process that failed says why",
+        ),
+        pytest.param(
+            seen(pods=(pod(phase="Failed", conditions=(EVICTED,), terminated={"exitCode": 143}),)),
+            "waiting",
+            "",
+            id="a pod that was evicted is replaced",
         ),
         pytest.param(
             seen(pods=(pod(terminated={"exitCode": 1, "message": 'unknown command "preflight"'}),)),

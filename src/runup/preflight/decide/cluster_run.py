@@ -55,6 +55,8 @@ CONFIG_MAP = RESOURCES["kubekit.api.core_v1.ConfigMap"]
 KINDS = (JOB, CLUSTER_ROLE_BINDING, ROLE_BINDING, CLUSTER_ROLE, ROLE, NETWORK_POLICY, SERVICE_ACCOUNT, CONFIG_MAP)
 
 CONTAINER = "preflight"
+DISRUPTED = "DisruptionTarget"
+"""Condition of a pod that was ended for another reason than what its process did: a drain, a preemption."""
 # The user `nobody`: the image names no user, and the process writes no file but in /tmp.
 NOBODY = 65534
 # Seconds that a command may take after the Job's deadline until its objects count as left over.
@@ -200,12 +202,17 @@ def job(run: Run) -> JSON:
 def job_spec(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
     """Returns the spec of a Job that runs `checking` under account `name`; `env` says where the report goes.
 
-    A pod that fails is not tried again: what it said is the result.
+    A pod that fails is not tried again: what it said is the result. One that is evicted has said nothing, and is
+    replaced.
     """
     labels = PART_OF | {"app.kubernetes.io/name": name}
     labels |= {TARGET_LABEL: label_value(checking.target_version)} if checking.target_version else {}
     return {
         "backoffLimit": 0,
+        # https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
+        "podFailurePolicy": {
+            "rules": [{"action": "Ignore", "onPodConditions": [{"type": DISRUPTED, "status": "True"}]}]
+        },
         "completions": 1,
         "parallelism": 1,
         "template": {"metadata": {"labels": labels}, "spec": _pod(name, checking, env)},

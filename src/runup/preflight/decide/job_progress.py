@@ -11,11 +11,13 @@ from datetime import datetime
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from kubekit.api.conditions import find
+from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import ContainerStateTerminated, ContainerStatus, Event, Pod
 from kubekit.api.workloads_v1 import Job
 from runup.preflight.decide import start_failures
+from runup.preflight.decide.cluster_run import DISRUPTED
 from runup.preflight.decide.report import BadReport, Report
 from runup.preflight.decide.start_failures import FAILED_CREATE, POD_FAILED, UNSCHEDULABLE, Trouble, cut
 
@@ -71,6 +73,7 @@ def progress(observed: Observed) -> Progress:
     job = observed.job
     if job is None:
         return Progress("failed", "its Job was deleted by somebody else", "start it again")
+    observed = replace(observed, pods=tuple(pod for pod in observed.pods if not _is_disrupted(pod)))
     container = _container(observed.pods)
     ended = container.state.terminated if container else None
     if ended is not None and ended.exit_code != 0:
@@ -134,6 +137,11 @@ def _trouble(observed: Observed, job: Job) -> Trouble | None:
         text = f"the container could not be started ({waiting.reason}): {cut(waiting.message)}"
         return Trouble(waiting.reason, text, "see the events of its pod")
     return start_failures.trouble_of_job(job, observed.pods, observed.events, now=observed.now)
+
+
+def _is_disrupted(pod: Pod) -> bool:
+    """Returns whether the pod was evicted or preempted: the Job replaces it."""
+    return status_of(pod.status.conditions, DISRUPTED) == "True"
 
 
 def _container(pods: Sequence[Pod]) -> ContainerStatus | None:
