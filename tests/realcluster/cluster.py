@@ -103,8 +103,8 @@ class RealCluster:
         return "\n".join([own, *(node.last_words() for node in self.nodes.values())])
 
     def _start(self) -> None:
-        began = time.monotonic()
         self._stack.enter_context(_alone())
+        began = time.monotonic()
         self._stack.enter_context(_settings_kept())
         # Nobody else has a cluster now: these are of tests that were killed.
         for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
