@@ -40,6 +40,7 @@ OPERATOR_LABEL = "io.openshift.release.operator"
 _SITE = "opt/runup"
 _SANDBOX_ONLY = ("jsonpatch", "jsonpointer", "orjson")
 _PROGRAM = b"""#!/usr/bin/python3
+import sys
 
 from runup.operator.entry import main
 
