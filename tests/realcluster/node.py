@@ -117,13 +117,6 @@ class Node:
                 [*self._entering(), *commands[name]], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
-    def kill(self, name: str) -> None:
-        """Kills one of its programs as `kill -9` does; pods go on."""
-        entering = self._running.pop(name)
-        with suppress(ProcessLookupError):
-            os.kill(_child_of(entering.pid), signal.SIGKILL)
-        entering.wait(60)
-
     def run(self, *command: str, check: bool = True) -> str:
         """What a command prints that is run on the node."""
         done = subprocess.run([*self._entering(), *command], capture_output=True, text=True, check=False)

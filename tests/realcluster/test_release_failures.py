@@ -83,22 +83,6 @@ def test_an_api_server_that_is_killed_while_a_target_checks(story: Story) -> Non
     assert story.condition("Available")["status"] == "True"
 
 
-def test_a_node_whose_programs_are_killed(story: Story) -> None:
-    """Pods outlive their kubelet and container runtime: the operator is not even started anew."""
-    node = story.cluster.nodes[story.operator_node()]
-    (before,) = story.kube.running(OPERATOR_NAMESPACE, OPERATOR)
-    for program in ("kubelet", "containerd"):
-        node.kill(program)
-    for program in ("containerd", "kubelet"):
-        node.start(program)
-    done = story.preflight(LATER)
-    assert done.returncode in (0, 2, 3), done.stdout + done.stderr + story.told()
-    assert story.condition("PreflightCompleted")["status"] == "True"
-    (after,) = story.kube.running(OPERATOR_NAMESPACE, OPERATOR)
-    assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    assert after["status"]["containerStatuses"][0]["restartCount"] == 0
-
-
 def test_an_operator_whose_node_dies_is_started_on_the_other(story: Story) -> None:
     """It leaves after two minutes, takes the lease over, and goes on; the node comes back to a cluster that is led."""
     dead = story.operator_node()
