@@ -1,14 +1,14 @@
 """Reads a dump into the cluster's objects, with an account of what could not be used.
 
 The sandbox's import and `upgrade status --dump` both use it. A broken file or item never stops it: it is named and
-counted. Only a dump without a ClusterVersion is an error.
+counted. A dump without a ClusterVersion is an error, unless the reader takes one of Kubernetes alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import BadDump, Layout, find
 from runup.dump.dump_limits import Memory
 from runup.dump.dump_objects import Listed
+from runup.dump.kubernetes import KubernetesVersion, is_version_file, of_openshift, version_in
 from runup.dump.normalize import mended
 from runup.dump.plurals import guess_plural
 
@@ -60,29 +61,36 @@ class Dump:
     problems: tuple[str, ...] = ()
     skipped: int = 0
     now: datetime | None = None
+    kubernetes: KubernetesVersion = field(default_factory=KubernetesVersion)
 
     def one(self, group: str, kind: str, name: str) -> JSON | None:
         """Returns the cluster-scoped object of that identity, or None."""
         return next((obj for obj in self.objects if identity(obj) == (group, kind, "", name)), None)
 
     @property
+    def has_cluster_version(self) -> bool:
+        """Whether the cluster has one; only a reader that takes any Kubernetes gets a dump without."""
+        return self.one("config.openshift.io", "ClusterVersion", "version") is not None
+
+    @property
     def cluster_version(self) -> JSON:
-        """The ClusterVersion, which every dump has."""
+        """The ClusterVersion, which every other dump has."""
         version = self.one("config.openshift.io", "ClusterVersion", "version")
         assert version is not None
         return version
 
 
-def read(path: Path, only: Collection[str] = ()) -> Dump:
+def read(path: Path, only: Collection[str] = (), *, any_kubernetes: bool = False) -> Dump:
     """Reads the dump at `path`, packed or not; raises BadDump.
 
-    `only`, if given, limits the files of a tree to these resources.
+    `only`, if given, limits the files of a tree to these resources. With `any_kubernetes`, a dump of a cluster
+    without a ClusterVersion is one, too.
     """
     with archive.opened(path) as folder:
-        return load(find(folder), only)
+        return load(find(folder), only, any_kubernetes=any_kubernetes)
 
 
-def load(layout: Layout, only: Collection[str] = ()) -> Dump:
+def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = False) -> Dump:
     """Reads every file of `layout`; raises BadDump if no ClusterVersion is among them, or those of several clusters."""
     objects_by_identity: dict[tuple[str, str, str, str], JSON] = {}
     versions: dict[tuple[str, str, str, str], int] = {}
@@ -95,6 +103,8 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
     memory = Memory(layout.name)
     for file in layout.files:
         if only and layout.style == "inspect" and not _resources(file, layout) & {*only, *PROVING}:
+            continue
+        if any_kubernetes and is_version_file(file):
             continue
         contents = objects.read(file, layout.style, layout.root)
         lists[file] = contents.lists
@@ -136,9 +146,25 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
         skipped=skipped,
         now=dump_time.gathered_at(layout.root) if layout.style == "inspect" else dump_time.collected_at(layout.root),
     )
-    if dump.one("config.openshift.io", "ClusterVersion", "version") is None:
+    if dump.has_cluster_version:
+        return dump
+    if not any_kubernetes:
         raise BadDump(_without_cluster_version(layout, problems), reason="NoClusterVersion")
-    return dump
+    return replace(dump, kubernetes=_kubernetes(layout, dump, problems))
+
+
+def _kubernetes(layout: Layout, dump: Dump, problems: list[str]) -> KubernetesVersion:
+    """Returns the Kubernetes of a cluster without a ClusterVersion. Raises BadDump if it is not known to be one."""
+    found = version_in(layout, dump.objects)
+    why = ""
+    if sign := of_openshift(dump.objects):
+        why = f"; it is one of OpenShift ({sign}): add the output of `oc get clusterversion -o yaml`"
+    elif not found.version and not any(identity(obj)[:2] == ("", "Namespace") for obj in dump.objects):
+        why = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"
+    if why:
+        text = _without_cluster_version(layout, [])
+        raise BadDump("\n".join([f"{text}{why}", *_some(problems)]), reason="NoClusterVersion")
+    return found
 
 
 def moment_of(dump: Dump) -> datetime | None:
@@ -198,4 +224,8 @@ def _without_cluster_version(layout: Layout, problems: list[str]) -> str:
     text = (
         f"the dump {layout.name} ({_files(layout)}) has no ClusterVersion 'version', so it does not describe a cluster"
     )
-    return "\n".join([text, *(f"  {problem}" for problem in problems[:5])])
+    return "\n".join([text, *_some(problems)])
+
+
+def _some(problems: list[str]) -> list[str]:
+    return [f"  {problem}" for problem in problems[:5]]

@@ -55,7 +55,7 @@ MADE_A_DAY_AGO = 'openshift-machine-api, creationTimestamp: "2026-01-13T09:00:00
 RESOLUTION_FAILED = (
     'conditions: [{type: ResolutionFailed, status: "True", message: none, lastTransitionTime: "2026-01-14T08:00:00Z"}]'
 )
-PENDING_SINCE = 'openshift-console, creationTimestamp: "2026-01-14T08:00:00Z"}'
+PENDING_SINCE = 'kube-system, creationTimestamp: "2026-01-14T08:00:00Z"}'
 UNSCHEDULABLE = 'conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]'
 LABELS_AND_TAINT = 'labels: {node-role.kubernetes.io/worker: ""}}\nspec: {taints: [{key: infra, effect: NoSchedule}]}'
 STRICT = "  securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}\n"
@@ -1133,25 +1133,25 @@ ROWS = (
         ("InternalSubnetOverlapUnknown?",),
     ),
     Row("machine: runs", "MachineFailed", (("phase: Failed", "phase: Running"),)),
-    Row("platform pods: of an application", "SystemPodsFailing", (("openshift-console", "shop"),)),
+    Row("platform pods: of an application", "SystemPodsFailing", (("kube-system", "shop"),)),
     Row("platform pods: nobody knows since when", "SystemPodsFailing", (("ImagePullBackOff", "ContainerCreating"),)),
     Row(
         "platform pods: starting for two minutes",
         "SystemPodsFailing",
-        (("ImagePullBackOff", "ContainerCreating"), ("openshift-console}", PENDING_SINCE.replace("08:00", "09:58"))),
+        (("ImagePullBackOff", "ContainerCreating"), ("kube-system}", PENDING_SINCE.replace("08:00", "09:58"))),
     ),
     Row(
         "platform pods: starting for two hours",
         "SystemPodsFailing",
-        (("ImagePullBackOff", "ContainerCreating"), ("openshift-console}", PENDING_SINCE)),
+        (("ImagePullBackOff", "ContainerCreating"), ("kube-system}", PENDING_SINCE)),
         ("SystemPodsFailing",),
     ),
     Row(
         "platform pods: no node takes it",
         "SystemPodsFailing",
         (
-            ("containerStatuses: [{name: console, state: {waiting: {reason: ImagePullBackOff}}}]", UNSCHEDULABLE),
-            ("openshift-console}", PENDING_SINCE),
+            ("containerStatuses: [{name: coredns, state: {waiting: {reason: ImagePullBackOff}}}]", UNSCHEDULABLE),
+            ("kube-system}", PENDING_SINCE),
         ),
         ("SystemPodsFailing",),
     ),
@@ -1160,26 +1160,26 @@ ROWS = (
         "SystemPodsFailing",
         (
             (
-                "containerStatuses: [{name: console, state: {waiting: {reason: ImagePullBackOff}}}]",
+                "containerStatuses: [{name: coredns, state: {waiting: {reason: ImagePullBackOff}}}]",
                 UNSCHEDULABLE.replace("Unschedulable", "SchedulingGated"),
             ),
-            ("openshift-console}", PENDING_SINCE),
+            ("kube-system}", PENDING_SINCE),
         ),
     ),
     Row(
         "platform pods: no node takes one of users",
         "SystemPodsFailing",
         (
-            ("containerStatuses: [{name: console, state: {waiting: {reason: ImagePullBackOff}}}]", UNSCHEDULABLE),
-            ("openshift-console}", PENDING_SINCE.replace("openshift-console", "shop")),
+            ("containerStatuses: [{name: coredns, state: {waiting: {reason: ImagePullBackOff}}}]", UNSCHEDULABLE),
+            ("kube-system}", PENDING_SINCE.replace("kube-system", "shop")),
         ),
     ),
     Row(
         "platform pods: Pending without a word",
         "SystemPodsFailing",
         (
-            ("  containerStatuses: [{name: console, state: {waiting: {reason: ImagePullBackOff}}}]\n", ""),
-            ("openshift-console}", PENDING_SINCE),
+            ("  containerStatuses: [{name: coredns, state: {waiting: {reason: ImagePullBackOff}}}]\n", ""),
+            ("kube-system}", PENDING_SINCE),
         ),
         ("SystemPodsFailing",),
     ),
@@ -1189,7 +1189,7 @@ ROWS = (
         (
             ("ImagePullBackOff", "ContainerCreating"),
             ("phase: Pending", "phase: Running"),
-            ("openshift-console}", PENDING_SINCE),
+            ("kube-system}", PENDING_SINCE),
         ),
     ),
     Row("platform pods: ended", "SystemPodsFailing", (("phase: Pending", "phase: Failed"),)),

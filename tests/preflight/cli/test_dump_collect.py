@@ -125,12 +125,12 @@ def test_what_may_not_be_listed_is_named(cluster: Server, run: Run, tmp_path: Pa
     assert ("", "pods") not in collected.whole | collected.partly
 
 
-def test_without_a_cluster_version_nothing_is_written(cluster: Server, run: Run, tmp_path: Path) -> None:
-    """There would be nothing to judge."""
+def test_without_knowing_the_cluster_version_nothing_is_written(cluster: Server, run: Run, tmp_path: Path) -> None:
+    """Which checks are for the cluster would not be known: a refusal does not say that there is none."""
     let_looker(cluster.client, {"nodes": ("list",)})
     ran = run("dump", "collect", tmp_path / "mine", "--kubeconfig", cluster.kubeconfig, "--as", LOOKER)
     assert (ran.code, ran.out) == (1, "")
-    assert "no ClusterVersion, so there is nothing to judge, and nothing was written: clusterversions" in ran.err
+    assert "whether there is a ClusterVersion is not known, and nothing was written: clusterversions" in ran.err
     assert list(tmp_path.iterdir()) == []
 
 

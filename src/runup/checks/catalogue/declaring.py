@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
+from runup.checks.decide.cluster_kinds import Clusters, clusters_by_reads
 from runup.checks.decide.model import Applies, Check, CheckFunction, Context, Finding
 from runup.checks.decide.wording import minor_or_major
 from runup.preflight.decide.report import ReportedResource, Severity
@@ -51,15 +52,18 @@ def declared(
     applies_to: Callable[[Context], bool] | None = None,
     unknown_risk: str | None = None,
     example: str = "",
+    clusters: Clusters | None = None,
 ) -> CatalogueCheck:
     """Returns the check whose page is `about`; what it cannot tell is the risk `<name>Unknown`, or `unknown_risk`.
 
-    `applies_to` is for updates other than `ALL` and `MINOR`; `updates` then describes them in words.
+    `applies_to` is for updates other than `ALL` and `MINOR`; `updates` then describes them in words. `clusters` are the
+    kinds of cluster that the check is for, by default those that have all that it reads.
     """
+    resources = tuple(read if isinstance(read, Resource) else resource_of(read) for read in reads)
     return CatalogueCheck(
         name,
         component,
-        tuple(read if isinstance(read, Resource) else resource_of(read) for read in reads),
+        resources,
         run,
         applies_to or _APPLIES_TO[updates],
         # None means the usual name; an empty string is OWN_NAME.
@@ -68,6 +72,7 @@ def declared(
         updates=updates,
         about=inspect.cleandoc(about or ""),
         example=example,
+        clusters=clusters_by_reads(resources) if clusters is None else clusters,
         rank=rank,
     )
 

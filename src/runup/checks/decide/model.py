@@ -9,7 +9,7 @@ Unknown for that object alone, and likewise for objects that a list may lack.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar, cast
@@ -19,6 +19,7 @@ from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang.version import Version
 from runup.advice.decide.promql import NOTHING, PrometheusState
+from runup.checks.decide.cluster_kinds import ClusterKind, Clusters
 from runup.checks.decide.target_catalogs import NONE_READ, Catalogs
 from runup.kernelmodules.decide.verdict import PreflightResults
 from runup.preflight.decide.report import ReportedResource, Severity
@@ -108,6 +109,10 @@ class Snapshot:
             )
         return None
 
+    def without(self, kinds: Iterable[Resource]) -> Snapshot:
+        """Returns the snapshot of a cluster that is known to have none of `kinds`."""
+        return replace(self, objects={**self.objects, **dict.fromkeys(kinds, ())})
+
     def gap(self, resource: Resource, namespace: str = "") -> str:
         """Returns why the list of `resource` may lack objects, in `namespace` if one is given; empty if it has all.
 
@@ -146,7 +151,8 @@ class Snapshot:
 class Context:
     """The update to be judged, and the time.
 
-    `target_kubernetes` is the Kubernetes version of the target, such as 1.36.0.
+    `target_kubernetes` is the Kubernetes version of the target, such as 1.36.0. In a cluster without a ClusterVersion
+    source and target are versions of Kubernetes themselves.
     """
 
     source: Version
@@ -163,6 +169,7 @@ class Context:
     kernel_modules: PreflightResults | None = None
     # The operator catalogs that the target brings.
     catalogs: Catalogs = NONE_READ
+    cluster: ClusterKind = ClusterKind.OPENSHIFT
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +206,5 @@ class Check:
     query: str = ""
     # None: `run` answers. Otherwise a container does, and `run` reports Unknown where containers are not run.
     container: Container | None = None
+    # The kinds of cluster that it is for; None: as its reads say (`cluster_kinds.clusters_of`).
+    clusters: Clusters | None = None

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as dataclass_replace
 from datetime import datetime
 
 from msgspec.structs import replace
 
 from kubekit.lang.printable import boundary, printable
 from runup.checks.decide.engine import CheckOutcome
+from runup.checks.decide.kubernetes_words import for_kubernetes
 from runup.checks.decide.model import Applies, Finding
 from runup.preflight.decide import causes
 from runup.preflight.decide.report import (
@@ -24,10 +26,12 @@ from runup.preflight.decide.report import (
     MAX_RISKS,
     OMITTED,
     ExecutionStatus,
+    Kind,
     Report,
     ReportedCheck,
     ReportedResource,
     ReportedRisk,
+    ReportedStep,
     Severity,
     encode,
 )
@@ -52,6 +56,8 @@ class Header:
     target_image: str = ""
     engine_version: str = ""
     documentation_base: str = ""
+    cluster_kind: Kind = "OpenShift"
+    steps: tuple[ReportedStep, ...] = ()
 
 
 def running(header: Header, outcomes: Sequence[CheckOutcome], total: int, now: datetime, message: str = "") -> Report:
@@ -99,6 +105,8 @@ def omitted(outcomes: Iterable[CheckOutcome]) -> int:
 def _report(
     header: Header, outcomes: Sequence[CheckOutcome], now: datetime, status: ExecutionStatus, message: str
 ) -> Report:
+    if header.cluster_kind == "Kubernetes":
+        outcomes = [_in_words_of_kubernetes(outcome) for outcome in outcomes]
     return _fitted(
         Report(
             format=FORMAT,
@@ -108,6 +116,8 @@ def _report(
             target_image=header.target_image,
             engine_version=header.engine_version,
             documentation_base=header.documentation_base,
+            cluster_kind=header.cluster_kind,
+            steps=header.steps,
             execution_status=status,
             started_time=header.started_time,
             observed_time=now,
@@ -117,6 +127,14 @@ def _report(
             risks_omitted=omitted(outcomes),
         )
     )
+
+
+def _in_words_of_kubernetes(outcome: CheckOutcome) -> CheckOutcome:
+    findings = tuple(
+        dataclass_replace(each, message=for_kubernetes(each.message), remediation=for_kubernetes(each.remediation))
+        for each in outcome.findings
+    )
+    return dataclass_replace(outcome, findings=findings, message=for_kubernetes(outcome.message))
 
 
 def _reported(outcome: CheckOutcome) -> ReportedCheck:

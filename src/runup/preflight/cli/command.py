@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from runup.preflight.decide.findings import Accepted
     from runup.preflight.decide.stored_reports import History
 
-    # What the operator stored: the cluster, its reports, and the accepted names that count.
-    Kept = tuple[ClusterVersion, History, Accepted]
+    # What the operator stored: the cluster, its reports, and the accepted names that count. Without a ClusterVersion
+    # it is the reports of preflights that ran as Jobs.
+    Kept = tuple[ClusterVersion | None, History, Accepted]
 
 _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 _wide = click.option(
@@ -61,9 +62,12 @@ def preflight() -> None:
 def _read(ctx: click.Context) -> Kept:
     from runup.cli import clusterversion_client as clusters
     from runup.cli.clusterversion_client import namespace
+    from runup.preflight.cli import in_cluster as jobs
 
     with connection_of(ctx).client() as client:
-        cluster = clusters.read(client)
+        cluster = jobs.cluster_version(client)
+        if cluster is None:
+            return None, jobs.stored(client), {}
         return cluster, clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
 
 
@@ -110,13 +114,14 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
     from runup.cli import clusterversion_client as clusters
     from runup.cli.clusterversion_client import namespace
     from runup.cli.errors import CommandError
+    from runup.preflight.cli import in_cluster as jobs
     from runup.preflight.cli.render import finding_texts as rendered
     from runup.preflight.decide.findings import current, of_target
 
     with connection_of(ctx).client() as client:
-        if in_cluster:
+        cluster = None if in_cluster else jobs.cluster_version(client)
+        if cluster is None:
             return _show_kept(client, version, output, verbose=verbose)
-        cluster = clusters.read(client)
         history = clusters.read_history(client, namespace())
         taken = clusters.read_accepted(client, cluster)
         asked = current(cluster, history, taken)
@@ -182,10 +187,16 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
 
         with connection_of(ctx).client() as client:
             stored = jobs.stored(client)
+        cluster = None
     else:
-        _, stored, _ = _kept(dump) if dump else _read(ctx)
+        cluster, stored, _ = _kept(dump) if dump else _read(ctx)
     completed, wide = complete(stored), output == "wide"
-    _print(lambda screen: rendered.history(completed, screen, wide=wide), rendered.history_data(completed), output)
+    none = rendered.NONE if cluster is not None else rendered.NO_JOBS
+    _print(
+        lambda screen: rendered.history(completed, screen, wide=wide, none=none),
+        rendered.history_data(completed),
+        output,
+    )
 
 
 @preflight.command("compare")
@@ -211,7 +222,9 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None, dum
 
     cluster, stored, _ = _judged(dump, before, after) if dump else _read(ctx)
     compared_history = stored if dump else complete(stored)
-    source = cluster.status.desired.version
+    # Without a ClusterVersion the newest report says what the cluster ran last.
+    newest = next((report.source_version for report in stored.reports), "")
+    source = cluster.status.desired.version if cluster is not None else newest
     compared = rendered.compare(
         rendered.pick(compared_history, before, source), rendered.pick(compared_history, after, source)
     )
@@ -247,7 +260,8 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
 
     page = pages.find(risk)
     if dump:
-        known = rendered.of_reports(_judged(dump, "")[1], risk, page, pages.names())
+        judged, reports, _ = _judged(dump, "")
+        known = rendered.of_reports(reports, risk, _page(page, judged), pages.names())
         _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
         return
     try:
@@ -258,8 +272,19 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
             raise
         known = rendered.Explanation(risk, (), page, not_asked=message_of(error).strip().splitlines()[0])
     else:
-        known = rendered.explain(cluster, stored, risk, page, pages.names(), accepted)
+        known = (
+            rendered.of_reports(stored, risk, _page(page, cluster), pages.names())
+            if cluster is None
+            else rendered.explain(cluster, stored, risk, page, pages.names(), accepted)
+        )
     _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
+
+
+def _page(page: str, cluster: ClusterVersion | None) -> str:
+    """Returns the page about a risk for a cluster, which may have no ClusterVersion."""
+    from runup.checks.decide.kubernetes_words import page_for_kubernetes
+
+    return page if cluster is not None else page_for_kubernetes(page)
 
 
 @preflight.command("run")

@@ -8,7 +8,7 @@ Unknown.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -24,9 +24,11 @@ from runup import __version__
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import target_manifests
+from runup.checks.decide.cluster_kinds import ClusterKind, for_cluster, is_openshifts, reads_in
 from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import evaluate
-from runup.checks.decide.model import Check, Context
+from runup.checks.decide.kubernetes_path import UpdateOfKubernetes, on_the_way, steps, update_of_kubernetes
+from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.reads import namespace_of
 from runup.checks.decide.results import Header, completed
 from runup.checks.decide.snapshots import snapshot_of
@@ -140,17 +142,24 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
     from kubekit.kube.errors import Forbidden, NotFound
     from runup.kernelmodules.control.registries import ClusterRegistries, listing
     from runup.preflight.control.read_only_client import ReadOnlyClient
+    from runup.preflight.control.server_version import server_version
     from runup.preflight.control.target_process import Timing
 
     kept = _Kept()
     async with ReadOnlyClient(config, namespace=operator_namespace(), user_agent=AGENT) as client:
-        # ClusterVersion is a singleton of this name.
-        cluster = await client.send(calls.get(ClusterVersion, "version"))
-        target = _target(wanted, cluster)
-        release = with_kubernetes(wanted.release, target)
+        cluster: ClusterVersion | None = None
+        # ClusterVersion is a singleton of this name; a cluster without it is one of Kubernetes alone.
+        with suppress(NotFound):
+            cluster = await client.send(calls.get(ClusterVersion, "version"))
+        if cluster is None:
+            update = _of_kubernetes(wanted, await server_version(client))
+            target, source, release = str(update.target), str(update.source), TargetRelease()
+        else:
+            target, source = _target(wanted, cluster), wanted.source
+            release = with_kubernetes(wanted.release, target)
         request = Request(
             target,
-            wanted.source,
+            source,
             target_image=wanted.image,
             engine_version=__version__,
             prometheus_url=wanted.prometheus_url,
@@ -173,12 +182,32 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
             else None,
         )
         await run.run(once=True)
+        if cluster is None:
+            return EvaluatedCluster("the cluster", read(kept.data))
         record: dict[str, str] = {}
         if accepted_names(cluster):
             # The acceptance records are optional: without them, every accepted name counts.
             with suppress(NotFound, Forbidden):
                 record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
     return EvaluatedCluster("the cluster", read(kept.data), cluster, accepted(cluster, record, SystemClock().now()))
+
+
+def _of_kubernetes(wanted: RequestedUpdate, running: str) -> UpdateOfKubernetes:
+    """Returns source and target for a cluster without a ClusterVersion that runs `running`.
+
+    Raises Terminal for versions between which no update leads, and CommandError for options about releases.
+    """
+    refuse_release(given=bool(wanted.image or wanted.release.version or wanted.release.check_files))
+    return update_of_kubernetes(running, wanted.source, wanted.target)
+
+
+def refuse_release(*, given: bool) -> None:
+    """Raises CommandError if a release is given for a cluster without a ClusterVersion."""
+    if given:
+        raise CommandError(
+            "the cluster has no ClusterVersion, so no release updates it: leave out --to-image and --release-dir, and "
+            "name a version of Kubernetes with --to"
+        )
 
 
 class _Quiet:
@@ -196,8 +225,9 @@ def of_dump(path: Path, wanted: RequestedUpdate, now: datetime) -> EvaluatedClus
 
     extra = python_checks()
     try:
-        dump = read_dump(path, only=_plurals((*CHECKS, *extra), wanted.release))
-        judged = _of_dump(dump, wanted, moment_of(dump) or now, extra)
+        dump = read_dump(path, only=_plurals((*CHECKS, *extra), wanted.release), any_kubernetes=True)
+        judge = _of_dump if dump.has_cluster_version else _of_plain_dump
+        judged = judge(dump, wanted, moment_of(dump) or now, extra)
         return replace(judged, collect=collect.command(path, judged.lacking), of_dump=True)
     except BadDump as error:
         return EvaluatedCluster(name_of(path), problem=error.message)
@@ -205,30 +235,35 @@ def of_dump(path: Path, wanted: RequestedUpdate, now: datetime) -> EvaluatedClus
         return EvaluatedCluster(name_of(path), problem=getattr(error, "message", "") or str(error))
 
 
-def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, History, Accepted]:
-    """Returns the dump's cluster, and a report for each target as if an operator had stored it. Raises CommandError."""
+def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion | None, History, Accepted]:
+    """Returns the dump's cluster, None without a ClusterVersion, and a report for each target as an operator stores it.
+
+    Raises CommandError.
+    """
     from kubekit.kube.clock import SystemClock
 
     results = [of_dump(path, RequestedUpdate(TargetRelease(), target), SystemClock().now()) for target in targets]
     reports = tuple(one.report for one in results if one.report is not None)
-    if len(reports) < len(results) or results[0].cluster is None:
+    if len(reports) < len(results):
         raise CommandError(next(one.problem for one in results if one.report is None))
     return results[0].cluster, History(reports=reports), results[0].accepted
 
 
-def stored_in(path: Path) -> tuple[ClusterVersion, History, Accepted]:
+def stored_in(path: Path) -> tuple[ClusterVersion | None, History, Accepted]:
     """Returns what the operator of the dump's cluster had stored. Raises CommandError if `path` is not a dump."""
     from runup.dump.dump_files import BadDump
     from runup.dump.load import read as read_dump
 
     try:
-        dump = read_dump(path, only=("clusterversions", "configmaps"))
-        cluster = codec.convert(ClusterVersion, dump.cluster_version)
+        dump = read_dump(path, only=("clusterversions", "configmaps"), any_kubernetes=True)
         # By name only: the operator's namespace differs between installations.
         kept = [
             obj for obj in dump.objects if (obj["kind"], obj["metadata"]["name"]) == ("ConfigMap", stored_reports.NAME)
         ]
         reports = stored_reports.read(codec.convert(ConfigMap, kept[0]) if kept else None)
+        if not dump.has_cluster_version:
+            return None, reports, {}
+        cluster = codec.convert(ClusterVersion, dump.cluster_version)
         return cluster, reports, accepted(cluster, _texts(dump))
     except BadDump as error:
         raise CommandError(error.message) from error
@@ -264,14 +299,8 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
         cluster_manifests,
         target_image=wanted.image,
     )
-    snapshot = snapshot_of(
-        (read for check in checks for read in check.reads),
-        dump.objects,
-        lacking=lambda resource: _lacking(dump, resource),
-        partly=lambda resource: _partly(dump, resource),
-        complete_in=lambda resource: dump.collected.namespaces.get((resource.group, resource.plural), ()),
-        absent=lambda resource: (resource.group, resource.plural) in dump.collected.absent,
-    )
+    checks = for_cluster(checks, ClusterKind.OPENSHIFT)
+    snapshot = _snapshot(dump, (read for check in checks for read in check.reads))
     if wanted.access is not None:
         target_catalogs = catalogs.read(wanted.catalogs, snapshot, context, wanted.access, reads=wanted.reads_catalogs)
         context = replace(context, catalogs=target_catalogs)
@@ -291,6 +320,43 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
         accepted(cluster, _texts(dump), now),
         notes=tuple(dump.problems),
         lacking=collect.kinds(outcomes, dump.collected.absent),
+    )
+
+
+def _of_plain_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence[Check]) -> EvaluatedCluster:
+    """Evaluates the dump of a cluster without a ClusterVersion."""
+    update = _of_kubernetes(wanted, dump.kubernetes.version)
+    kind = ClusterKind.KUBERNETES
+    checks = for_cluster((*CHECKS, *extra), kind)
+    reads = tuple(read for check in checks for read in check.reads)
+    snapshot = _snapshot(dump, reads_in(reads, kind)).without(filter(is_openshifts, reads))
+    context = Context(update.source, update.target, now, str(update.target), operator_namespace(), cluster=kind)
+    outcomes = evaluate(checks, snapshot, context)
+    earlier = [(each, evaluate(checks, snapshot, each)) for each in on_the_way(context)]
+    header = Header(
+        source_version=str(update.source),
+        target_version=str(update.target),
+        started_time=now,
+        engine_version=__version__,
+        cluster_kind=kind.value,
+        steps=steps(snapshot, context, outcomes, earlier),
+    )
+    return EvaluatedCluster(
+        dump.name,
+        completed(header, outcomes, now),
+        notes=(*dump.problems, *([] if wanted.source else dump.kubernetes.notes)),
+        lacking=collect.kinds(outcomes, dump.collected.absent),
+    )
+
+
+def _snapshot(dump: Dump, reads: Iterable[Resource]) -> Snapshot:
+    return snapshot_of(
+        reads,
+        dump.objects,
+        lacking=lambda resource: _lacking(dump, resource),
+        partly=lambda resource: _partly(dump, resource),
+        complete_in=lambda resource: dump.collected.namespaces.get((resource.group, resource.plural), ()),
+        absent=lambda resource: (resource.group, resource.plural) in dump.collected.absent,
     )
 
 
@@ -326,7 +392,7 @@ def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
     if release.check_files:
         return frozenset()
     # Needed for every check: versions, acceptance records and feature gates.
-    always = {"clusterversions", "configmaps", "featuregates"}
+    always = {"clusterversions", "configmaps", "featuregates", "namespaces", "nodes", "pods"}
     return frozenset(always | {read.plural for check in checks for read in check.reads})
 
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from dataclasses import replace as dataclass_replace
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -37,7 +38,7 @@ from runup.preflight.control.release import TargetRelease
 from runup.preflight.decide import cluster_run, stored_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, Checking, Run
 from runup.preflight.decide.findings import accepted, accepted_names
-from runup.preflight.decide.report import Report
+from runup.preflight.decide.report import Report, is_of
 from runup.preflight.decide.service_account import Right
 from runup.preflight.decide.stored_reports import History
 from runup.process.own_image import default_image
@@ -73,6 +74,8 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
     target = _target_of(flags.to_image, access)
     with connection.client("preflight") as client:
         cluster = cluster_version(client)
+        if cluster is None:
+            flags = _of_kubernetes(client, flags)
         checking = _checking(client, flags, job, target, cluster)
         run = Run(
             cluster_run.run_id(client.now(), secrets.token_hex(5)),
@@ -93,7 +96,7 @@ def stored(client: SyncClient) -> History:
 
 def shown(client: SyncClient, version: str) -> EvaluatedCluster:
     """Returns the newest kept result, or that of a version. Raises CommandError if there is none."""
-    reports = [each for each in stored(client).reports if not version or each.target_version == version]
+    reports = [each for each in stored(client).reports if not version or is_of(each, version)]
     if not reports:
         of = f" of {version}" if version else ""
         raise CommandError(f"no preflight{of} was made in the cluster; make one: runup preflight run --in-cluster")
@@ -166,6 +169,19 @@ def _checking(
         reads_catalogs=flags.reads_catalogs,
         inner_registries=flags.inner_registries,
     )
+
+
+def _of_kubernetes(client: SyncClient, flags: Flags) -> Flags:
+    """Returns the flags with source and target for a cluster without a ClusterVersion. Raises as `evaluate` does."""
+    from runup.checks.decide.kubernetes_path import is_kubernetes, update_of_kubernetes
+    from runup.preflight.control.server_version import git_version
+
+    if flags.to_image or (flags.to and not is_kubernetes(flags.to)):
+        # A release's process judges a cluster whose ClusterVersion is not there yet, as it always did.
+        return flags
+    running = git_version(client.send(calls.get_path("/version")))
+    update = update_of_kubernetes(running, flags.from_, flags.to)
+    return dataclass_replace(flags, to=str(update.target), from_=str(update.source))
 
 
 def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tuple[str, ...]]:

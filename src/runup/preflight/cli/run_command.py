@@ -134,6 +134,8 @@ def findings_of(judged: evaluate.EvaluatedCluster) -> Findings:
         checks=report.checks,
         observed=report.observed_time,
         of_dump=judged.of_dump,
+        kind=report.cluster_kind,
+        steps=report.steps,
     )
 
 

@@ -31,9 +31,11 @@ from runup.advice.control.prometheus import Prometheus
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import target_manifests
+from runup.checks.decide.cluster_kinds import ClusterKind, for_cluster, is_openshifts, reads_in
 from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import CheckOutcome
-from runup.checks.decide.model import Check, Context
+from runup.checks.decide.kubernetes_path import is_kubernetes, on_the_way, steps, update_of_kubernetes, version_of
+from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.results import Header, completed, failed, running
 from runup.kernelmodules.control.registries import ClusterRegistries, Registries, listing
 from runup.kernelmodules.decide.toolkit import TOOLKIT
@@ -43,8 +45,9 @@ from runup.preflight.control.container_checks import Containers, waiting
 from runup.preflight.control.module_images import ModuleImages
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import Sink
+from runup.preflight.control.server_version import server_version
 from runup.preflight.control.watched_kinds import WatchedKinds
-from runup.preflight.decide.report import Report, ReportedContainer, encode
+from runup.preflight.decide.report import Report, ReportedContainer, ReportedStep, encode
 from runup.release.decide import capabilities
 from runup.release.decide.capabilities import Capabilities
 from runup.release.decide.inclusion import Filters, feature_set_and_gates
@@ -123,6 +126,8 @@ class PreflightTarget:
         self.once = False
         self.evaluated = False
         self.cluster_id = ""
+        self.kind = ClusterKind.OPENSHIFT
+        self._missing: set[type[Any]] = set()
         self._started = self.clock.now()
         self._last: Report | None = None
         self.manifests: tuple[Mapping[str, Any], ...] | None = None
@@ -162,7 +167,7 @@ class PreflightTarget:
             raise
         reads = WatchedKinds(
             self.client,
-            dict.fromkeys(resource for check in checks for resource in check.reads),
+            reads_in((resource for check in checks for resource in check.reads), self.kind),
             clock=self.clock,
             changed=self.changed.set,
         )
@@ -220,18 +225,26 @@ class PreflightTarget:
                 await self.write(running(header, (), 0, self.clock.now(), f"waiting for the API server: {error}"))
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
+        if cluster is None and ClusterVersion in self._missing and is_kubernetes(self.request.target_version):
+            self.kind = ClusterKind.KUBERNETES
+            request = self.request
+            server = request.source_version or await server_version(self.client)
+            update = update_of_kubernetes(server, request.source_version, request.target_version)
+            return update.source, for_cluster((*self.builtin, *self.extra), self.kind)
         self.cluster_id = cluster.spec.cluster_id if cluster else ""
         source = _version(self.request.source_version or running_version(cluster), "source")
         filters = filters_of(self.request, source, cluster, gate)
         if self.release.manifests is not None:
             self.manifests = target_manifests.for_cluster(self.release.manifests, filters)
-        return source, (*self.builtin, *declared_checks(self.release.check_files, filters), *self.extra)
+        checks = (*self.builtin, *declared_checks(self.release.check_files, filters), *self.extra)
+        return source, for_cluster(checks, self.kind)
 
     async def _read(self, kind: type[Any], name: str) -> Any:
         """Returns one object, or None if it does not exist or may not be read: the checks that need it report that."""
         try:
             return await self.client.send(calls.get(kind, name))
         except (NotFound, Forbidden, DecodeError) as error:
+            self._missing |= {kind} if isinstance(error, NotFound) else set()
             self.log.warning(f"{kind.__name__} {name} cannot be read", error=str(error))
             return None
 
@@ -280,9 +293,9 @@ class PreflightTarget:
 
         A check that waits for a container, a query or a catalog is left out; the report then stays `running`.
         """
-        snapshot, news, now = reads.snapshot(), reads.news, self.clock.now()
-        target = _version(self.request.target_version, "target")
-        kubernetes, namespace = self.release.kubernetes, self.request.namespace
+        snapshot, news, now = self._known(reads, checks), reads.news, self.clock.now()
+        target, kubernetes = self._target()
+        namespace = self.request.namespace
         module_images = await self._images.settled(snapshot) if self.once else self._images.seen(snapshot)
         context = Context(
             source,
@@ -294,6 +307,7 @@ class PreflightTarget:
             prometheus.state,
             self.request.target_image,
             module_images,
+            cluster=self.kind,
         )
         catalogs = self._catalogs
         target_catalogs = await catalogs.settled(snapshot, context) if self.once else catalogs.seen(snapshot, context)
@@ -314,11 +328,36 @@ class PreflightTarget:
             elif check.name in of_containers:
                 outcomes.append(of_containers[check.name])
         self.evaluated, self.evaluated_at = True, self.clock.monotonic()
+        if self.kind is ClusterKind.KUBERNETES:
+            header = replaced(header, steps=await self._steps(checks, snapshot, context, outcomes))
         report = completed(header, outcomes, self.clock.now())
         if awaited:
             progress = f"{len(outcomes)} of {len(checks)} checks done, not yet {', '.join(awaited)}"
             report = running(header, outcomes, len(checks), now, progress)
         await self.write(report, containers.wanted)
+
+    def _known(self, reads: WatchedKinds, checks: Sequence[Check]) -> Snapshot:
+        """Returns what is known of the cluster; of the kinds of OpenShift, that another cluster has none."""
+        snapshot = reads.snapshot()
+        if self.kind is ClusterKind.OPENSHIFT:
+            return snapshot
+        return snapshot.without(read for check in checks for read in check.reads if is_openshifts(read))
+
+    def _target(self) -> tuple[Version, str]:
+        """Returns the target version, and that of its Kubernetes."""
+        typed = self.request.target_version
+        if self.kind is ClusterKind.KUBERNETES and (version := version_of(typed)) is not None:
+            return version, str(version)
+        return _version(typed, "target"), self.release.kubernetes
+
+    async def _steps(
+        self, checks: Sequence[Check], snapshot: Snapshot, context: Context, outcomes: Sequence[CheckOutcome]
+    ) -> tuple[ReportedStep, ...]:
+        earlier = [
+            (each, [await self._runner.run(check, snapshot, each) for check in checks if check.container is None])
+            for each in on_the_way(context)
+        ]
+        return steps(snapshot, context, outcomes, earlier)
 
     def shows_progress(self) -> bool:
         """Returns whether to report progress of the first evaluation: a reader needs only a few reports a second."""
@@ -334,6 +373,7 @@ class PreflightTarget:
             target_image=request.target_image,
             engine_version=request.engine_version,
             documentation_base=self.release.documentation_base,
+            cluster_kind=self.kind.value,
         )
 
     async def write(self, report: Report, wanted: tuple[ReportedContainer, ...] = ()) -> None:

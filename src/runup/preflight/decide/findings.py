@@ -30,7 +30,7 @@ from runup.advice.decide.preflight_reasons import (
 )
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING, TYPES
-from runup.preflight.decide.report import Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.preflight.decide.report import Kind, Report, ReportedCheck, ReportedResource, ReportedRisk, ReportedStep
 from runup.preflight.decide.stored_reports import History
 from runup.release.decide import documentation
 
@@ -53,7 +53,8 @@ class Risk(msgspec.Struct, frozen=True):
     """A risk of one target. `applies` is the condition's status, `fix` is the check's suggested remedy, if any.
 
     `because`: the recorded reason why somebody accepted it. `acceptable`: whether acceptance lifts it. `grown`: what it
-    covers that it did not when it was accepted. `cause` and `lacking` are those of the report.
+    covers that it did not when it was accepted. `cause` and `lacking` are those of the report. `suppressed_only`: there
+    is no ClusterVersion that could carry an acceptance, so only a suppression lets the risk stay.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Risk(msgspec.Struct, frozen=True):
     grown: Growth | None = None
     cause: str = ""
     lacking: tuple[str, ...] = ()
+    suppressed_only: bool = False
 
     @property
     def open(self) -> bool:
@@ -90,7 +92,8 @@ class Findings(msgspec.Struct, frozen=True):
     `conditions` are the preflight's three conditions, if they are about this target. `ended`: the preflight had a
     result, and nothing checks any more whether that still holds. `of_dump`: the findings are about a dump, not about a
     cluster that can be reached. `guards` are conditions of ClusterVersion for which `--to` refuses. `takes_names`:
-    risks can be accepted by name on this cluster. `waived`: the target ran without a verified signature.
+    risks can be accepted by name on this cluster. `waived`: the target ran without a verified signature. `kind` is
+    Kubernetes for a cluster without a ClusterVersion, which accepts nothing; `steps` are those of its update.
     """
 
     source: str
@@ -105,6 +108,8 @@ class Findings(msgspec.Struct, frozen=True):
     guards: tuple[Condition, ...] = ()
     takes_names: bool = True
     waived: bool = False
+    kind: Kind = "OpenShift"
+    steps: tuple[ReportedStep, ...] = ()
 
     @property
     def known(self) -> bool:
@@ -395,6 +400,7 @@ def of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | None = 
         grown=growth(accepted, {item.text: item.since for item in risk.resources}),
         cause=risk.cause,
         lacking=risk.lacking,
+        suppressed_only=report.cluster_kind == "Kubernetes",
     )
 
 

@@ -35,6 +35,7 @@ MAX_REASON = 1024
 # Maximum number of check containers of a preflight, and the maximum seconds for one of them.
 MAX_CONTAINERS = 10
 MAX_CONTAINER_S = 300
+MAX_STEPS = 100
 NAME = Pattern(r"[A-Z][A-Za-z0-9.-]*")
 URL = Pattern(r"https?://[!-~]+")
 # A preflight's ID is used as a folder's name and a ConfigMap's key; an image is a pull spec.
@@ -53,6 +54,10 @@ CheckResult = Literal["Clear", "Applies", "Unknown", "Skipped"]
 RiskApplies = Literal["True", "Unknown"]
 ExecutionStatus = Literal["running", "completed", "failed"]
 Severity = Literal["critical", "warning", "info"]
+Kind = Literal["OpenShift", "Kubernetes"]
+Part = Literal["control plane", "nodes"]
+CONTROL_PLANE: Part = "control plane"
+NODES: Part = "nodes"
 
 
 class ReportedCheck(Wire, frozen=True, kw_only=True):
@@ -114,6 +119,17 @@ class ReportedContainer(Wire, frozen=True, kw_only=True):
     timeout_seconds: int = 120
 
 
+class ReportedStep(Wire, frozen=True, kw_only=True):
+    """A step of an update of Kubernetes: a part of the cluster goes to a minor version, such as 1.36.
+
+    `risks` are the names of those that it is the first to meet.
+    """
+
+    part: Part
+    version: str
+    risks: tuple[str, ...] = ()
+
+
 class Report(Wire, frozen=True, kw_only=True):
     """One evaluation of a target's checks on this cluster. Times are UTC.
 
@@ -121,6 +137,8 @@ class Report(Wire, frozen=True, kw_only=True):
     `risks_omitted`: how many were found that `risks` had no room for; one of those stands for them.
     `documentation_base`: where the target's release has its documentation, if it says so.
     `containers`: what the managing operator is to run for the target's checks, which may then say more.
+    `cluster_kind` is Kubernetes for a cluster without a ClusterVersion, whose versions are those of Kubernetes; `steps`
+    are then those of the update, in their order.
     `others` and `accepted` are the managing operator's, as it stores the report: the risks of the same update that come
     from elsewhere, and the names that were accepted. What a target writes there is replaced.
     `signature_waived`: the image ran without a verified signature. The managing operator sets it, whatever the target
@@ -147,6 +165,8 @@ class Report(Wire, frozen=True, kw_only=True):
     others: tuple[ReportedRisk, ...] = ()
     accepted: tuple[str, ...] = ()
     signature_waived: bool = False
+    cluster_kind: Kind = "OpenShift"
+    steps: tuple[ReportedStep, ...] = ()
 
     @property
     def counted(self) -> tuple[ReportedRisk, ...]:
@@ -154,6 +174,12 @@ class Report(Wire, frozen=True, kw_only=True):
         named = {risk.name for risk in self.risks}
         others = (risk for risk in self.others if risk.name not in named)
         return tuple(sorted((*self.risks, *others), key=lambda risk: risk.name))
+
+
+def is_of(report: Report, name: str) -> bool:
+    """Returns whether `name` is the report's target or preflight ID; of Kubernetes a minor version is its first one."""
+    minor = report.cluster_kind == "Kubernetes" and report.target_version == f"{name}.0"
+    return minor or name in (report.target_version, report.preflight_id)
 
 
 class BadReport(Terminal):
@@ -216,6 +242,7 @@ def _check(report: Report) -> None:
             f"the report has {len(report.risks)} risks; an update can carry {MAX_RISKS}", reason="TooManyRisks"
         )
     _check_containers(report.containers)
+    _check_steps(report.steps)
     risk_names: set[str] = set()
     for risk in report.risks:
         _check_risk(risk)
@@ -275,6 +302,19 @@ def _check_containers(containers: tuple[ReportedContainer, ...]) -> None:
         if not 1 <= each.timeout_seconds <= MAX_CONTAINER_S or each.run < 1:
             problem = f"the container of {each.check} wants run {each.run} within {each.timeout_seconds} s"
             raise BadReport(f"{problem}; runs count from 1, and have 1 to {MAX_CONTAINER_S} s", reason="ReportInvalid")
+
+
+def _check_steps(steps: tuple[ReportedStep, ...]) -> None:
+    if len(steps) > MAX_STEPS:
+        raise BadReport(f"the report has {len(steps)} steps; {MAX_STEPS} are read", reason="TooManySteps")
+    for each in steps:
+        if not VERSION.fullmatch(each.version):
+            raise BadReport(f"a step's version {_echo(each.version)} is none", reason="ReportInvalid")
+        if len(each.risks) > MAX_RISKS:
+            raise BadReport(f"a step has {len(each.risks)} risks", reason="TooManyRisks")
+        for name in each.risks:
+            if len(name) > MAX_NAME or not NAME.fullmatch(name):
+                raise BadReport(f"a step's risk {_echo(name)} is not a name", reason="InvalidRiskName")
 
 
 def _check_risk(risk: ReportedRisk) -> None:

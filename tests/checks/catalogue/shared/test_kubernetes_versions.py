@@ -46,7 +46,7 @@ OLD, NEW = node("a", kubelet="v1.35.9"), node("b", kubelet="v1.36.1")
 )
 def test_the_cluster_s_kubernetes(objects: tuple[Any, ...], minor: int | None) -> None:
     """The API server's operator says it; kubelets are never newer."""
-    assert source_minor(snapshot(*objects)) == minor
+    assert source_minor(snapshot(*objects), context()) == minor
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_what_is_not_readable(objects: tuple[Any, ...], unreadable: tuple[Any, .
     """What can be told by one of them is told."""
     found = snapshot(*objects, unreadable=dict.fromkeys(unreadable, "no rights"))
     if isinstance(minor, int):
-        assert source_minor(found) == minor
+        assert source_minor(found, context()) == minor
     else:
         with pytest.raises(Unreadable) as raised:
-            source_minor(found)
+            source_minor(found, context())
         assert raised.value.resource.kind == minor
 
 

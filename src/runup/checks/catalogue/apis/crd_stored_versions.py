@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from kubekit.api.extension_v1 import CustomResourceDefinition
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.presence import DEFINITIONS
+from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import names
 
@@ -89,5 +90,14 @@ def _versions(manifest: object) -> tuple[str, frozenset[str]] | None:
 
 
 CHECK = declared(
-    __doc__, NAME, "cluster-version-operator", (DEFINITIONS,), _run, rank=300, severity="critical", example=EXAMPLE
+    __doc__,
+    NAME,
+    "cluster-version-operator",
+    (DEFINITIONS,),
+    _run,
+    rank=300,
+    severity="critical",
+    example=EXAMPLE,
+    # It compares with what the target's release brings.
+    clusters=OPENSHIFT,
 )

@@ -29,6 +29,7 @@ from runup.api.platform_v1 import Managed, ManagedFieldsEntry
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.checks.catalogue.shared.kubernetes import READS, source_minor, target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_any
+from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import removed_versions, table
@@ -100,7 +101,7 @@ metadata:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    source, target = source_minor(snapshot), target_minor(context)
+    source, target = source_minor(snapshot, context), target_minor(context)
     if source is None or target is None:
         whose = "the target ships" if target is None else "the cluster runs"
         yield unsure(
@@ -177,4 +178,6 @@ def _judge(
 
 
 _ALL: tuple[Resource, ...] = tuple(version for versions in KINDS for version in versions)
-CHECK = declared(__doc__, NAME, "kube-apiserver", (*_ALL, *READS, DEFINITIONS), _run, rank=240, example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "kube-apiserver", (*_ALL, *READS, DEFINITIONS), _run, rank=240, example=EXAMPLE, clusters=BOTH
+)

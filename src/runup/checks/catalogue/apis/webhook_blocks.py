@@ -43,6 +43,7 @@ from runup.checks.catalogue.apis.shared.webhooks import (
 from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.shared.pods import PODS, stays
 from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "WebhookBlocksUpdate"
@@ -111,4 +112,5 @@ CHECK = declared(
     rank=200,
     severity="critical",
     example=EXAMPLE,
+    clusters=BOTH,
 )

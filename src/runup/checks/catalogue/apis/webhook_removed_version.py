@@ -22,6 +22,7 @@ from runup.checks.catalogue.apis.shared.webhooks import READS, webhooks
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.kubernetes import READS as VERSIONS
 from runup.checks.catalogue.shared.kubernetes import source_minor, target_minor
+from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import removed_resource, removed_versions
 from runup.checks.decide.wording import names
@@ -52,7 +53,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     exact = [(configuration, each) for configuration, each in webhooks(snapshot) if each.match_policy == "Exact"]
     if not exact:
         return
-    source, target = source_minor(snapshot), target_minor(context)
+    source, target = source_minor(snapshot, context), target_minor(context)
     if source is None or target is None:
         whose = "the target ships" if target is None else "the cluster runs"
         fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
@@ -100,4 +101,4 @@ def _removed_in(group: str, version: str, resource: str) -> int | None:
     )
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", (*READS, *VERSIONS), _run, rank=210, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "kube-apiserver", (*READS, *VERSIONS), _run, rank=210, example=EXAMPLE, clusters=BOTH)

@@ -26,6 +26,7 @@ from kubekit.api.core_v1 import ConfigMap
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.checks.catalogue.shared.bundles import BadBundle, is_late, validities
 from runup.checks.catalogue.shared.config_maps import BUNDLE, MANAGED
+from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "CertificateAuthorityExpires"
@@ -73,4 +74,14 @@ def _judge(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", (MANAGED,), _run, rank=180, severity="critical", example=EXAMPLE)
+CHECK = declared(
+    __doc__,
+    NAME,
+    "kube-apiserver",
+    (MANAGED,),
+    _run,
+    rank=180,
+    severity="critical",
+    example=EXAMPLE,
+    clusters=OPENSHIFT,
+)

@@ -25,6 +25,7 @@ from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.lang.version import Version
 from runup.checks.catalogue.declaring import MINOR, declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS
+from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
@@ -90,5 +91,14 @@ def _minor(version: Version) -> tuple[int, int]:
 
 
 CHECK = declared(
-    __doc__, NAME, "ingress", (DEFINITIONS,), _run, rank=378, severity="critical", updates=MINOR, example=EXAMPLE
+    __doc__,
+    NAME,
+    "ingress",
+    (DEFINITIONS,),
+    _run,
+    rank=378,
+    severity="critical",
+    updates=MINOR,
+    example=EXAMPLE,
+    clusters=OPENSHIFT,
 )

@@ -30,11 +30,13 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.nodes.max_unavailable import allowed
 from runup.checks.catalogue.nodes.node_pools import by_pool
+from runup.checks.catalogue.nodes.shared.groups import by_group
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
 from runup.checks.catalogue.shared.placement import Repelling, is_windows, repelling, takes_pods
 from runup.checks.catalogue.shared.pods import ENDED, PODS, by_node, drained
 from runup.checks.catalogue.shared.result_cache import of_each, of_groups
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
+from runup.checks.decide.cluster_kinds import BOTH, ClusterKind
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
@@ -80,11 +82,21 @@ class _Load:
     moved_memory: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Nodes that are updated together, `at_once` at a time; `words` name the group in a sentence."""
+
+    name: str
+    words: str
+    nodes: Sequence[Node]
+    at_once: int
+
+
 _NOTHING = _Load()
 _Capacity = tuple[_Load, Repelling]
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
     # Without a second node there is nowhere to move pods to, and a single-node control plane is not drained.
     if len(nodes) < 2 or control_plane(snapshot) == "SingleReplica":
@@ -94,15 +106,28 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         why = f"{count(len(silent), 'node')} ({names([n.metadata.name for n in silent])}) report nothing allocatable"
         yield unsure(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
         return
+    groups = _groups(snapshot, nodes) if context.cluster is ClusterKind.KUBERNETES else _pools(snapshot, nodes)
+    loads = _loads(by_node(snapshot.listed(PODS)))
+    room = _Room(nodes, loads)
+    for group in groups:
+        yield from _judge(group, loads, room)
+
+
+def _pools(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
     pools = all_pools(snapshot)
     # A node that is not in the list may have room, and a pool that is not in it may have the node.
     for kind in (Node, MachineConfigPool):
         snapshot.require_all(resource_of(kind))
-    loads = _loads(by_node(snapshot.listed(PODS)))
-    room = _Room(nodes, loads)
     members = by_pool(nodes, pools)
-    for pool in sorted(pools, key=lambda each: each.metadata.name):
-        yield from _judge(pool.metadata.name, members.get(pool.metadata.name, ()), loads, room, allowed(pool))
+    return [
+        _Group(name, f"machine config pool {name}", members.get(name, ()), allowed(pool))
+        for name, pool in sorted({pool.metadata.name: pool for pool in pools}.items())
+    ]
+
+
+def _groups(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
+    snapshot.require_all(resource_of(Node))
+    return [_Group(name, f"node group {name}", members, 1) for name, members in sorted(by_group(nodes).items())]
 
 
 class _Room:
@@ -133,13 +158,11 @@ def _loads(pods: Sequence[PlacedPod]) -> _Load:
     return load
 
 
-def _judge(
-    pool: str, members: Sequence[Node], loads: Mapping[str, _Load], room: _Room, at_once: int
-) -> Iterator[Finding]:
-    loaded_nodes = [(loads.get(node.metadata.name, _NOTHING), node) for node in members]
+def _judge(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iterator[Finding]:
+    loaded_nodes = [(loads.get(node.metadata.name, _NOTHING), node) for node in group.nodes]
     for what, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
         moved, has = attrgetter(f"moved_{what}"), attrgetter(what)
-        fullest = nsmallest(at_once, loaded_nodes, key=lambda each: -moved(each[0]))
+        fullest = nsmallest(group.at_once, loaded_nodes, key=lambda each: -moved(each[0]))
         requested = sum(moved(load) for load, _ in fullest)
         nodes = [node for _, node in fullest]
         taints: Repelling = frozenset[tuple[str, str, str]]().union(*map(repelling, nodes))
@@ -147,8 +170,8 @@ def _judge(
         free = has(room.for_pods_that_tolerate(taints)) - has(_left(nodes, map(_capacity, nodes), loads, taints))
         if requested > free:
             yield risk(
-                f"{NAME}-{pool}",
-                f"When {names([node.metadata.name for node in nodes])} of machine config pool {pool} "
+                f"{NAME}-{group.name}",
+                f"When {names([node.metadata.name for node in nodes])} of {group.words} "
                 f"{'is' if len(nodes) == 1 else 'are'} drained, its pods ask for {requested} {unit} of {what}, and all "
                 f"other nodes have {free} left.",
                 nodes,
@@ -198,4 +221,4 @@ def _whole(quantity: str) -> int:
     return int(parse_quantity(quantity))
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node, PODS, *READS), _run, rank=520, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "machine-config", (Node, PODS, *READS), _run, rank=520, example=EXAMPLE, clusters=BOTH)

@@ -26,6 +26,7 @@ from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry, PreflightValidation, PreflightValidationOCP
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, listed_any
+from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import LONGEST_CAUSE, count, names
@@ -177,4 +178,5 @@ CHECK = declared(
     rank=490,
     severity="critical",
     example=EXAMPLE,
+    clusters=OPENSHIFT,
 )

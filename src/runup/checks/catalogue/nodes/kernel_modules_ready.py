@@ -28,6 +28,7 @@ from runup.api.platform_v1 import KMMStatusEntry
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.checks.catalogue.nodes.kernel_modules import BAD, GOOD, OCP, PLAIN, all_validations, entries_of, of_release
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import LONGEST_CAUSE
 from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status, live
@@ -125,4 +126,5 @@ CHECK = declared(
     rank=500,
     severity="critical",
     example=EXAMPLE,
+    clusters=OPENSHIFT,
 )

@@ -4,7 +4,7 @@ While the control plane is already at the target, every node still runs its pres
 depends on the OpenShift minor version, so that a cluster can skip over releases with its workers paused. The limits are
 those of cluster-kube-apiserver-operator (pkg/operator/kubeletversionskewcontroller): for 4.y one behind for odd y, two
 for even; from 5.0 on one more than y modulo 3. They stay within the three minor versions that Kubernetes supports
-(kubernetes.io/releases/version-skew-policy).
+(kubernetes.io/releases/version-skew-policy), which alone count for a cluster without a ClusterVersion.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from kubekit.api.core_v1 import Node
 from kubekit.lang.version import Version
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.decide import kubernetes_path
+from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource
 
@@ -52,25 +54,34 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> Iterator[Finding]:
-    allowed = allowed_skew(context.target)
+    of_kubernetes = context.cluster is ClusterKind.KUBERNETES
+    allowed = kubernetes_path.KUBELET_SKEW if of_kubernetes else allowed_skew(context.target)
     kubelets = [(node, _minor(node.status.node_info.kubelet_version)) for node in nodes]
     unknown = [node for node, kubelet in kubelets if kubelet is None or kubelet[0] != server[0]]
     known = [(node, kubelet[1]) for node, kubelet in kubelets if kubelet is not None and kubelet[0] == server[0]]
-    late = [node for node, minor in known if server[1] - minor > allowed]
+    late = [
+        node
+        for node, minor in known
+        if server[1] - minor > (kubernetes_path.allowed_skew(minor) if of_kubernetes else allowed)
+    ]
     early = [node for node, minor in known if minor > server[1]]
-    api = f"the API server of {context.target} (Kubernetes {context.target_kubernetes})"
+    api = f"the API server of {context.target}{_shipped(context)}"
     if late:
         yield _finding(
             f"The kubelets of {_listed(late)} are too old for {api}, which takes kubelets up to "
             f"{count(allowed, 'minor version')} behind: {_versions(late)}.",
             late,
-            "Update these nodes first (resume a paused pool and let it finish), or choose a target in between.",
+            "Update these nodes first, or choose a target in between."
+            if of_kubernetes
+            else "Update these nodes first (resume a paused pool and let it finish), or choose a target in between.",
         )
     if early:
         yield _finding(
             f"The kubelets of {_listed(early)} are newer than {api}: {_versions(early)}.",
             early,
-            "A kubelet is never taken back: choose a target whose Kubernetes is as new, or replace these nodes.",
+            "A kubelet is never taken back: choose a target that is as new, or replace these nodes."
+            if of_kubernetes
+            else "A kubelet is never taken back: choose a target whose Kubernetes is as new, or replace these nodes.",
         )
     if unknown:
         yield _finding(
@@ -79,6 +90,11 @@ def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> 
             "See with `oc get node NAME -o yaml` what the kubelet reports as its version, and whether it runs.",
             applies=Applies.UNKNOWN,
         )
+
+
+def _shipped(context: Context) -> str:
+    """Returns ` (Kubernetes 1.36.0)` of a release; a cluster without a ClusterVersion goes to Kubernetes itself."""
+    return "" if context.cluster is ClusterKind.KUBERNETES else f" (Kubernetes {context.target_kubernetes})"
 
 
 # Nodes run a few versions, so few are ever parsed.

@@ -1,14 +1,14 @@
-"""Nodes of one machine config pool run different releases.
+"""Nodes that are updated together run different releases.
 
-Applies when the kubelets of nodes that one pool selects have different versions. A node that does not report a
-version is Unknown. Who belongs to which pool is decided as the machine-config operator does, which has nothing to do
-with Windows nodes: another operator updates them, to kubelets of its own.
+Applies when the kubelets of nodes that are updated together, as those that one pool selects are, have different
+versions. A node that does not report a version is Unknown. Who belongs to which pool is decided as the machine-config
+operator does, which has nothing to do with Windows nodes: another operator updates them, to kubelets of its own.
 
 Why it matters an update was left half done, or is under way: the target is applied to nodes of which some are a release
 behind, and the distance that Kubernetes supports counts from the oldest.
 
-What to do see what holds the pool up (`oc get mcp`, `oc describe node NAME`), and let it finish first;
-`oc get nodes` then shows one version.
+What to do see what holds the pool up (`oc get mcp`, `oc describe node NAME`). Let it finish first: `oc get nodes` then
+shows one version.
 
 Accepting it means to update from two releases at once.
 
@@ -18,16 +18,18 @@ Source of the rule machine-config-operator, `pkg/helpers` (GetPoolsForNode); kub
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.nodes.node_pools import by_pool
+from runup.checks.catalogue.nodes.shared.groups import by_group
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
 from runup.checks.catalogue.shared.placement import is_windows
 from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.decide.cluster_kinds import BOTH, ClusterKind
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
@@ -50,17 +52,16 @@ status: {nodeInfo: {kubeletVersion: v1.35.7}}
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
         return
-    pools = all_pools(snapshot)
-    # The nodes of a pool that is not in the list would be counted for another.
-    snapshot.require_all(resource_of(MachineConfigPool))
     silent = [node for node in nodes if not (node.status.node_info.kubelet_version or is_windows(node))]
-    for pool, members in sorted(by_pool(nodes, pools).items()):
-        if pool:
-            yield from _judge(pool, [node for node in members if node.status.node_info.kubelet_version])
+    if context.cluster is ClusterKind.KUBERNETES:
+        for group, members in sorted(by_group(nodes).items()):
+            yield from _judge(f"node group {group}", group, members, "Let its update finish first: `oc get nodes`.")
+    else:
+        yield from _judge_pools(snapshot, nodes)
     if silent:
         yield unsure(
             NAME,
@@ -71,9 +72,21 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _judge(pool: str, nodes: list[Node]) -> Iterator[Finding]:
+def _judge_pools(snapshot: Snapshot, nodes: tuple[Node, ...]) -> Iterator[Finding]:
+    pools = all_pools(snapshot)
+    # The nodes of a pool that is not in the list would be counted for another.
+    snapshot.require_all(resource_of(MachineConfigPool))
+    for pool, members in sorted(by_pool(nodes, pools).items()):
+        if pool:
+            fix = f"Let the pool finish first: `oc get mcp {pool}`, and `oc describe node NAME` for what holds it up."
+            yield from _judge(f"machine config pool {pool}", pool, members, fix)
+
+
+def _judge(whose: str, name: str, nodes: Sequence[Node], fix: str) -> Iterator[Finding]:
     versions: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
+        if not node.status.node_info.kubelet_version:
+            continue
         versions[node.status.node_info.kubelet_version.partition("+")[0]].append(node)
     if len(versions) < 2:
         return
@@ -82,12 +95,12 @@ def _judge(pool: str, nodes: list[Node]) -> Iterator[Finding]:
     ]
     fewest = min(versions.values(), key=len)
     yield risk(
-        f"{NAME}-{pool}",
-        f"The nodes of machine config pool {pool} run different releases: {names(descriptions)} (the fewest: "
+        f"{NAME}-{name}",
+        f"The nodes of {whose} run different releases: {names(descriptions)} (the fewest: "
         f"{names([node.metadata.name for node in fewest])}).",
         fewest,
-        fix=f"Let the pool finish first: `oc get mcp {pool}`, and `oc describe node NAME` for what holds it up.",
+        fix=fix,
     )
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node, *READS), _run, rank=190, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "machine-config", (Node, *READS), _run, rank=190, example=EXAMPLE, clusters=BOTH)

@@ -25,6 +25,7 @@ from operator import attrgetter
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import Version
 from runup.checks.catalogue.declaring import MINOR, declared, risk, unsure
+from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
@@ -77,5 +78,14 @@ def _minor(version: Version) -> tuple[int, int]:
 
 
 CHECK = declared(
-    __doc__, NAME, "machine-config", (Node,), _run, rank=560, severity="critical", updates=MINOR, example=EXAMPLE
+    __doc__,
+    NAME,
+    "machine-config",
+    (Node,),
+    _run,
+    rank=560,
+    severity="critical",
+    updates=MINOR,
+    example=EXAMPLE,
+    clusters=OPENSHIFT,
 )

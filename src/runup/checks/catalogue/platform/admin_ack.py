@@ -24,6 +24,7 @@ from typing import Any
 from kubekit.api.core_v1 import ConfigMap
 from runup.checks.catalogue.declaring import MINOR, declared, risk, unsure
 from runup.checks.catalogue.shared.config_maps import ACKS, CONFIG, GATES, MANAGED
+from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "AdminAck"
@@ -87,5 +88,13 @@ def _is_passed(major: int, minor: int, context: Context) -> bool:
 
 
 CHECK = declared(
-    __doc__, NAME, "cluster-version-operator", (MANAGED, CONFIG), _run, rank=160, updates=MINOR, example=EXAMPLE
+    __doc__,
+    NAME,
+    "cluster-version-operator",
+    (MANAGED, CONFIG),
+    _run,
+    rank=160,
+    updates=MINOR,
+    example=EXAMPLE,
+    clusters=OPENSHIFT,
 )

@@ -30,6 +30,7 @@ from runup.api.platform_v1 import CertManagerCertificate
 from runup.checks.catalogue.declaring import declared, named, refer, risk
 from runup.checks.catalogue.shared.bundles import Validity, is_late
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, told_of_each
+from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 from runup.preflight.decide.report import ReportedResource
@@ -124,4 +125,5 @@ CHECK = declared(
     _run,
     rank=182,
     example=EXAMPLE,
+    clusters=BOTH,
 )

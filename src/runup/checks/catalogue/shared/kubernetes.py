@@ -7,6 +7,7 @@ import re
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.config_v1 import ClusterOperator
+from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.model import Context, Snapshot, Unreadable
 
 READS: tuple[Resource, ...] = (resource_of(ClusterOperator), resource_of(Node))
@@ -18,11 +19,14 @@ def target_minor(context: Context) -> int | None:
     return _minor(context.target_kubernetes)
 
 
-def source_minor(snapshot: Snapshot) -> int | None:
+def source_minor(snapshot: Snapshot, context: Context) -> int | None:
     """Returns the minor version that the API server runs: as its operator says, else that of the newest kubelet.
 
     None if neither says it. Raises Unreadable if the operator does not say it and the nodes could not be listed.
+    Without a ClusterVersion it is the source itself.
     """
+    if context.cluster is ClusterKind.KUBERNETES:
+        return context.source.minor
     lacking: Unreadable | None = None
     try:
         operator = snapshot.get(ClusterOperator, "kube-apiserver")

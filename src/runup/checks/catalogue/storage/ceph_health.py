@@ -31,7 +31,7 @@ NAME = "CephUnhealthy"
 EXAMPLE = """
 apiVersion: ceph.rook.io/v1
 kind: CephCluster
-metadata: {name: ocs-storagecluster-cephcluster, namespace: openshift-storage}
+metadata: {name: rook-ceph, namespace: rook-ceph}
 status:
   phase: Ready
   ceph:

@@ -24,6 +24,7 @@ from runup.checks.catalogue.shared.pods import PODS, by_namespace, is_broken, st
 from runup.checks.catalogue.shared.result_cache import of_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import in_order, named, not_computed
+from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.wording import DOWN_PATIENCE, count, dated, graver, names, resource
 
@@ -199,4 +200,5 @@ CHECK = declared(
     _run,
     rank=130,
     severity="critical",
+    clusters=BOTH,
 )

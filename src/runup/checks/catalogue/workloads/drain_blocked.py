@@ -29,6 +29,7 @@ from runup.checks.catalogue.workloads.shared.budgets import (
     pods_by_namespace,
     without_machines,
 )
+from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import DOWN_PATIENCE, count, names, resource
 
@@ -135,5 +136,12 @@ def _described(pdb: PodDisruptionBudget) -> str:
 
 
 CHECK = declared(
-    BY_HAND, NAME, "machine-config", (PodDisruptionBudget, PODS, Infrastructure), _run, rank=120, severity="critical"
+    BY_HAND,
+    NAME,
+    "machine-config",
+    (PodDisruptionBudget, PODS, Infrastructure),
+    _run,
+    rank=120,
+    severity="critical",
+    clusters=BOTH,
 )

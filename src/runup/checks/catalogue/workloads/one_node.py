@@ -28,6 +28,7 @@ from runup.checks.catalogue.shared.namespaces import is_system
 from runup.checks.catalogue.shared.pods import ENDED, PODS, by_namespace
 from runup.checks.catalogue.shared.result_cache import of_groups
 from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
@@ -140,4 +141,5 @@ CHECK = declared(
     rank=620,
     severity="info",
     example=EXAMPLE,
+    clusters=BOTH,
 )

@@ -31,11 +31,11 @@ NAME = "SystemPodsFailing"
 EXAMPLE = """
 apiVersion: v1
 kind: Pod
-metadata: {name: console-5d9, namespace: openshift-console}
+metadata: {name: coredns-5d9, namespace: kube-system}
 spec: {nodeName: worker-0}
 status:
   phase: Pending
-  containerStatuses: [{name: console, state: {waiting: {reason: ImagePullBackOff}}}]
+  containerStatuses: [{name: coredns, state: {waiting: {reason: ImagePullBackOff}}}]
 """
 
 

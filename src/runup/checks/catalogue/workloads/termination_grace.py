@@ -1,7 +1,8 @@
 """Pods may take longer to end than a drain waits.
 
-Applies when a pod that a drain evicts has a terminationGracePeriodSeconds of more than an hour: the machine-config
-operator gives up a drain after that time, reports the node, and begins again.
+Applies when a pod that a drain evicts has a terminationGracePeriodSeconds of more than an hour. The machine-config
+operator gives up a drain after that time, reports the node, and begins again. Other tools that update nodes wait as
+long or less.
 
 Why it matters a node that such a pod is on can hold up its pool for hours.
 
@@ -10,7 +11,8 @@ custom-columns=N:.metadata.name,G:.spec.terminationGracePeriodSeconds` shows it.
 
 Accepting it is right where the pods end sooner than they may.
 
-Source of the rule machine-config-operator, `pkg/controller/drain` (drainTimeoutDuration, an hour).
+Source of the rule the documentation of Google Kubernetes Engine, Node upgrade strategies (a drain respects budgets and
+grace periods for up to an hour); machine-config-operator, `pkg/controller/drain` (drainTimeoutDuration, an hour).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.shared.pods import PODS, drained, those
 from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
@@ -59,5 +62,13 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__, NAME, "machine-config", (PODS, Infrastructure), _run, rank=600, severity="info", example=EXAMPLE
+    __doc__,
+    NAME,
+    "machine-config",
+    (PODS, Infrastructure),
+    _run,
+    rank=600,
+    severity="info",
+    example=EXAMPLE,
+    clusters=BOTH,
 )

@@ -3,14 +3,14 @@
 Applies when a pod outside the platform's namespaces runs on a node and has no owner at all. Pods that have ended, and
 those of the node itself, do not count. All of them are one risk.
 
-Why it matters the machine-config operator drains with force: such a pod is deleted with its node's update, and with it
-whatever it kept on the node.
+Why it matters `oc adm drain` refuses such a pod, and with `--force` deletes it, and with it whatever it kept on the
+node. The machine-config operator drains with force.
 
 What to do give it a Deployment, StatefulSet or Job, or delete it; `oc get pods -A` shows it gone.
 
 Accepting it is right where nobody needs these pods any more.
 
-Source of the rule kubectl drain (pkg/drain, unmanaged pods) and machine-config-operator, `pkg/controller/drain`
+Source of the rule kubectl drain (pkg/drain, unmanaged pods); machine-config-operator, `pkg/controller/drain`
 (Force).
 """
 
@@ -24,6 +24,7 @@ from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.shared.namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, drained, those
 from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
 
@@ -64,5 +65,13 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__, NAME, "machine-config", (PODS, Infrastructure), _run, rank=610, severity="info", example=EXAMPLE
+    __doc__,
+    NAME,
+    "machine-config",
+    (PODS, Infrastructure),
+    _run,
+    rank=610,
+    severity="info",
+    example=EXAMPLE,
+    clusters=BOTH,
 )

@@ -19,7 +19,8 @@ def rows(facts: Facts) -> tuple[Row, ...]:
     if not facts.kubernetes:
         why = facts.errors.get("server", "no answer")
         return (Row("server", PROBLEM, f"{facts.server}: {why}", "choose another with --kubeconfig or --context"),)
-    checked_rows = [Row("server", OK, f"{facts.server} answers: Kubernetes {facts.kubernetes}"), _cluster(facts)]
+    checked_rows = [Row("server", OK, f"{facts.server} answers: Kubernetes {facts.kubernetes}")]
+    checked_rows += [_plain(facts) if facts.is_plain else _cluster(facts)]
     if facts.cluster is not None:
         checked_rows += [_operator(facts), _mode(facts), *_gates(facts), _update_service(facts), *_places(facts)]
     return (*checked_rows, *_rights(facts.rights.items()))
@@ -40,6 +41,11 @@ def _cluster(facts: Facts) -> Row:
     why = facts.errors.get(CLUSTER, "there is no ClusterVersion")
     way_out = "runup needs an OpenShift-style cluster; `runup sandbox start` makes one on this machine"
     return Row("cluster", PROBLEM, why, way_out)
+
+
+def _plain(facts: Facts) -> Row:
+    says = f"it has no ClusterVersion: a cluster of Kubernetes {facts.kubernetes} itself, for `runup preflight run`"
+    return Row("cluster", OK, says)
 
 
 def _operator(facts: Facts) -> Row:

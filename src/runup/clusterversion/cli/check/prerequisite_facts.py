@@ -40,8 +40,8 @@ class Facts(msgspec.Struct, frozen=True):
     """The collected facts. A text in `errors` says why the fact of that name is missing.
 
     `mode` is the result of a strict dry run of a preflight request: "" if the server would accept it, else its
-    message. `rights`: whether each is allowed, None if the server did not say. `reached`: URL -> "" or why it was not
-    reached.
+    message. `is_plain`: the cluster has no ClusterVersion, and is one of Kubernetes alone. `rights`: whether each is
+    allowed, None if the server did not say. `reached`: URL -> "" or why it was not reached.
     """
 
     server: str = ""
@@ -53,3 +53,4 @@ class Facts(msgspec.Struct, frozen=True):
     stores: tuple[str, ...] = ()
     reached: Mapping[str, str] = msgspec.field(default_factory=dict)
     errors: Mapping[str, str] = msgspec.field(default_factory=dict)
+    is_plain: bool = False

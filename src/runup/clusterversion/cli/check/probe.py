@@ -13,13 +13,15 @@ from urllib.parse import urlsplit
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap, Node, Pod
+from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.http import single_request
 from kubekit.http.deadline import Deadline
 from kubekit.kube import calls, reviews
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import BadRequest, Conflict, Invalid, KubeError
+from kubekit.kube.errors import BadRequest, Conflict, Invalid, KubeError, NotFound
 from kubekit.kube.retry_policy import Timeouts
 from kubekit.oci.access import is_loopback
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
@@ -63,7 +65,10 @@ class _Asker:
         if version is None:
             return Facts(server=server, errors=self._errors)
         kubernetes = str(codec.decode(dict, version).get("gitVersion", "of an unknown version"))
-        cluster = self._try("ClusterVersion", lambda: self._client.send(calls.get(ClusterVersion, clusters.NAME)))
+        cluster = self._try("ClusterVersion", self._cluster_version)
+        if cluster is None and "ClusterVersion" not in self._errors:
+            allowed = {right: self._may(right, kind) for right, kind in plain_rights()}
+            return Facts(server=server, kubernetes=kubernetes, rights=allowed, errors=self._errors, is_plain=True)
         gates = self._try("FeatureGate", lambda: self._client.send(calls.get(FeatureGate, "cluster")))
         allowed = {right: self._may(right, kind) for right, kind in rights()}
         if cluster is None:
@@ -86,6 +91,12 @@ class _Asker:
             return question()
         except (KubeError, codec.DecodeError) as error:
             self._errors[name] = message_of(error)
+            return None
+
+    def _cluster_version(self) -> ClusterVersion | None:
+        try:
+            return self._client.send(calls.get(ClusterVersion, clusters.NAME))
+        except NotFound:
             return None
 
     def _may(self, right: Right, kind: type[Object]) -> bool | None:
@@ -129,6 +140,13 @@ def rights() -> Iterator[tuple[Right, type[Object]]]:
     for verb, kind, why, needed in _RIGHTS:
         resource = resource_of(kind)
         yield Right(verb, f"{resource.plural}.{resource.group}".rstrip("."), why, needed), kind
+
+
+def plain_rights() -> Iterator[tuple[Right, type[Object]]]:
+    """Yields rights of a cluster without a ClusterVersion; every other one that lacks is named by its checks."""
+    for kind in (Node, Pod, PodDisruptionBudget, CustomResourceDefinition):
+        resource = resource_of(kind)
+        yield Right("list", f"{resource.plural}.{resource.group}".rstrip("."), "`preflight run`", needed=False), kind
 
 
 def _registries(cluster: ClusterVersion) -> tuple[str, ...]:

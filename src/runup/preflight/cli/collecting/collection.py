@@ -121,10 +121,19 @@ class Redaction:
         return text
 
 
-def write(kinds: Iterable[CollectedKind], target: Path, now: datetime, redaction: Redaction, *, archive: bool) -> Path:
+def write(
+    kinds: Iterable[CollectedKind],
+    target: Path,
+    now: datetime,
+    redaction: Redaction,
+    *,
+    archive: bool,
+    kubernetes: str = "",
+) -> Path:
     """Writes the dump to the folder `target`, or to an archive of that name, and returns its path.
 
-    Raises CommandError if there is something of that name.
+    `kubernetes` is the API server's version, empty if it did not say it. Raises CommandError if there is something of
+    that name.
     """
     name = target.name.removesuffix(".tgz").removesuffix(".tar.gz")
     path = target.with_name(f"{name}.tar.gz") if archive else target
@@ -134,7 +143,7 @@ def write(kinds: Iterable[CollectedKind], target: Path, now: datetime, redaction
     try:
         folder = scratch / name
         folder.mkdir()
-        for file, document in _files(tuple(kinds), now):
+        for file, document in _files(tuple(kinds), now, kubernetes):
             text = msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
             (folder / file).write_text(redaction.of(text) + "\n", encoding="utf-8")
         if archive:
@@ -159,13 +168,14 @@ def refuse_existing(path: Path) -> None:
         raise CommandError(f"{path} exists; name a folder that does not, so that objects of two times are not mixed")
 
 
-def _files(kinds: tuple[CollectedKind, ...], now: datetime) -> Iterator[tuple[str, JSON]]:
+def _files(kinds: tuple[CollectedKind, ...], now: datetime, kubernetes: str) -> Iterator[tuple[str, JSON]]:
     for kind in kinds:
         for namespace, document in kind.lists:
             yield f"{kind.name}{f'@{namespace}' if namespace else ''}.json", document
     record = {
         "collectedBy": f"runup {__version__}",
         "collectedTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        **({"kubernetesVersion": kubernetes} if kubernetes else {}),
         "kinds": [kind.row() for kind in kinds],
     }
     yield COLLECTED, record

@@ -71,18 +71,24 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     told = _Progress(len(wanted))
     connection = connection_of(ctx)
     if program:
-        found = collection.collect(wanted, ProgramLister(program, _words(connection)), told)
+        lister = ProgramLister(program, _words(connection))
+        found, kubernetes = collection.collect(wanted, lister, told), lister.server_version()
         now = SystemClock().now()
     else:
         with connection.client("dump") as client:
-            found = collection.collect(wanted, ClientLister(client), told)
+            found, kubernetes = (
+                collection.collect(wanted, ClientLister(client), told),
+                ClientLister(client).server_version(),
+            )
             now = client.now()
     told.end()
     of_cluster = next(kind for kind in found if kind.name == "clusterversions.config.openshift.io")
-    if not of_cluster.count:
-        why = of_cluster.message or "the cluster has none"
-        raise CommandError(f"no ClusterVersion, so there is nothing to judge, and nothing was written: {why}")
-    path = collection.write(found, folder, now, collection.Redaction(redact), archive=archive)
+    # Without one it is a cluster of Kubernetes alone, for which other checks are made.
+    if not of_cluster.count and of_cluster.state not in (collection.COMPLETE, collection.ABSENT):
+        why = of_cluster.message
+        raise CommandError(f"whether there is a ClusterVersion is not known, and nothing was written: {why}")
+    redaction = collection.Redaction(redact)
+    path = collection.write(found, folder, now, redaction, archive=archive, kubernetes=kubernetes)
     click.echo(_summary(found, path))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
@@ -18,6 +19,7 @@ from kubekit.kube.errors import ApiError, Forbidden, NotFound, Unauthorized
 from kubekit.kube.list_pages import Listing, raw_page
 from kubekit.kube.request import Request
 from kubekit.kube.warnings import INCOMPLETE
+from runup.preflight.control.server_version import git_version
 
 JSON = dict[str, Any]
 PAGE = 500
@@ -46,6 +48,9 @@ class Lister(Protocol):
     def named(self, resource: Resource, namespace: str, name: str) -> JSON | None:
         """Returns one object, or None if there is none. Raises Refused."""
 
+    def server_version(self) -> str:
+        """Returns the server's version of Kubernetes, or an empty string if it does not say it."""
+
 
 class ClientLister:
     """Lists by our own client."""
@@ -68,6 +73,13 @@ class ClientLister:
             return None
         except ApiError as error:
             raise _refused(error) from error
+
+    def server_version(self) -> str:
+        """Returns the server's version of Kubernetes, or an empty string if it does not say it."""
+        try:
+            return git_version(self._client.send(calls.get_path("/version")))
+        except (ApiError, DecodeError):
+            return ""
 
 
 def _refused(error: ApiError) -> Refused:
@@ -107,6 +119,13 @@ class ProgramLister:
             raise
         found: JSON = msgspec.json.decode(data)
         return found
+
+    def server_version(self) -> str:
+        """Returns the server's version of Kubernetes, or an empty string if it does not say it."""
+        try:
+            return git_version(self._get(calls.get_path("/version").request)[0])
+        except (Refused, DecodeError):
+            return ""
 
     def _get(self, request: Request) -> tuple[bytes, list[str]]:
         """Returns the body, and why the server says that a list has not all objects. Raises Refused."""

@@ -20,6 +20,7 @@ from runup.preflight.decide.report import ReportedResource
 from runup.preflight.decide.stored_reports import History
 
 _MAX_RESOURCES = 20
+SUPPRESS = "no (runup preflight run --suppressions FILE lets it stay, with a reason)"
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -115,7 +116,7 @@ def _accepted(risk: Risk) -> str:
     if not risk.acceptable:
         return "no: accepting it does not lift it"
     if not risk.accepted:
-        return f"no (runup upgrade accept {risk.name})"
+        return SUPPRESS if risk.suppressed_only else f"no (runup upgrade accept {risk.name})"
     return f"yes; {risk.grown.text}" if risk.grown else "yes"
 
 

@@ -16,12 +16,15 @@ from runup.cli.render.text import Output, age, err, out, timestamp
 from runup.preflight.cli.render import cause_texts
 from runup.preflight.decide.causes import Cause
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
-from runup.preflight.decide.report import ReportedCheck, ReportedResource
+from runup.preflight.decide.report import ReportedCheck, ReportedResource, ReportedStep
 from runup.preflight.decide.unsupported import why_unsupported
 
 _MAX_OBJECTS = 10
 # As many risks as the verdict names where it could name the number of their cause.
 _NAMED = 2
+# The steps of an update by one minor version: control plane and nodes.
+_ONE_MINOR = 2
+STEPS = "The steps, one minor version of the control plane at a time, each with what it is the first to meet:"
 # Remedies that the condition's own message lacks. "Over" as in docs/spec/conditions.md.
 OVER = frozenset({"TargetUnsupported", "OOMKilled", "DeadlineExceeded"})
 AGAIN = "To try once more, end it first: runup upgrade --clear-preflight"
@@ -92,11 +95,30 @@ def result(
     return joined(
         "\n",
         wrapped(f"Preflight of {found.target} from {found.source}: {'; '.join(parts)}", screen),
+        *(("\n", wrapped(STEPS, screen), planned) if (planned := steps_on(found, screen)) else ()),
         *(("\n", listed) if listed and not wide else ()),
         *(part for table in tables for part in ("\n", table)),
         "\n",
         verdict_on(found, screen),
     )
+
+
+def steps_on(found: Findings, screen: Screen = PIPE) -> str:
+    """Returns the table of the update's steps; an empty string if the control plane goes one minor version only."""
+    if len(found.steps) <= _ONE_MINOR:
+        return ""
+    columns = (Column("STEP"), Column("UPDATE"), Column("TO"), Column("FIRST MEETS", flows=True))
+    rows = [
+        Row((str(number), step.part, step.version, open_risks(found, step)))
+        for number, step in enumerate(found.steps, 1)
+    ]
+    return drawn(Table(columns, rows, indent=2), screen)
+
+
+def open_risks(found: Findings, step: ReportedStep) -> str:
+    """Returns the names of the step's risks that are open, or `nothing`."""
+    still_open = {risk.name for risk in found.risks if risk.open}
+    return ", ".join(name for name in step.risks if name in still_open) or "nothing"
 
 
 def _told(found: Findings, report: cause_texts.CauseReport) -> str:
@@ -169,6 +191,8 @@ def verdict_parts(found: Findings) -> tuple[str, ...]:
     start = f"Verdict: {_refusals(found, report, named)}{_asides(found)}"
     if not names:
         return (start,)
+    if found.kind == "Kubernetes":
+        return (f"{start} Fix them, or give the reasons why they may stay with --suppressions FILE.",)
     others = "the others" if len(names) < len(named) else "them"
     if not found.takes_names:
         warned = " --allow-upgrade-with-warnings" if found.guards else ""
@@ -239,6 +263,8 @@ def _asides(found: Findings) -> str:
 
 
 def _advice(found: Findings) -> str:
+    if found.kind == "Kubernetes":
+        return ""
     if found.failed is not None and found.failed.reason in OVER:
         return AGAIN
     return HEALING if found.running is not None and found.running.status == "True" else CORRECT
@@ -377,6 +403,7 @@ def as_data(found: Findings) -> dict[str, Any]:
         "refusedWhile": [guard.type for guard in found.guards],
         "signatureWaived": found.waived,
         **cause_texts.as_data(report),
+        **({"clusterKind": found.kind, "steps": codec.to_dict(found.steps)} if found.kind == "Kubernetes" else {}),
     }
 
 

@@ -15,16 +15,20 @@ from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import age, timestamp
 from runup.preflight.cli.render.finding_texts import risk_table
 from runup.preflight.decide.findings import Risk, weight
-from runup.preflight.decide.report import Report, ReportedRisk
+from runup.preflight.decide.report import Report, ReportedRisk, is_of
 from runup.preflight.decide.stored_reports import History
 
-_NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait"
+NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait"
+NO_JOBS = "No preflight has reported in this cluster. Make one: runup preflight run --in-cluster"
 
 
-def history(found: History, screen: Screen = PIPE, *, wide: bool = False) -> Drawn:
-    """Returns a table with one line per report, the newest first. Accepted is what was when the report was stored."""
+def history(found: History, screen: Screen = PIPE, *, wide: bool = False, none: str = NONE) -> Drawn:
+    """Returns a table with one line per report, the newest first; `none` is what is said if there is none.
+
+    Accepted is what was when the report was stored.
+    """
     if not found.reports:
-        return joined(wrapped(_NONE, screen))
+        return joined(wrapped(none, screen))
     columns = tuple(map(Column, ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")))
     columns += (Column("PREFLIGHT"), *((Column("IMAGE"),) if wide else ()))
     return drawn(Table(columns, [_row(report, wide=wide) for report in found.reports]), screen)
@@ -69,7 +73,7 @@ def pick(found: History, name: str, source: str) -> Report:
 
     Raises CommandError if there is none.
     """
-    fitting = [report for report in found.reports if name in (report.target_version, report.preflight_id)]
+    fitting = [report for report in found.reports if is_of(report, name)]
     # False sorts first: a report from the running release is preferred.
     fitting.sort(key=lambda report: report.source_version != source)
     if fitting:

@@ -115,6 +115,11 @@ def _markdown(one: ClusterResult) -> Iterator[str]:
     yield f"# {_plain(one.where)}: {findings.source} to {findings.target}\n"
     report = cause_texts.by_cause(findings)
     yield f"{_plain(finding_texts.counted(findings.risks))}, as of {timestamp(findings.observed)}.\n"
+    if finding_texts.steps_on(findings):
+        yield f"{finding_texts.STEPS}\n"
+        for number, step in enumerate(findings.steps, 1):
+            yield f"{number}. {step.part} to {step.version}: {_plain(finding_texts.open_risks(findings, step))}"
+        yield ""
     for cause in report.every:
         yield from _markdown_cause(cause)
     if report.missing.risks:

@@ -10,12 +10,21 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from runup.checks import pages
+from runup.checks.decide.kubernetes_words import page_for_kubernetes
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, facts, grid, moment
 from runup.cli.render.html.prose import markdown, prose
 from runup.preflight.cli.render.cause_texts import CauseReport, by_cause, fix_of, missing_text, short_kinds
-from runup.preflight.cli.render.finding_texts import by_severity, resource, state, verdict_parts
+from runup.preflight.cli.render.finding_texts import (
+    STEPS,
+    by_severity,
+    open_risks,
+    resource,
+    state,
+    steps_on,
+    verdict_parts,
+)
 from runup.preflight.decide.causes import Cause
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, counts
 from runup.preflight.decide.report import ReportedCheck
@@ -31,13 +40,15 @@ _LONG = 6
 
 def page(found: Findings, now: datetime, *, cluster: str = "", explain: Callable[[str], str] = pages.find) -> str:
     """Returns the page of `found`, as of `now`; `explain` returns the documentation of a risk, in Markdown."""
-    return document(f"Preflight of {found.target}", _body(found, explain), now=now, cluster=cluster)
+    told = (lambda name: page_for_kubernetes(explain(name))) if found.kind == "Kubernetes" else explain
+    return document(f"Preflight of {found.target}", _body(found, told), now=now, cluster=cluster)
 
 
 def _body(found: Findings, explain: Callable[[str], str]) -> Markup:
     report = by_cause(found)
     return join(
         _head(found),
+        _steps(found) if steps_on(found) else None,
         _section("What was found", [_cause(cause, explain, n) for n, cause in enumerate(report.applying, 1)]),
         _unknown(report, explain, of_dump=found.of_dump),
         _section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
@@ -81,6 +92,18 @@ def _head(found: Findings) -> Markup:
         el("p", f"Release image: {found.image}", class_="faint name") if found.image else None,
         class_="card",
     )
+
+
+def _steps(found: Findings) -> Markup:
+    lines = (
+        el(
+            "tr",
+            el("th", f"{step.part} to {step.version}", scope="row"),
+            el("td", open_risks(found, step), class_="wide"),
+        )
+        for step in found.steps
+    )
+    return el("section", el("h2", "Steps"), el("div", grid(STEPS, ("Step", "First meets"), lines), class_="card long"))
 
 
 def _result(found: Findings) -> tuple[str, str]:
@@ -182,6 +205,8 @@ def facts_of(risk: Risk) -> Markup:
         rows.append(("Accept it", "Accepting it does not lift it."))
     elif not risk.accepted and (why := why_unsupported(risk.name)):
         rows.append(("Accept it", f"Nobody supports an update with it: {why}."))
+    elif not risk.accepted and risk.suppressed_only:
+        rows.append(("Let it stay", el("code", "runup preflight run --suppressions FILE")))
     elif not risk.accepted:
         rows.append(("Accept it", el("code", f"runup upgrade accept {risk.name}")))
     return el("dl", *(part for name, value in rows if value for part in _row(name, value)), class_="rows")

@@ -1,0 +1,70 @@
+"""Tells the kinds of cluster that checks are for, and which checks are for a cluster (docs/decisions/0088).
+
+OpenShift is a cluster with a ClusterVersion, whose operator updates it to releases. Kubernetes is every other cluster:
+its source and target are versions of Kubernetes itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Protocol, TypeVar
+
+from kubekit.api.scheme import Resource
+
+
+class ClusterKind(Enum):
+    """A kind of cluster; its value is what reports say."""
+
+    OPENSHIFT = "OpenShift"
+    KUBERNETES = "Kubernetes"
+
+
+Clusters = frozenset[ClusterKind]
+BOTH: Clusters = frozenset(ClusterKind)
+OPENSHIFT: Clusters = frozenset({ClusterKind.OPENSHIFT})
+KUBERNETES: Clusters = frozenset({ClusterKind.KUBERNETES})
+
+
+class Declared(Protocol):
+    """A check, as far as it says which clusters it is for."""
+
+    @property
+    def reads(self) -> tuple[Resource, ...]: ...
+    @property
+    def clusters(self) -> Clusters | None: ...
+
+
+C = TypeVar("C", bound=Declared)
+# Of OLM, which OpenShift has in every cluster.
+_OLM = "operators.coreos.com"
+
+
+def is_openshifts(resource: Resource) -> bool:
+    """Returns whether only OpenShift has the kind, by its API group."""
+    group = resource.group
+    return group == _OLM or group.endswith((".openshift.io", f".{_OLM}"))
+
+
+def clusters_by_reads(reads: Iterable[Resource]) -> Clusters:
+    """Returns the kinds of cluster that a check is for if it does not declare them: those that have all that it reads.
+
+    A check that reads a kind of OpenShift and is of use without it declares `BOTH`.
+    """
+    return OPENSHIFT if any(map(is_openshifts, reads)) else BOTH
+
+
+def clusters_of(check: Declared) -> Clusters:
+    """Returns the kinds of cluster that the check is for."""
+    return clusters_by_reads(check.reads) if check.clusters is None else check.clusters
+
+
+def for_cluster(checks: Iterable[C], kind: ClusterKind) -> tuple[C, ...]:
+    """Returns the checks that are for clusters of this kind; the others are no part of its result."""
+    return tuple(check for check in checks if kind in clusters_of(check))
+
+
+def reads_in(reads: Iterable[Resource], kind: ClusterKind) -> tuple[Resource, ...]:
+    """Returns the kinds to be read in a cluster of this kind, each once."""
+    every = dict.fromkeys(reads)
+    return tuple(read for read in every if kind is ClusterKind.OPENSHIFT or not is_openshifts(read))

@@ -1,0 +1,164 @@
+"""Plans the way of a cluster without a ClusterVersion to a minor version of Kubernetes, and finds each step's risks.
+
+The control plane goes one minor version at a time; kubelets may stay behind, up to three minor versions, and are
+updated when the next step of the control plane would leave them further behind, and at the end
+(https://kubernetes.io/releases/version-skew-policy/).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kubekit.api.core_v1 import Node
+from kubekit.errors import Terminal
+from kubekit.lang.version import Version
+from runup.checks.decide.engine import CheckOutcome
+from runup.checks.decide.model import Context, Snapshot, Unreadable
+from runup.checks.decide.results import risks
+from runup.preflight.decide import causes
+from runup.preflight.decide.report import CONTROL_PLANE, NODES, Part, ReportedRisk, ReportedStep
+
+# How many minor versions a kubelet may be behind the API server; one of before 1.25 only two.
+KUBELET_SKEW, OLDER_SKEW, _SINCE = 3, 2, 25
+# More minor versions at once than anybody goes; each is an evaluation of its own.
+MAX_MINORS = 20
+# Risks about nodes that stand in the way of the control plane, not of the nodes themselves.
+_BEFORE_NODES = frozenset({"KubeletSkew"})
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?=$|[-+.])")
+Outcomes = Sequence[CheckOutcome]
+Planned = tuple[Part, Version]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateOfKubernetes:
+    """Source and target of an update of Kubernetes."""
+
+    source: Version
+    target: Version
+
+
+def version_of(text: str) -> Version | None:
+    """Returns the version of Kubernetes in a server's or kubelet's words (`v1.34.2+k3s1`, `1.36`), or None.
+
+    What a distribution adds behind it does not make it older.
+    """
+    match = _VERSION.match(text.strip())
+    return Version(f"{match[1]}.{match[2]}.{match[3] or 0}") if match else None
+
+
+def is_kubernetes(text: str) -> bool:
+    """Returns whether the text is a version of Kubernetes and not of OpenShift, whose first is 3."""
+    version = version_of(text)
+    return version is not None and version.major == 1
+
+
+def update_of_kubernetes(running: str, typed_source: str, typed_target: str) -> UpdateOfKubernetes:
+    """Returns the way from the version that runs, or a typed one, to the typed target, by default the next minor.
+
+    Raises Terminal for versions between which no update of Kubernetes leads.
+    """
+    source = _version(typed_source or running, "source", "--from")
+    target = _version(typed_target, "target", "--to") if typed_target else Version(f"1.{source.minor + 1}.0")
+    if target.minor == source.minor and typed_target and not _has_patch(typed_target):
+        raise Terminal(f"the cluster is at {source} already; choose a newer target with --to", reason="TargetIsCurrent")
+    if target == source:
+        raise Terminal(f"the cluster is at {source} already; choose a newer target with --to", reason="TargetIsCurrent")
+    if target < source:
+        why = "Kubernetes supports no way back; choose a newer target with --to"
+        raise Terminal(f"{target} is older than {source}, which the cluster runs: {why}", reason="Downgrade")
+    if target.minor - source.minor > MAX_MINORS:
+        far = f"{target} is more than {MAX_MINORS} minor versions away from {source}"
+        raise Terminal(f"{far}; check a nearer one with --to", reason="TargetTooFar")
+    return UpdateOfKubernetes(source, target)
+
+
+def _version(text: str, whose: str, option: str) -> Version:
+    version = version_of(text)
+    if version is None:
+        raise Terminal(
+            f"the {whose} version {text!r} is not one of Kubernetes such as 1.36; give it with {option}",
+            reason="InvalidVersion",
+        )
+    if version.major != 1:
+        raise Terminal(
+            f"the {whose} version {text} is not one of Kubernetes: the cluster has no ClusterVersion, so it is updated "
+            f"from one minor version of Kubernetes to the next; give such a one with {option}, for example 1.36",
+            reason="InvalidVersion",
+        )
+    return version
+
+
+def _has_patch(text: str) -> bool:
+    match = _VERSION.match(text.strip())
+    return match is not None and match[3] is not None
+
+
+def hops(source: Version, target: Version) -> tuple[Version, ...]:
+    """Returns the versions to which the control plane goes, one minor version after the other; the last is `target`."""
+    between = [Version(f"1.{minor}.0") for minor in range(source.minor + 1, target.minor)]
+    return (*between, target)
+
+
+def on_the_way(context: Context) -> tuple[Context, ...]:
+    """Returns the context of the way to each minor version before the target's; none if it is the next one."""
+    between = hops(context.source, context.target)[:-1]
+    return tuple(replace(context, target=hop, target_kubernetes=str(hop)) for hop in between)
+
+
+def steps(
+    snapshot: Snapshot, context: Context, outcomes: Outcomes, earlier: Sequence[tuple[Context, Outcomes]] = ()
+) -> tuple[ReportedStep, ...]:
+    """Returns the steps of the way, each with the names of the risks that it is the first to meet.
+
+    `outcomes` are those of the whole way, `earlier` those of each context `on_the_way`.
+    """
+    planned = tuple(_planned(context, oldest_kubelet(snapshot)))
+    first: dict[str, Version] = {}
+    for on_way, found in earlier:
+        for risk in risks(found):
+            first.setdefault(risk.name, on_way.target)
+    names: dict[int, list[str]] = {number: [] for number in range(len(planned))}
+    for risk in risks(outcomes):
+        names[_place(planned, first.get(risk.name, context.target), risk)].append(risk.name)
+    return tuple(
+        ReportedStep(part=part, version=f"{version.major}.{version.minor}", risks=tuple(names[number]))
+        for number, (part, version) in enumerate(planned)
+    )
+
+
+def oldest_kubelet(snapshot: Snapshot) -> Version | None:
+    """Returns the version of the oldest kubelet, or None if no node tells one."""
+    try:
+        nodes = snapshot.all(Node)
+    except Unreadable:
+        return None
+    return min((each for node in nodes if (each := version_of(node.status.node_info.kubelet_version))), default=None)
+
+
+def _planned(context: Context, kubelet: Version | None) -> Iterator[Planned]:
+    """Yields the steps: which part of the cluster goes to which version."""
+    at = context.source
+    for hop in hops(context.source, context.target):
+        if kubelet is not None and hop.minor - kubelet.minor > allowed_skew(kubelet.minor):
+            yield NODES, at
+            kubelet = at
+        yield CONTROL_PLANE, hop
+        at = hop
+    yield NODES, context.target
+
+
+def allowed_skew(kubelet_minor: int) -> int:
+    """Returns how many minor versions a kubelet of 1.`kubelet_minor` may be behind the API server."""
+    return OLDER_SKEW if kubelet_minor < _SINCE else KUBELET_SKEW
+
+
+def _place(planned: Sequence[Planned], hop: Version, risk: ReportedRisk) -> int:
+    """Returns the number of the step that meets a risk which the way to `hop` is the first to have."""
+    control_plane = planned.index((CONTROL_PLANE, hop))
+    if causes.stage(risk) != causes.NODES or causes.family(risk.name) in _BEFORE_NODES:
+        return control_plane
+    # What the first step has is there already, also for nodes that are updated before it.
+    begin = 0 if all(part == NODES for part, _ in planned[:control_plane]) else control_plane
+    return next(number for number in range(begin, len(planned)) if planned[number][0] == NODES)

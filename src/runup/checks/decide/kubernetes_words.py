@@ -1,0 +1,79 @@
+"""Says in the words of Kubernetes what checks and pages say in those of OpenShift, for a cluster that is none.
+
+Checks name commands as administrators of OpenShift type them, between backquotes. `kubectl` has the same ones, without
+the `adm` of those that OpenShift groups so. A page also has sentences about OpenShift alone, which are left out.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Words of a sentence that is about OpenShift, or about what only it has.
+OPENSHIFT_WORDS = re.compile(
+    r"openshift|\boc\b|cluster-?version|cluster-?operators?\b|cluster operators?\b|machine-?config|machine config"
+    r"|\bMCO\b|must-gather|\bOLM\b|control plane's topology|infrastructures\.config|\brelease's?\b.*\boperators?\b",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"`[^`]*`")
+_COMMAND = re.compile(r"\boc (?:adm )?(?=[a-z-])")
+# What is said of acceptance: without a ClusterVersion there is nothing that could carry it.
+_ACCEPT = (("accept the risk by name", "suppress the risk by name (--suppressions)"),)
+_SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z`(\[])")
+_CLAUSE = re.compile(r"(?<=;)\s+")
+# A kind in the list of what a check reads (`check_page`).
+_KIND = re.compile(r"`[a-z.0-9-]+`(?: of namespace `[^`]+`)?")
+_LEAD = re.compile(r"\*\*[A-Z][^*]*\*\*")
+# The releases of the examples on pages, and the Kubernetes that they ship.
+_EXAMPLE = ((", before an update from 5.0.0 to 5.2.0", ""), ("5.2.0", "1.38.1"))
+
+
+def for_kubernetes(text: str) -> str:
+    """Returns a check's text with its commands as `kubectl` has them."""
+    for words, others in _ACCEPT:
+        text = text.replace(words, others)
+    return _QUOTED.sub(lambda quoted: _COMMAND.sub("kubectl ", quoted[0]), text)
+
+
+def page_for_kubernetes(page: str) -> str:
+    """Returns a page without what it says of OpenShift alone; a section that has nothing else is left out."""
+    if not page:
+        return ""
+    for words, others in _EXAMPLE:
+        page = page.replace(words, others)
+    text, mark, example = for_kubernetes(page).strip().partition("**For example**")
+    paragraphs = text.strip().split("\n\n")
+    kept = [paragraph if _is_verbatim(paragraph) else _cut(_with_reads(paragraph)) for paragraph in paragraphs]
+    kept += [mark + example] if mark and not OPENSHIFT_WORDS.search(example) else []
+    return "\n\n".join(paragraph for paragraph in kept if paragraph) + "\n"
+
+
+def _is_verbatim(paragraph: str) -> bool:
+    return paragraph.startswith(("#", "```", ">", "|", "    ")) or "```" in paragraph
+
+
+def _with_reads(paragraph: str) -> str:
+    """Returns the list of what a check reads without the kinds of OpenShift; other paragraphs as they are."""
+    listed = paragraph.removeprefix("**Reads** ").rstrip(".")
+    items = re.split(r", | and ", " ".join(listed.split()))
+    kept = [item for item in items if not OPENSHIFT_WORDS.search(item)]
+    if not kept or not all(_KIND.fullmatch(item) for item in items):
+        return paragraph
+    *most, last = kept
+    return f"**Reads** {' and '.join(part for part in (', '.join(most), last) if part)}."
+
+
+def _cut(paragraph: str) -> str:
+    """Returns the paragraph without its parts about OpenShift, or an empty string if only its opening is left."""
+    opening = _LEAD.match(paragraph)
+    lead = opening[0] if opening else ""
+    sentences = map(_cut_sentence, _SENTENCE.split(paragraph[len(lead) :].strip()))
+    rest = " ".join(sentence for sentence in sentences if sentence)
+    return f"{lead} {rest}".strip() if rest else ""
+
+
+def _cut_sentence(sentence: str) -> str:
+    """Returns the sentence up to its first part about OpenShift: what follows may be about that, too."""
+    clauses = _CLAUSE.split(sentence)
+    foreign = next((number for number, each in enumerate(clauses) if OPENSHIFT_WORDS.search(each)), len(clauses))
+    kept = " ".join(clauses[:foreign])
+    return f"{kept[:-1]}." if kept.endswith(";") else kept

@@ -1,0 +1,126 @@
+"""Tells which Kubernetes the cluster of a dump without a ClusterVersion runs, and whether it is such a cluster at all.
+
+The version is, in this order: what the API server answered to `/version`, as tools keep it in a file of their own; that
+of the images of kube-apiserver's pods; that of the newest kubelet, which is at most the API server's
+(https://kubernetes.io/releases/version-skew-policy/#kubelet).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.files import MIB, contents
+from runup.dump.documents import JSON, identity
+from runup.dump.dump_files import COLLECTED, Layout
+
+# `kubectl version -o json` in a folder, sonobuoy's and troubleshoot's files, the record of `runup dump collect`.
+_FILES = ("version.json", "version.yaml", "version.yml", "serverversion.json", COLLECTED)
+_TROUBLESHOOT = "cluster-info/cluster_version.json"
+_KEYS = ("gitVersion", "kubernetesVersion")
+_ABOVE = ("serverVersion", "info")
+_TAG = re.compile(r"/kube-apiserver(?:-[a-z0-9]+)?:v(\d+\.\d+\.\d+[^@]*)")
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+_OPENSHIFT_GROUPS = ("config.openshift.io", "machineconfiguration.openshift.io", "operator.openshift.io")
+_OPENSHIFT_SYSTEM = "Red Hat Enterprise Linux CoreOS"
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesVersion:
+    """The version of the API server, empty if nothing tells it. `notes` say where it is less than certain."""
+
+    version: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def version_in(layout: Layout, objects: Iterable[JSON]) -> KubernetesVersion:
+    """Returns the version that the dump's cluster runs."""
+    objects = tuple(objects)
+    if answered := next(_answered(layout), ""):
+        return KubernetesVersion(answered)
+    if running := max(_of_pods(objects), key=_number, default=""):
+        return KubernetesVersion(running)
+    newest = max(_of_kubelets(objects), key=_number, default="")
+    if not newest:
+        return KubernetesVersion()
+    note = f"the API server's version is not in the dump; taken to be that of the newest kubelet, {newest}"
+    return KubernetesVersion(newest, (f"{note} (another: --from VERSION)",))
+
+
+def is_version_file(file: Path) -> bool:
+    """Returns whether the file holds what a server answered to `/version`, and no object."""
+    return file.name in _FILES and bool(_of_file(file))
+
+
+def of_openshift(objects: Iterable[JSON]) -> str:
+    """Returns what shows that the cluster is one of OpenShift, in words, or an empty string."""
+    for obj in objects:
+        group, kind, _namespace, name = identity(obj)
+        if group in _OPENSHIFT_GROUPS:
+            return f"{kind} {name}"
+        if kind == "Node" and str(_info(obj).get("osImage") or "").startswith(_OPENSHIFT_SYSTEM):
+            return f"the system of Node {name}"
+    return ""
+
+
+def _answered(layout: Layout) -> Iterator[str]:
+    for name in (*_FILES, _TROUBLESHOOT):
+        if version := _of_file(layout.root / name):
+            yield version
+
+
+def _of_file(file: Path) -> str:
+    if not file.is_file():
+        return ""
+    try:
+        data = contents(file, MIB)
+        read: Any = json.loads(data) if file.suffix == ".json" else kyaml.load(data, name=file.name)
+    except (OSError, ValueError, RecursionError):
+        return ""
+    return _said(read)
+
+
+def _said(read: Any) -> str:
+    if not isinstance(read, dict):
+        return ""
+    for above in _ABOVE:
+        if isinstance(read.get(above), dict):
+            return _said(read[above])
+    found = next((str(read[key]) for key in _KEYS if read.get(key)), "")
+    return found if _VERSION.match(found) else ""
+
+
+def _of_pods(objects: Iterable[JSON]) -> Iterator[str]:
+    for obj in objects:
+        _group, kind, namespace, name = identity(obj)
+        if kind != "Pod" or namespace != "kube-system" or not name.startswith("kube-apiserver"):
+            continue
+        spec = obj.get("spec")
+        for container in (spec.get("containers") if isinstance(spec, dict) else None) or ():
+            image = str(container.get("image") or "") if isinstance(container, dict) else ""
+            if match := _TAG.search(image):
+                yield match[1]
+
+
+def _of_kubelets(objects: Iterable[JSON]) -> Iterator[str]:
+    for obj in objects:
+        if identity(obj)[:2] == ("", "Node"):
+            version = str(_info(obj).get("kubeletVersion") or "")
+            if _VERSION.match(version):
+                yield version
+
+
+def _info(node: JSON) -> JSON:
+    status = node.get("status")
+    info = status.get("nodeInfo") if isinstance(status, dict) else None
+    return info if isinstance(info, dict) else {}
+
+
+def _number(version: str) -> tuple[int, ...]:
+    match = _VERSION.match(version)
+    return tuple(map(int, match.groups())) if match else ()

@@ -1,0 +1,179 @@
+"""Which checks are for which kind of cluster, and that those for Kubernetes speak of nothing of OpenShift."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from kubekit.api.scheme import Resource
+from kubekit.lang.version import Version
+from runup.checks import pages
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import kubernetes_words
+from runup.checks.decide.check_page import example
+from runup.checks.decide.cluster_kinds import (
+    BOTH,
+    KUBERNETES,
+    OPENSHIFT,
+    ClusterKind,
+    Clusters,
+    clusters_by_reads,
+    clusters_of,
+    for_cluster,
+    is_openshifts,
+    reads_in,
+)
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Check, Snapshot
+from runup.checks.decide.results import Header, completed
+
+# Written down, so that a check that comes or goes is noticed: what it says must suit a reader without OpenShift.
+OF_KUBERNETES = [
+    "APIServiceUnavailable",
+    "AdmissionPolicyParamMissing",
+    "CRDConversionWebhookDown",
+    "CRDNotInForce",
+    "CSIDriverNotReady",
+    "CephUnhealthy",
+    "CertificateExpires",
+    "CertificateRequestsPending",
+    "ClusterExtensionNotInstalled",
+    "ContainerRuntimeTooOld",
+    "HeadroomShort",
+    "KubeletSkew",
+    "LongTerminationGrace",
+    "NodeHealth",
+    "NodePressure",
+    "NodeReleasesMixed",
+    "NodeUninitialized",
+    "PodDisruptionBudgetBlocksDrain",
+    "PodDisruptionBudgetPods",
+    "PodSecurityViolated",
+    "PodsNotMade",
+    "QuotaFull",
+    "RemovedAPIStored",
+    "RemovedVolumePlugin",
+    "SpreadOnOneNode",
+    "StorageVersionMigrationFailed",
+    "StuckTerminating",
+    "SystemPodsFailing",
+    "UnmanagedPods",
+    "VirtualMachineNotMigratable",
+    "VolumeAttachmentStuck",
+    "WebhookBlocksUpdate",
+    "WebhookRemovedVersion",
+    "ZoneLockedVolumes",
+]
+# What nobody should read who has no OpenShift.
+FOREIGN = re.compile(
+    r"open ?shift|`oc |\boc adm|cluster ?version|cluster ?operator|machine ?config|must-gather", re.IGNORECASE
+)
+# The API group of OLM's newer objects is not OpenShift's, though it ends like a word of its.
+ALLOWED = re.compile(r"olm\.operatorframework\.io")
+NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+POOLS = Resource("machineconfiguration.openshift.io", "v1", "MachineConfigPool", "machineconfigpools", namespaced=False)
+VERSIONS = Resource("operators.coreos.com", "v1", "X", "xs", namespaced=True)
+PLAIN = for_cluster(CHECKS, ClusterKind.KUBERNETES)
+
+
+def test_the_checks_of_kubernetes() -> None:
+    """Those of the list, and no other."""
+    assert sorted(check.name for check in PLAIN) == OF_KUBERNETES
+
+
+def test_every_check_is_for_some_cluster() -> None:
+    """And its declaration says for which."""
+    assert [check.name for check in CHECKS if not check.clusters] == []
+
+
+@pytest.mark.parametrize(
+    ("reads", "clusters"),
+    [
+        pytest.param((NODES,), BOTH, id="what every cluster has"),
+        pytest.param((), BOTH, id="nothing"),
+        pytest.param((NODES, POOLS), OPENSHIFT, id="a kind of OpenShift, too"),
+        pytest.param((VERSIONS,), OPENSHIFT, id="a kind of OLM"),
+    ],
+)
+def test_the_default_is_what_it_reads(reads: tuple[Resource, ...], clusters: Clusters) -> None:
+    """A check that cannot read anything of its own on Kubernetes is not for it."""
+    assert clusters_by_reads(reads) == clusters
+    check = Check("Mine", "mine", reads, lambda _snapshot, _context: ())
+    assert clusters_of(check) == clusters
+    assert clusters_of(replace(check, clusters=KUBERNETES)) == KUBERNETES
+
+
+def test_kinds_of_openshift_are_not_asked_for_elsewhere() -> None:
+    """Requests for them would be answered by 404, and told as kinds that lack."""
+    assert reads_in((NODES, POOLS, NODES), ClusterKind.KUBERNETES) == (NODES,)
+    assert reads_in((NODES, POOLS, NODES), ClusterKind.OPENSHIFT) == (NODES, POOLS)
+
+
+def foreign(text: str) -> list[str]:
+    """The lines of a text that speak of what only OpenShift has."""
+    return [line for line in text.splitlines() if FOREIGN.search(ALLOWED.sub("", line))]
+
+
+@pytest.mark.parametrize("name", [check.name for check in PLAIN if check.example])
+def test_findings_and_remedies_are_in_kubernetes_words(name: str) -> None:
+    """Also of what could not be read: there is no acceptance without a ClusterVersion."""
+    check = next(check for check in CHECKS if check.name == name)
+    snapshot, context = example(check)
+    context = replace(context, cluster=ClusterKind.KUBERNETES, source=Version("1.36.0"), target=Version("1.38.1"))
+    found = run_check(check, snapshot.without(filter(is_openshifts, check.reads)), context)
+    nothing = run_check(check, Snapshot(), context)
+    header = Header("1.36.0", "1.38.1", context.now, cluster_kind="Kubernetes")
+    for outcome in (found, nothing):
+        report = completed(header, (outcome,), context.now)
+        told = [risk.message for risk in report.risks] + [risk.remediation for risk in report.risks]
+        told += [each.message for each in report.checks if ".openshift.io" not in each.message]
+        assert [line for text in told if ".openshift.io could" not in text for line in foreign(text)] == []
+        assert "accept the risk" not in " ".join(told)
+
+
+@pytest.mark.parametrize("name", OF_KUBERNETES)
+def test_pages_are_in_kubernetes_words(name: str) -> None:
+    """And still say when it applies and what to do."""
+    check = next(check for check in CHECKS if check.name == name)
+    for risk in {check.name, check.unknown_risk} - {""}:
+        page = pages.find(risk)
+        shown = kubernetes_words.page_for_kubernetes(page)
+        assert foreign(shown) == []
+        for opening in ("**Applies when**", "**Why it matters**", "**What to do**"):
+            assert (opening in shown) == (opening in page), opening
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("See `oc adm top nodes` and `oc describe node a`.", "See `kubectl top nodes` and `kubectl describe node a`."),
+        ("`oc get x -o yaml | oc replace -f -`", "`kubectl get x -o yaml | kubectl replace -f -`"),
+        ("An image of oc get.", "An image of oc get."),
+        ("See it; or accept the risk by name.", "See it; or suppress the risk by name (--suppressions)."),
+    ],
+)
+def test_commands(text: str, shown: str) -> None:
+    """Only what is quoted as a command is one."""
+    assert kubernetes_words.for_kubernetes(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "shown"),
+    [
+        pytest.param("**Applies when** it is so.", "**Applies when** it is so.", id="nothing of OpenShift"),
+        pytest.param("**Source** a; openshift/b.", "**Source** a.", id="one part"),
+        pytest.param("**Source** openshift/b; that too.", "", id="what follows may be about it"),
+        pytest.param(
+            "**Reads** `nodes` and `clusteroperators.config.openshift.io`.", "**Reads** `nodes`.", id="a kind"
+        ),
+        pytest.param(
+            "**Reads** `pods`, `nodes` and `x.config.openshift.io`.", "**Reads** `pods` and `nodes`.", id="of three"
+        ),
+        pytest.param("One. The ClusterVersion says. Two.", "One. Two.", id="a sentence"),
+    ],
+)
+def test_paragraphs(paragraph: str, shown: str) -> None:
+    """What is about OpenShift alone is left out, and a paragraph that has nothing else."""
+    assert kubernetes_words.page_for_kubernetes(f"# A\n\n{paragraph}\n").strip() == f"# A\n\n{shown}".strip()

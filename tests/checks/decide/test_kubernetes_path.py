@@ -1,0 +1,178 @@
+"""From one minor version of Kubernetes to another: which versions, in which steps, and which risks each step meets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.factories import context, node, snapshot
+
+from kubekit.errors import Terminal
+from kubekit.lang.version import Version
+from runup.checks.decide.cluster_kinds import ClusterKind
+from runup.checks.decide.engine import CheckOutcome
+from runup.checks.decide.kubernetes_path import (
+    allowed_skew,
+    is_kubernetes,
+    on_the_way,
+    steps,
+    update_of_kubernetes,
+    version_of,
+)
+from runup.checks.decide.model import Check, Context, Finding
+from runup.preflight.decide.report import ReportedResource
+
+CHECK = Check("A", "a", (), lambda _snapshot, _context: ())
+POD, CRD = ReportedResource(kind="Pod", name="p"), ReportedResource(kind="CustomResourceDefinition", name="c")
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("v1.34.2", "1.34.2"),
+        ("1.36", "1.36.0"),
+        ("v1.31.4-eks-9bbb7d2", "1.31.4"),
+        ("v1.33.5-gke.1080000", "1.33.5"),
+        ("v1.34.2+k3s1", "1.34.2"),
+        ("v1.32.0-alpha.1.100+abc", "1.32.0"),
+        ("soon", None),
+        ("", None),
+        ("1.", None),
+        ("1.36x", None),
+    ],
+)
+def test_versions(text: str, version: str | None) -> None:
+    """A suffix of a distribution is no pre-release, which would be older."""
+    assert (str(found) if (found := version_of(text)) else None) == version
+
+
+@pytest.mark.parametrize(
+    ("running", "source", "target", "expected"),
+    [
+        pytest.param("v1.34.2+k3s1", "", "", ("1.34.2", "1.35.0"), id="the next minor by default"),
+        pytest.param("v1.34.2", "", "1.36", ("1.34.2", "1.36.0"), id="a minor"),
+        pytest.param("v1.34.2", "", "v1.34.5", ("1.34.2", "1.34.5"), id="a patch"),
+        pytest.param("v1.34.2", "1.33.1", "1.34", ("1.33.1", "1.34.0"), id="another source"),
+    ],
+)
+def test_source_and_target(running: str, source: str, target: str, expected: tuple[str, str]) -> None:
+    """What is typed counts, else the server's own."""
+    update = update_of_kubernetes(running, source, target)
+    assert (str(update.source), str(update.target)) == expected
+
+
+@pytest.mark.parametrize(
+    ("running", "target", "words"),
+    [
+        pytest.param("v1.34.2", "1.34", "is at 1.34.2 already", id="the minor that runs"),
+        pytest.param("v1.34.2", "1.34.2", "is at 1.34.2 already", id="the version that runs"),
+        pytest.param("v1.34.2", "1.33", "no way back", id="older"),
+        pytest.param("v1.34.2", "5.1.0", "no ClusterVersion", id="a release of OpenShift"),
+        pytest.param("v1.34.2", "next", "give it with --to", id="no version"),
+        pytest.param("v1.34.2", "1.99", "more than 20 minor versions", id="too far"),
+        pytest.param("", "1.36", "give it with --from", id="nobody knows what runs"),
+    ],
+)
+def test_what_leads_nowhere(running: str, target: str, words: str) -> None:
+    """With the way out."""
+    with pytest.raises(Terminal, match=words):
+        update_of_kubernetes(running, "", target)
+
+
+def test_whose_versions_they_are() -> None:
+    """OpenShift's have begun with 3 and above."""
+    assert [is_kubernetes(text) for text in ("1.36", "v1.36.2", "4.16.0", "")] == [True, True, False, False]
+
+
+def test_how_far_kubelets_may_be_behind() -> None:
+    """Three since 1.25, two before (https://kubernetes.io/releases/version-skew-policy/#kubelet)."""
+    assert [allowed_skew(minor) for minor in (24, 25, 34)] == [2, 3, 3]
+
+
+def update(source: str, target: str) -> Context:
+    """The context of an update of Kubernetes."""
+    return replace(context(source, target, target), cluster=ClusterKind.KUBERNETES)
+
+
+def plan(source: str, target: str, *kubelets: str) -> list[str]:
+    """The steps in words."""
+    nodes = [node(f"n{number}", kubelet=kubelet) for number, kubelet in enumerate(kubelets)]
+    return [f"{each.part} {each.version}" for each in steps(snapshot(*nodes), update(source, target), ())]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "kubelets", "expected"),
+    [
+        pytest.param("1.34.2", "1.35.0", ("v1.34.2",), ["control plane 1.35", "nodes 1.35"], id="one minor"),
+        pytest.param("1.34.2", "1.34.5", ("v1.34.2",), ["control plane 1.34", "nodes 1.34"], id="a patch"),
+        pytest.param(
+            "1.34.2",
+            "1.37.0",
+            ("v1.34.2", "v1.34.0"),
+            ["control plane 1.35", "control plane 1.36", "control plane 1.37", "nodes 1.37"],
+            id="three minors: kubelets stay behind",
+        ),
+        pytest.param(
+            "1.34.2",
+            "1.36.0",
+            ("v1.32.2", "v1.34.0"),
+            ["control plane 1.35", "nodes 1.35", "control plane 1.36", "nodes 1.36"],
+            id="an old kubelet goes before the step that would leave it too far behind",
+        ),
+        pytest.param(
+            "1.34.2",
+            "1.35.0",
+            ("v1.31.2",),
+            ["nodes 1.34", "control plane 1.35", "nodes 1.35"],
+            id="as old as it may be",
+        ),
+        pytest.param(
+            "1.25.1",
+            "1.27.0",
+            ("v1.24.9",),
+            ["control plane 1.26", "nodes 1.26", "control plane 1.27", "nodes 1.27"],
+            id="a kubelet of before 1.25",
+        ),
+        pytest.param("1.34.2", "1.35.0", (), ["control plane 1.35", "nodes 1.35"], id="no node says what it runs"),
+    ],
+)
+def test_steps(source: str, target: str, kubelets: tuple[str, ...], expected: list[str]) -> None:
+    """The control plane one minor at a time, kubelets up to three behind."""
+    assert plan(source, target, *kubelets) == expected
+
+
+def outcome(*findings: Finding) -> CheckOutcome:
+    """What a check found."""
+    return CheckOutcome(CHECK, "Applies", findings)
+
+
+def test_each_risk_is_at_the_step_that_meets_it_first() -> None:
+    """What is of nodes at the next update of nodes; an old kubelet at the control plane's step that refuses it."""
+    stored = Finding("Stored", "m", resources=(CRD,))
+    later = Finding("Later", "m", resources=(CRD,))
+    drain = Finding("Drain", "m", resources=(POD,))
+    skew = Finding("KubeletSkew", "m", resources=(ReportedResource(kind="Node", name="n"),))
+    whole = update("1.34.2", "1.36.0")
+    (between,) = on_the_way(whole)
+    assert (str(between.target), between.target_kubernetes) == ("1.35.0", "1.35.0")
+    planned = steps(
+        snapshot(node("n", kubelet="v1.32.1")),
+        whole,
+        (outcome(stored, later, drain, skew),),
+        [(between, (outcome(stored, drain),))],
+    )
+    assert [(each.part, each.version, each.risks) for each in planned] == [
+        ("control plane", "1.35", ("Stored",)),
+        ("nodes", "1.35", ("Drain",)),
+        ("control plane", "1.36", ("KubeletSkew", "Later")),
+        ("nodes", "1.36", ()),
+    ]
+
+
+def test_what_is_over_before_the_target_is_not_told() -> None:
+    """A risk of a step in between that the whole way does not have is no risk of the report."""
+    whole = update("1.34.2", "1.36.0")
+    (between,) = on_the_way(whole)
+    planned = steps(snapshot(), whole, (), [(between, (outcome(Finding("Gone", "m")),))])
+    assert all(not each.risks for each in planned)
+    assert on_the_way(replace(whole, target=Version("1.35.0"))) == ()

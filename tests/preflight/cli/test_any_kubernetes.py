@@ -1,0 +1,202 @@
+"""A cluster without a ClusterVersion: every command that has to do with preflights, in the words of Kubernetes.
+
+On the sandbox's API server, and on a real kube-apiserver where one was asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from tests.cli.commands import Run
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.rows import SERVERS, programs
+from tests.servers import api_server
+
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+
+JSON = dict[str, Any]
+FOREIGN = re.compile(
+    r"open ?shift|`oc |\boc adm|cluster ?operator|machine ?config|runup upgrade|must-gather", re.IGNORECASE
+)
+NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+HOOKS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    namespaced=False,
+)
+HOOK: JSON = {
+    "metadata": {"name": "policies"},
+    "webhooks": [
+        {
+            "name": "all.policies.example.com",
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": 1,
+            "clientConfig": {"service": {"namespace": "policies", "name": "policies", "path": "/"}},
+            # Of every kind that it needs, but of none that this test or the server's own controllers write.
+            "rules": [
+                {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["nodes", "clusterroles"]}
+            ],
+        }
+    ],
+}
+
+
+def node(name: str, kubelet: str) -> JSON:
+    """A Node as its kubelet reports it."""
+    info = {
+        **dict.fromkeys(("machineID", "systemUUID", "bootID", "kernelVersion", "kubeProxyVersion"), ""),
+        "kubeletVersion": kubelet,
+        "containerRuntimeVersion": "containerd://2.1.4",
+        "osImage": "Debian GNU/Linux 12 (bookworm)",
+        "architecture": "amd64",
+        "operatingSystem": "linux",
+    }
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-01T08:00:00Z"}
+    room = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+    status = {"nodeInfo": info, "conditions": [ready], "allocatable": room, "capacity": room}
+    return {"metadata": {"name": name}, "status": status}
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def plain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The kubeconfig of a cluster of Kubernetes 1.34 with two nodes and a webhook that nobody answers."""
+    folder = tmp_path_factory.mktemp("plain")
+    if request.param == "sandbox":
+        with api_server(folder / "data") as kubeconfig:
+            fill(kubeconfig)
+            yield kubeconfig
+    else:
+        with ControlPlane(folder, programs()) as plane:
+            fill(plane.kubeconfig)
+            yield plane.kubeconfig
+
+
+def fill(kubeconfig: Path) -> None:
+    """Creates what the tests look at."""
+    with SyncClient(config.load(str(kubeconfig))) as client:
+        for body in (node("cp-0", "v1.34.0"), node("worker-0", "v1.32.3")):
+            client.send(calls.create(NODES, body))
+            # Of a new Node the server keeps no status that comes with it.
+            status = {"status": body["status"]}
+            client.send(calls.merge_patch(NODES, body["metadata"]["name"], status, subresource="status"))
+        client.send(calls.create(HOOKS, HOOK))
+
+
+def test_a_run(plain: Path, run: Run) -> None:
+    """To the next minor version, from the server's own."""
+    ran = run("preflight", "run", "--kubeconfig", plain, "-o", "json")
+    told = json.loads(ran.out)
+    assert (ran.code, told["clusterKind"], told["target"], told["source"][:5]) == (2, "Kubernetes", "1.35.0", "1.34.")
+    applying = {risk["name"] for risk in told["risks"] if risk["applies"] == "True"}
+    assert {"NodeReleasesMixed-workers", "WebhookBlocksUpdate"} <= applying
+    assert [(step["part"], step["version"]) for step in told["steps"]] == [("control plane", "1.35"), ("nodes", "1.35")]
+    assert not {"ClusterVersionHealth", "MachineConfigPoolHealth", "AdminAck"} & {
+        each["name"] for each in told["checks"]
+    }
+    assert [each["name"] for each in told["checks"] if each["result"] == "Unknown"] == []
+    assert not FOREIGN.search(ran.out), FOREIGN.search(ran.out)
+
+
+def test_several_minor_versions(plain: Path, run: Run) -> None:
+    """One step after the other: the old kubelet must be updated before the control plane leaves it too far behind."""
+    ran = run("preflight", "run", "--kubeconfig", plain, "--to", "1.36")
+    rows = [line.split()[1:] for line in ran.out.splitlines() if re.match(r"  \d ", line)]
+    assert [" ".join(row) for row in rows] == [
+        "control plane 1.35 WebhookBlocksUpdate",
+        "nodes 1.35 NodeReleasesMixed-workers",
+        "control plane 1.36 KubeletSkew",
+        "nodes 1.36 nothing",
+    ]
+    assert "--suppressions FILE" in ran.out
+    assert not FOREIGN.search(ran.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--to", "5.1.0"), "the cluster has no ClusterVersion"),
+        (("--to", "1.33"), "no way back"),
+        (("--to", "1.34"), "is at 1.34."),
+    ],
+)
+def test_targets_that_are_none(plain: Path, run: Run, words: tuple[str, ...], told: str) -> None:
+    """Not a bare 404, and with the way out."""
+    ran = run("preflight", "run", "--kubeconfig", plain, *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert told in ran.err
+
+
+def test_every_form(plain: Path, run: Run) -> None:
+    """For people, for CI, and for a code host, with the words of Kubernetes alone."""
+    for form in ("yaml", "junit", "sarif", "markdown", "html"):
+        ran = run("preflight", "run", "--kubeconfig", plain, "--to", "1.36", "-o", form)
+        assert ran.code == 2, ran.err
+        assert "WebhookBlocksUpdate" in ran.out
+        assert not FOREIGN.search(ran.out), (form, FOREIGN.search(ran.out))
+        if form == "junit":
+            ElementTree.fromstring(ran.out)
+
+
+def test_suppressions(plain: Path, run: Run, tmp_path: Path) -> None:
+    """What may stay, with its reason."""
+    file = tmp_path / "s.yaml"
+    file.write_text("suppressions:\n- {risk: '*', reason: known}\n")
+    ran = run("preflight", "run", "--kubeconfig", plain, "--suppressions", file)
+    assert ran.code == 0, ran.out
+    assert "nothing stands in the way of an update to 1.35.0" in ran.out
+
+
+def test_a_dump_says_the_same(plain: Path, run: Run, tmp_path: Path) -> None:
+    """Collected and judged elsewhere, with the server's version in the record."""
+    live = json.loads(run("preflight", "run", "--kubeconfig", plain, "-o", "json").out)
+    collected = run("dump", "collect", tmp_path / "d", "--kubeconfig", plain)
+    assert collected.code == 0, collected.err
+    ran = run("preflight", "run", "--dump", tmp_path / "d", "-o", "json")
+    told = json.loads(ran.out)
+    assert ran.code == 2, ran.err
+    assert [risk["name"] for risk in told["risks"]] == [risk["name"] for risk in live["risks"]]
+    assert (told["source"], told["steps"]) == (live["source"], live["steps"])
+    compared = run("preflight", "compare", "1.35", "1.36", "--dump", tmp_path / "d")
+    assert compared.out.startswith("From 1.35.0 to 1.36.0, as checked on 1.34."), compared.err
+
+
+def test_risks_are_explained(plain: Path, run: Run) -> None:
+    """By their pages, without what is about OpenShift alone."""
+    ran = run("preflight", "explain", "NodeCordoned", "--kubeconfig", plain)
+    assert (ran.code, "kubectl uncordon" in ran.out) == (0, True)
+    assert not FOREIGN.search(ran.out)
+
+
+def test_before_any_preflight_was_kept(plain: Path, run: Run) -> None:
+    """Its results are those of Jobs: there is no other place for them."""
+    assert "runup preflight run --in-cluster" in run("preflight", "history", "--kubeconfig", plain).out
+    shown = run("preflight", "show", "--kubeconfig", plain)
+    assert (shown.code, "runup preflight run --in-cluster" in shown.err) == (1, True)
+
+
+def test_prerequisites(plain: Path, run: Run) -> None:
+    """`runup check` names what it is, and has nothing to complain of."""
+    ran = run("check", "--kubeconfig", plain)
+    assert ran.code == 0, ran.out
+    assert "it has no ClusterVersion: a cluster of Kubernetes" in ran.out
+
+
+def test_a_release_is_for_clusters_with_a_clusterversion(plain: Path, run: Run, tmp_path: Path) -> None:
+    """The image of a release says nothing of a version of Kubernetes."""
+    (tmp_path / "release-manifests").mkdir()
+    metadata = {"kind": "cincinnati-metadata-v0", "version": "5.2.0", "previous": []}
+    (tmp_path / "release-manifests" / "release-metadata").write_text(json.dumps(metadata))
+    ran = run("preflight", "run", "--kubeconfig", plain, "--release-dir", tmp_path)
+    assert (ran.code, "no release updates it" in ran.err) == (1, True), ran.err
