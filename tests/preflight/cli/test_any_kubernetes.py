@@ -5,6 +5,8 @@ On the sandbox's API server, and on a real kube-apiserver where one was asked fo
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -27,6 +29,7 @@ FOREIGN = re.compile(
     r"open ?shift|`oc |\boc adm|cluster ?operator|machine ?config|runup upgrade|must-gather", re.IGNORECASE
 )
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
 HOOKS = Resource(
     "admissionregistration.k8s.io",
     "v1",
@@ -200,3 +203,49 @@ def test_a_release_is_for_clusters_with_a_clusterversion(plain: Path, run: Run, 
     (tmp_path / "release-manifests" / "release-metadata").write_text(json.dumps(metadata))
     ran = run("preflight", "run", "--kubeconfig", plain, "--release-dir", tmp_path)
     assert (ran.code, "no release updates it" in ran.err) == (1, True), ran.err
+
+
+def test_releases_that_helm_keeps(plain: Path, run: Run) -> None:
+    """Only the revision that is deployed, and nothing of a Secret but kinds, versions and names."""
+    release = {
+        "name": "web",
+        "namespace": "default",
+        "chart": {"metadata": {"name": "web", "version": "1.2.3"}},
+        "config": {"password": "hunter2"},
+        "manifest": "---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: web}\n",
+    }
+    packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(release).encode()))).decode()
+    with SyncClient(config.load(str(plain))) as client:
+        for revision, status in ((1, "superseded"), (2, "deployed")):
+            name = f"sh.helm.release.v1.web.v{revision}"
+            labels = {"owner": "helm", "name": "web", "status": status}
+            body = {
+                "metadata": {"name": name, "namespace": "default", "labels": labels},
+                "type": "helm.sh/release.v1",
+                "data": {"release": packed},
+            }
+            client.send(calls.apply(SECRETS, body, field_manager="helm", force=True))
+    name = "RemovedAPIInHelmRelease-PodDisruptionBudget"
+    ran = run("preflight", "run", "--kubeconfig", plain, "--helm-releases", "-o", "json")
+    (risk,) = [each for each in json.loads(ran.out)["risks"] if each["name"] == name]
+    assert risk["message"].count("release default/web of chart web-1.2.3") == 1
+    assert "hunter2" not in ran.out
+    assert name not in run("preflight", "run", "--kubeconfig", plain, "-o", "json").out
+
+
+def test_manifests_before_they_reach_a_cluster(run: Run, tmp_path: Path) -> None:
+    """Without one: for a version of Kubernetes, or the release that ships it, with the file and line for code hosts."""
+    file = tmp_path / "web.yaml"
+    file.write_text("---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: web}\n")
+    name = "RemovedAPIInManifest-PodDisruptionBudget"
+    for to in ("1.36", "4.16.0"):
+        ran = run("preflight", "run", "--manifests", tmp_path, "--to", to)
+        assert (ran.code, name in ran.out, f"{file}:2" in ran.out) == (2, True, True), ran.err
+    # 1.24 serves it, and 1.25 does not.
+    assert "DeprecatedAPIInManifest" in run("preflight", "run", "--manifests", tmp_path, "--to", "1.24").out
+    ran = run("preflight", "run", "--manifests", tmp_path, "--to", "1.36", "-o", "sarif")
+    (result,) = json.loads(ran.out)["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"].endswith("web.yaml"), place["region"]["startLine"]) == (True, 2)
+    for words in (("--manifests", tmp_path), ("--manifests", tmp_path / "none", "--to", "1.36")):
+        assert run("preflight", "run", *words).code == 1

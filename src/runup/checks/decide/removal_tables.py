@@ -68,6 +68,11 @@ def removed_versions(source: int, target: int) -> Mapping[tuple[str, str, str], 
     return {triple: minor for triple, minor in _all_removed().items() if source < minor <= target}
 
 
+def removal_of(group: str, version: str, kind: str) -> int | None:
+    """Returns the minor version that no longer serves a built-in kind in that version, or None if none is known."""
+    return _all_removed().get((group, version, kind))
+
+
 def removed_resource(resource: str, version: str, group: str) -> int | None:
     """Returns the minor version that no longer serves a resource in that version, or None if the table has none."""
     return _removed_resources().get((resource, version, group))

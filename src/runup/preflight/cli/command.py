@@ -306,6 +306,15 @@ def _page(page: str, cluster: ClusterVersion | None) -> str:
 )
 @click.option("--dump", "dumps", multiple=True, metavar="DIR", help="A must-gather or another dump; may be repeated.")
 @click.option(
+    "--manifests",
+    multiple=True,
+    metavar="DIR",
+    help="Manifests in a file or folder (`-`: standard input) instead of a cluster, for --to; may be repeated.",
+)
+@click.option(
+    "--helm-releases", is_flag=True, help="Read the releases that Helm keeps in the cluster, which lists Secrets."
+)
+@click.option(
     "-o", "--output", type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]), help="The form."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Every risk, every check and every kind that a dump lacks, too.")
@@ -355,6 +364,8 @@ def run(
     image: str,
     timeout: int,
     keep: bool,
+    manifests: tuple[str, ...],
+    helm_releases: bool,
     **registry: Any,
 ) -> int:
     """Check a cluster or dumps for an update, without an operator and changing nothing.
@@ -369,6 +380,7 @@ def run(
       runup preflight run --in-cluster --to 4.16.0
       runup preflight run --dump must-gather --to 4.16.0
       runup preflight run --dump a --dump b -o junit > preflight.xml
+      helm template ./chart | runup preflight run --manifests - --to 1.36
     """
     from runup.preflight.cli import run_command as runs
     from runup.preflight.cli.run_flags import Flags, JobFlags
@@ -376,6 +388,10 @@ def run(
     if not in_cluster and (image or keep or _typed(ctx, "timeout")):
         raise click.UsageError("--image, --timeout and --keep are about a Job; give --in-cluster too", ctx)
 
+    if manifests and (dumps or in_cluster or to_image or release_dir or helm_releases or from_):
+        raise click.UsageError("--manifests are judged by themselves: give only --to, and what is printed", ctx)
+    if helm_releases and (dumps or in_cluster):
+        raise click.UsageError("--helm-releases are read from the cluster: leave out --dump and --in-cluster", ctx)
     if output == "html" and len(dumps) > 1:
         raise click.UsageError("-o html is a page of one cluster; give one --dump", ctx)
     flags = Flags(
@@ -394,6 +410,8 @@ def run(
         read_catalogs,
         verbose,
         tuple(registry["inner_registry"]),
+        manifests,
+        helm_releases,
         JobFlags(image, timeout, keep) if in_cluster else None,
     )
     return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

@@ -32,6 +32,7 @@ from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.reads import namespace_of
 from runup.checks.decide.results import Header, completed
 from runup.checks.decide.snapshots import snapshot_of
+from runup.checks.decide.stored_manifests import helm_check
 from runup.cli.clusterversion_client import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.facts import texts
@@ -70,6 +71,8 @@ class RequestedUpdate:
     catalogs: Mapping[str, str] = field(default_factory=dict)
     reads_catalogs: bool = False
     access: Access | None = None
+    # Whether the releases that Helm keeps in the cluster are read, for which it takes the right to list Secrets.
+    helm_releases: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,7 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.errors import Forbidden, NotFound
     from runup.kernelmodules.control.registries import ClusterRegistries, listing
+    from runup.preflight.control.manifest_texts import of_helm
     from runup.preflight.control.read_only_client import ReadOnlyClient
     from runup.preflight.control.server_version import server_version
     from runup.preflight.control.target_process import Timing
@@ -168,6 +172,9 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
             catalogs=wanted.catalogs,
         )
         timing = Timing(check_limit_s=wanted.check_timeout_s)
+        extra = python_checks()
+        if wanted.helm_releases:
+            extra = (*extra, helm_check(await of_helm(client)))
         run = PreflightTarget(
             client,
             request,
@@ -175,7 +182,7 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
             kept,
             SystemClock(),
             _Quiet(),
-            extra=python_checks(),
+            extra=extra,
             timing=timing,
             registries=ClusterRegistries(client, listing(wanted.access, wanted.image, *wanted.catalogs.values()))
             if wanted.access

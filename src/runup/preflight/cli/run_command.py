@@ -50,6 +50,8 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         )
     rules = _suppressions(flags.suppressions)
     now = SystemClock().now()
+    if flags.manifests:
+        return _of_manifests(flags, rules, now)
     paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))] if flags.job is None else []
     judged = _judged(connection, flags, access(), paths, now)
     clusters, notes = _findings(judged, rules, now)
@@ -57,6 +59,17 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         clusters = [_placed(path, one) for path, one in zip(paths, clusters, strict=True)]
     write([*(err(f"warning: {note}\n") for note in notes), *_printed(clusters, flags, many=len(judged) > 1)])
     return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in clusters])
+
+
+def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], now: datetime) -> int:
+    """Prints what is wrong with manifests that no cluster has yet, and returns the exit code."""
+    from runup.preflight.cli.manifests import of_manifests
+
+    judged, places = of_manifests(flags.manifests, flags.to, now)
+    clusters, notes = _findings([judged], rules, now)
+    placed = [dataclass_replace(one, places=places) for one in clusters]
+    write([*(err(f"warning: {note}\n") for note in notes), *_printed(placed, flags, many=False)])
+    return forms.exit_code(placed[0].found, flags.fail_on)
 
 
 def _judged(
@@ -79,6 +92,7 @@ def _judged(
         images_of(flags.catalogs),
         flags.reads_catalogs,
         access,
+        flags.helm_releases,
     )
     if flags.dumps:
         return [evaluate.of_dump(path, wanted, now) for path in paths]

@@ -33,5 +33,7 @@ class Flags:
     reads_catalogs: bool = False
     verbose: bool = False
     inner_registries: tuple[str, ...] = ()
+    manifests: tuple[str, ...] = ()
+    helm_releases: bool = False
     # None: the checks run on this machine.
     job: JobFlags | None = None

@@ -94,13 +94,18 @@ def result(
     tables += [drawn(check_table(found.checks), screen)] if found.checks and whole else []
     return joined(
         "\n",
-        wrapped(f"Preflight of {found.target} from {found.source}: {'; '.join(parts)}", screen),
+        wrapped(f"Preflight of {found.target}{_from(found)}: {'; '.join(parts)}", screen),
         *(("\n", wrapped(STEPS, screen), planned) if (planned := steps_on(found, screen)) else ()),
         *(("\n", listed) if listed and not wide else ()),
         *(part for table in tables for part in ("\n", table)),
         "\n",
         verdict_on(found, screen),
     )
+
+
+def _from(found: Findings) -> str:
+    """Returns ` from 1.34.2`; an empty string for manifests, which no version runs yet."""
+    return f" from {found.source}" if found.source else ""
 
 
 def steps_on(found: Findings, screen: Screen = PIPE) -> str:

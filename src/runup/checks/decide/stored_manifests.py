@@ -1,0 +1,174 @@
+"""Judges manifests that lie somewhere as text: in files that are yet to be applied, and in releases that Helm keeps.
+
+What is served is a matter of the version in the text: the API server converts what is stored, but refuses a write in a
+version that it does not serve. Versions of definitions are not judged, only built-in ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from runup.checks.decide.built_in_groups import is_built_in
+from runup.checks.decide.cluster_kinds import BOTH
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.removal_tables import removal_of, table
+from runup.checks.decide.wording import count, names
+from runup.preflight.decide.report import ReportedResource, Severity
+
+# How many minor versions ahead a removal is told of.
+AHEAD = 3
+IN_FILES, SOON_IN_FILES = "RemovedAPIInManifest", "DeprecatedAPIInManifest"
+IN_HELM = "RemovedAPIInHelmRelease"
+_IN_MINOR = "1.{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object as a text has it. `place` says where, in words: `deploy/web.yaml:12`, `release shop/web`."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    place: str
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for the core."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def reference(self) -> ReportedResource:
+        """The object, as a report refers to it."""
+        return ReportedResource(group=self.group, kind=self.kind, namespace=self.namespace, name=self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """What was read, and what could not be, in words."""
+
+    objects: tuple[Manifest, ...] = ()
+    problems: tuple[str, ...] = field(default=())
+
+
+def file_check(read: Manifests) -> Check:
+    """Returns the check of manifests in files."""
+
+    def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+        target = _minor(context)
+        yield from _told(
+            [each for each in read.objects if _is_gone(each, target)],
+            IN_FILES,
+            f"{context.target} does not serve, so that applying {{them}} fails",
+            "critical",
+            "Write them in a version that is served: `oc api-resources` lists those of a cluster.",
+        )
+        yield from _told(
+            [each for each in read.objects if _is_going(each, target)],
+            SOON_IN_FILES,
+            f"one of the {AHEAD} minor versions after {context.target} does not serve",
+            "info",
+            "Nothing for this update; plan to write them in a version that stays.",
+        )
+        yield from _unread(
+            read, IN_FILES, "Render templates first (`helm template`, `kustomize build`), and mend the rest."
+        )
+        yield from _beyond(read.objects, target, IN_FILES, context)
+
+    return _check(IN_FILES, "manifests", run)
+
+
+def helm_check(read: Manifests) -> Check:
+    """Returns the check of the releases that Helm keeps in the cluster."""
+
+    def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+        target = _minor(context)
+        yield from _told(
+            [each for each in read.objects if _is_gone(each, target)],
+            IN_HELM,
+            f"{context.target} does not serve, so that the next `helm upgrade` or `helm rollback` of {{them}} fails",
+            "warning",
+            "Upgrade to a chart with a served version before the update; later only `helm mapkubeapis RELEASE` mends "
+            "what is stored.",
+        )
+        yield from _unread(read, IN_HELM, "Give the right to list what is named, or leave out --helm-releases.")
+        yield from _beyond(read.objects, target, IN_HELM, context)
+
+    return _check(IN_HELM, "helm", run)
+
+
+def _check(name: str, component: str, run: Callable[[Snapshot, Context], Iterator[Finding]]) -> Check:
+    return Check(name, component, (), run, unknown_risk=f"{name}Unknown", severity="critical", clusters=BOTH)
+
+
+def _minor(context: Context) -> int:
+    return int(context.target_kubernetes.split(".")[1])
+
+
+def _removal(manifest: Manifest) -> int | None:
+    version = manifest.api_version.rpartition("/")[2]
+    return removal_of(manifest.group, version, manifest.kind)
+
+
+def _is_gone(manifest: Manifest, target: int) -> bool:
+    removal = _removal(manifest)
+    return removal is not None and removal <= target
+
+
+def _is_going(manifest: Manifest, target: int) -> bool:
+    removal = _removal(manifest)
+    return removal is not None and target < removal <= target + AHEAD
+
+
+def _told(manifests: Sequence[Manifest], name: str, what: str, severity: Severity, fix: str) -> Iterator[Finding]:
+    """Yields one finding for each kind and version."""
+    by_type: dict[tuple[str, str], list[Manifest]] = {}
+    for each in manifests:
+        by_type.setdefault((each.kind, each.api_version), []).append(each)
+    for (kind, version), of_type in sorted(by_type.items()):
+        removed = _IN_MINOR.format(_removal(of_type[0]))
+        places = names(sorted({each.place for each in of_type}))
+        them = "it" if len(of_type) == 1 else "them"
+        yield Finding(
+            f"{name}-{kind}",
+            f"{count(len(of_type), kind)} in {version} ({places}), removed in {removed}, which "
+            f"{what.format(them=them)}.",
+            reason=name,
+            severity=severity,
+            resources=tuple(dict.fromkeys(each.reference for each in of_type)),
+            remediation=fix,
+        )
+
+
+def _unread(read: Manifests, name: str, fix: str) -> Iterator[Finding]:
+    if read.problems:
+        yield _unsure(name, f"{count(len(read.problems), 'text')} could not be read: {names(read.problems)}", fix)
+
+
+def _beyond(manifests: Iterable[Manifest], target: int, name: str, context: Context) -> Iterator[Finding]:
+    """Yields what the table of removed versions is too old to tell: only alpha and beta versions are ever removed."""
+    last = table("removed-apis").last
+    if target <= last:
+        return
+    early = sorted(
+        {f"{each.kind} in {each.api_version}" for each in manifests if _is_early(each) and not _is_gone(each, target)}
+    )
+    if early:
+        why = f"the table of removed versions ends with 1.{last}, before {context.target}: {names(early)}"
+        yield _unsure(name, why, "Look them up: https://kubernetes.io/docs/reference/using-api/deprecation-guide/.")
+
+
+def _is_early(manifest: Manifest) -> bool:
+    version = manifest.api_version.rpartition("/")[2]
+    return is_built_in(manifest.group) and ("alpha" in version or "beta" in version)
+
+
+def _unsure(name: str, why: str, fix: str) -> Finding:
+    return Finding(
+        f"{name}Unknown",
+        f"Whether {name} applies could not be told: {why}.",
+        Applies.UNKNOWN,
+        reason=f"{name}Unknown",
+        remediation=fix,
+    )

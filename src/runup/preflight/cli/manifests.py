@@ -1,0 +1,59 @@
+"""`runup preflight run --manifests`: what is yet to be applied, judged for a version without any cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from kubekit.lang.version import Version, VersionError
+from runup import __version__
+from runup.checks.decide.cluster_kinds import ClusterKind
+from runup.checks.decide.engine import evaluate
+from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
+from runup.checks.decide.model import Context, Snapshot
+from runup.checks.decide.results import Header, completed
+from runup.checks.decide.stored_manifests import Manifests, file_check
+from runup.cli.errors import CommandError
+from runup.preflight.cli.evaluate import EvaluatedCluster
+from runup.preflight.cli.render.cluster_result import Place
+from runup.preflight.control.manifest_texts import STDIN, of_files
+from runup.preflight.control.release import TargetRelease, with_kubernetes
+
+
+def of_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[EvaluatedCluster, Mapping[str, Place]]:
+    """Returns the result of manifests for the version `to`, and where each object is. Raises CommandError."""
+    for name in typed:
+        if name != STDIN and not Path(name).exists():
+            raise CommandError(f"--manifests {name}: there is no such file or folder; `-` reads standard input")
+    target, kubernetes, kind = _target(to)
+    read = of_files(typed)
+    context = Context(target, target, now, kubernetes, cluster=kind)
+    outcomes = evaluate((file_check(read),), Snapshot(), context)
+    header = Header("", to, now, engine_version=__version__, cluster_kind=kind.value)
+    return EvaluatedCluster(", ".join(typed), completed(header, outcomes, now)), _places(read)
+
+
+def _target(to: str) -> tuple[Version, str, ClusterKind]:
+    """Returns the target, its Kubernetes and its kind. Raises CommandError."""
+    if not to:
+        raise CommandError("--manifests: which version they are for is not known; give it with --to, for example 1.36")
+    if is_kubernetes(to) and (version := version_of(to)) is not None:
+        return version, str(version), ClusterKind.KUBERNETES
+    try:
+        target = Version(to)
+    except VersionError as error:
+        raise CommandError(f"--to: {error}") from error
+    if not (kubernetes := with_kubernetes(TargetRelease(), to).kubernetes):
+        raise CommandError(f"--to {to}: which Kubernetes it ships is not known; name that, for example 1.36")
+    return target, kubernetes, ClusterKind.OPENSHIFT
+
+
+def _places(read: Manifests) -> dict[str, Place]:
+    """Returns the first place of each object, by the object's text."""
+    places: dict[str, Place] = {}
+    for each in read.objects:
+        file, _, line = each.place.rpartition(":")
+        if file != "standard input":
+            places.setdefault(each.reference.text, Place(Path(file).as_posix(), int(line)))
+    return places

@@ -1,0 +1,164 @@
+"""Reads manifests out of files, standard input and the releases that Helm keeps in a cluster."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import sys
+import zlib
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import ApiError
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.files import contents
+from runup.checks.decide.stored_manifests import Manifest, Manifests
+
+SUFFIXES = (".yaml", ".yml", ".json")
+STDIN = "-"
+# The most that a file, or a release as Helm packed it, may unpack to.
+MAX_BYTES = 32 << 20
+_PAGE = 50
+_SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+# What Helm labels the record of a release with; of each release one is deployed (helm, pkg/storage/driver).
+_DEPLOYED = "owner=helm,status=deployed"
+
+
+def of_files(typed: Iterable[str]) -> Manifests:
+    """Returns the manifests in files and folders; `-` is standard input."""
+    objects: list[Manifest] = []
+    problems: list[str] = []
+    for place, text in _texts(typed, problems):
+        _read(place, text, objects, problems)
+    return Manifests(tuple(objects), tuple(problems))
+
+
+def _texts(typed: Iterable[str], problems: list[str]) -> Iterator[tuple[str, str]]:
+    for name in typed:
+        if name == STDIN:
+            yield "standard input", sys.stdin.read()
+            continue
+        path = Path(name)
+        files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES) if path.is_dir() else [path]
+        if not files:
+            problems.append(f"{name} holds no YAML or JSON file")
+        for file in files:
+            try:
+                yield str(file), contents(file, MAX_BYTES).decode("utf-8")
+            except (OSError, ValueError) as error:
+                problems.append(f"{file} ({error})")
+
+
+def _read(place: str, text: str, objects: list[Manifest], problems: list[str]) -> None:
+    """Adds the objects of a text, each with the line on which its document begins."""
+    chunks = [(1, text)] if place.endswith(".json") else list(_documents(text))
+    for line, chunk in chunks:
+        try:
+            document = kyaml.load(chunk.encode(), name=place)
+        except (kyaml.YamlError, ValueError, RecursionError) as error:
+            template = "it is a template" if "{{" in chunk else str(error).splitlines()[0]
+            problems.append(f"{place}:{line} ({template})")
+            continue
+        objects += _manifests(document, f"{place}:{line}")
+
+
+def _documents(text: str) -> Iterator[tuple[int, str]]:
+    """Yields each document of a YAML text, with the number of its first line that is no comment."""
+    lines: list[str] = []
+    first = 1
+    for number, line in enumerate((*text.splitlines(), "---"), 1):
+        if line.startswith("---"):
+            if any(each.strip() and not each.lstrip().startswith("#") for each in lines):
+                skipped = next(n for n, each in enumerate(lines) if each.strip() and not each.lstrip().startswith("#"))
+                yield first + skipped, "\n".join(lines)
+            lines, first = [], number + 1
+        else:
+            lines.append(line)
+
+
+def _manifests(document: Any, place: str) -> Iterator[Manifest]:
+    if not isinstance(document, Mapping):
+        return
+    kind, items = str(document.get("kind") or ""), document.get("items")
+    if kind.endswith("List") and isinstance(items, list):
+        for item in items:
+            yield from _manifests(item, place)
+    elif kind and document.get("apiVersion"):
+        metadata = document.get("metadata")
+        names = metadata if isinstance(metadata, Mapping) else {}
+        yield Manifest(
+            str(document["apiVersion"]),
+            kind,
+            str(names.get("namespace") or ""),
+            str(names.get("name") or names.get("generateName") or ""),
+            place,
+        )
+
+
+async def of_helm(client: Client) -> Manifests:
+    """Returns the manifests of the deployed releases that Helm keeps in Secrets and ConfigMaps of the cluster."""
+    objects: list[Manifest] = []
+    problems: list[str] = []
+    for resource in (_SECRETS, _MAPS):
+        try:
+            async for item in _items(client, resource):
+                _release(item, resource, objects, problems)
+        except ApiError as error:
+            problems.append(f"{resource.plural} labelled {_DEPLOYED} ({error.message})")
+    return Manifests(tuple(objects), tuple(problems))
+
+
+async def _items(client: Client, resource: Resource) -> AsyncIterator[Mapping[str, Any]]:
+    token = ""
+    while True:
+        call = calls.list_raw(resource, "", label_selector=_DEPLOYED, limit=_PAGE, continue_=token)
+        page = await client.send(call)
+        for item in page.items:
+            yield item
+        token = page.continue_
+        if not token:
+            return
+
+
+def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest], problems: list[str]) -> None:
+    """Adds the objects of one release's record, or why it cannot be read; nothing else of it is kept."""
+    metadata = item.get("metadata") or {}
+    record = f"{resource.kind} {metadata.get('namespace')}/{metadata.get('name')}"
+    try:
+        release = unpacked(str((item.get("data") or {}).get("release") or ""), twice=resource is _SECRETS)
+    except ValueError as error:
+        problems.append(f"{record} ({error})")
+        return
+    chart = (release.get("chart") or {}).get("metadata") or {}
+    place = f"release {release.get('namespace') or metadata.get('namespace')}/{release.get('name')} of chart "
+    place += f"{chart.get('name')}-{chart.get('version')}"
+    found: list[Manifest] = []
+    _read(place, str(release.get("manifest") or ""), found, problems)
+    objects += [Manifest(each.api_version, each.kind, each.namespace, each.name, place) for each in found]
+
+
+def unpacked(text: str, *, twice: bool) -> dict[str, Any]:
+    """Returns a release as Helm keeps it: JSON, packed by gzip, as base64. A Secret encodes it `twice`.
+
+    Raises ValueError. Source: helm, pkg/storage/driver/util.go (decodeRelease).
+    """
+    try:
+        data = base64.b64decode(text, validate=True)
+        data = base64.b64decode(data, validate=True) if twice else data
+        if data[:3] == b"\x1f\x8b\x08":
+            unpacker = zlib.decompressobj(wbits=31)
+            data = unpacker.decompress(data, MAX_BYTES)
+            if unpacker.unconsumed_tail:
+                raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
+        release = json.loads(data)
+    except (binascii.Error, zlib.error, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"it is not a release of Helm: {error}") from error
+    if not isinstance(release, dict):
+        raise ValueError("it is not a release of Helm")
+    return release

@@ -1,0 +1,79 @@
+"""Manifests as text: what a target does not serve, what will go, and what nobody knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.factories import context
+
+from runup.checks.decide.cluster_kinds import ClusterKind
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Check, Snapshot
+from runup.checks.decide.removal_tables import table
+from runup.checks.decide.stored_manifests import Manifest, Manifests, file_check, helm_check
+
+# The versions are those of https://kubernetes.io/docs/reference/using-api/deprecation-guide/.
+BUDGET = Manifest("policy/v1beta1", "PodDisruptionBudget", "shop", "web", "a.yaml:1")
+SCHEMA = Manifest("flowcontrol.apiserver.k8s.io/v1beta3", "FlowSchema", "", "fs", "b.yaml:7")
+SERVED = Manifest("policy/v1", "PodDisruptionBudget", "shop", "web", "a.yaml:9")
+CUSTOM = Manifest("example.com/v1beta1", "PodDisruptionBudget", "shop", "web", "c.yaml:1")
+EARLY = Manifest("resource.k8s.io/v1beta9", "ResourceClaim", "", "gpu", "d.yaml:1")
+
+
+def told(check: Check, minor: int) -> list[tuple[str, str, str]]:
+    """Name, severity and whether it applies, of each finding."""
+    target = f"1.{minor}.0"
+    update = replace(context(f"1.{minor - 1}.0", target, target), cluster=ClusterKind.KUBERNETES)
+    found = run_check(check, Snapshot(), update).findings
+    return sorted((each.name, each.severity, each.applies.value) for each in found)
+
+
+ROWS = {
+    "removed before": ((BUDGET,), 30, [("RemovedAPIInManifest-PodDisruptionBudget", "critical", "True")]),
+    "removed by the target": ((SCHEMA,), 32, [("RemovedAPIInManifest-FlowSchema", "critical", "True")]),
+    "removed by the next": ((SCHEMA,), 31, [("DeprecatedAPIInManifest-FlowSchema", "info", "True")]),
+    "removed three minors on": ((SCHEMA,), 29, [("DeprecatedAPIInManifest-FlowSchema", "info", "True")]),
+    "removed later": ((SCHEMA,), 28, []),
+    "served": ((SERVED,), 36, []),
+    "a definition's": ((CUSTOM,), 36, []),
+    "an early version that the table knows nothing of": ((EARLY,), 36, []),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_manifests_in_files(row: str) -> None:
+    """Applying what is removed fails; what will be is told three minor versions ahead."""
+    manifests, minor, expected = ROWS[row]
+    assert told(file_check(Manifests(manifests)), minor) == expected
+
+
+def test_beyond_the_table_nothing_is_fine_that_is_early() -> None:
+    """A later minor version may remove any alpha or beta version."""
+    beyond = table("removed-apis").last + 1
+    unknown = [("RemovedAPIInManifestUnknown", "warning", "Unknown")]
+    assert told(file_check(Manifests((EARLY,))), beyond) == unknown
+    assert told(file_check(Manifests((SERVED, CUSTOM))), beyond) == []
+
+
+def test_what_could_not_be_read_is_unknown() -> None:
+    """Beside what was found."""
+    read = Manifests((BUDGET,), ("x.yaml:1 (it is a template)",))
+    assert told(file_check(read), 36) == [
+        ("RemovedAPIInManifest-PodDisruptionBudget", "critical", "True"),
+        ("RemovedAPIInManifestUnknown", "warning", "Unknown"),
+    ]
+    assert told(helm_check(Manifests((), ("secrets (forbidden)",))), 36) == [
+        ("RemovedAPIInHelmReleaseUnknown", "warning", "Unknown")
+    ]
+
+
+def test_releases_of_helm() -> None:
+    """What runs goes on running; the next upgrade of the release fails."""
+    read = Manifests((replace(BUDGET, place="release shop/web of chart web-1.2.3"), SERVED))
+    assert told(helm_check(read), 30) == [("RemovedAPIInHelmRelease-PodDisruptionBudget", "warning", "True")]
+    assert told(helm_check(Manifests((SERVED,))), 30) == []
+    update = replace(context("1.24.0", "1.25.0", "1.25.0"), cluster=ClusterKind.KUBERNETES)
+    (finding,) = run_check(helm_check(read), Snapshot(), update).findings
+    assert "release shop/web of chart web-1.2.3" in finding.message
+    assert finding.resources[0].text == "PodDisruptionBudget.policy shop/web"

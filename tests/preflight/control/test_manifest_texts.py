@@ -1,0 +1,105 @@
+"""Manifests in files and in Helm's records: what is read, where it stands, and what could not be read."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runup.preflight.control import manifest_texts
+from runup.preflight.control.manifest_texts import of_files, unpacked
+
+BUDGET = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: shop}\n"
+SEVERAL = f"# a comment\n---\n# Source: web/templates/pdb.yaml\n{BUDGET}---\n\n---\nkind: A\napiVersion: v1\n"
+LIST = {"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "B", "metadata": {"name": "b"}}]}
+
+
+def places(folder: Path, *typed: str) -> list[tuple[str, str, str]]:
+    """Kind, name and place of each object, with the place in the folder."""
+    read = of_files(typed)
+    assert not read.problems
+    return [(each.kind, each.name, each.place.removeprefix(f"{folder}/")) for each in read.objects]
+
+
+def test_documents_have_their_lines(tmp_path: Path) -> None:
+    """Of the first line that is no comment; folders are read below, other files are not."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.yaml").write_text(SEVERAL)
+    (tmp_path / "sub" / "b.json").write_text(json.dumps(LIST))
+    (tmp_path / "values.txt").write_text("kind: C")
+    assert places(tmp_path, str(tmp_path)) == [
+        ("PodDisruptionBudget", "web", "a.yaml:4"),
+        ("A", "", "a.yaml:10"),
+        ("B", "b", "sub/b.json:1"),
+    ]
+
+
+def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What helm or kustomize printed."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(BUDGET))
+    assert places(tmp_path, "-") == [("PodDisruptionBudget", "web", "standard input:1")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        pytest.param("t.yaml", "kind: A\nx: {{ .Values.a }}\n", "t.yaml:1 (it is a template)", id="a template"),
+        pytest.param("t.yaml", "a: b: c\n", "t.yaml:1 (", id="no YAML"),
+        pytest.param("t.json", "{", "t.json:1 (", id="no JSON"),
+    ],
+)
+def test_what_is_none_is_named(name: str, text: str, why: str, tmp_path: Path) -> None:
+    """And the other documents are read all the same."""
+    (tmp_path / name).write_text(text)
+    (tmp_path / "u.yaml").write_text(BUDGET)
+    read = of_files((str(tmp_path),))
+    assert [each.name for each in read.objects] == ["web"]
+    (problem,) = read.problems
+    assert problem.removeprefix(f"{tmp_path}/").startswith(why)
+
+
+def test_a_folder_without_manifests_is_named(tmp_path: Path) -> None:
+    """Nothing found is not nothing wrong."""
+    assert of_files((str(tmp_path),)).problems == (f"{tmp_path} holds no YAML or JSON file",)
+
+
+def packed(release: Any, *, zipped: bool = True, twice: bool = True) -> str:
+    """A release as Helm stores it."""
+    data = json.dumps(release).encode()
+    data = base64.b64encode(gzip.compress(data) if zipped else data)
+    return (base64.b64encode(data) if twice else data).decode()
+
+
+@pytest.mark.parametrize("twice", [True, False], ids=["a Secret", "a ConfigMap"])
+@pytest.mark.parametrize("zipped", [True, False], ids=["packed", "as it is"])
+def test_a_record_of_helm(zipped: bool, twice: bool) -> None:
+    """Early releases of Helm did not pack it."""
+    assert unpacked(packed({"name": "web"}, zipped=zipped, twice=twice), twice=twice) == {"name": "web"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("%%%", id="no base64"),
+        pytest.param(base64.b64encode(base64.b64encode(b"\x1f\x8b\x08no")).decode(), id="no gzip"),
+        pytest.param(packed([]), id="a list"),
+        pytest.param(base64.b64encode(base64.b64encode(b"\xff\xfe{")).decode(), id="no text"),
+    ],
+)
+def test_records_that_are_none(text: str) -> None:
+    """They are somebody's, and may hold anything."""
+    with pytest.raises(ValueError):
+        unpacked(text, twice=True)
+
+
+def test_a_record_does_not_unpack_to_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes may be gigabytes of zeros."""
+    monkeypatch.setattr(manifest_texts, "MAX_BYTES", 1000)
+    with pytest.raises(ValueError, match="more than 1000 bytes"):
+        unpacked(packed({"manifest": "0" * 100_000}), twice=True)
