@@ -9,12 +9,15 @@ import base64
 import gzip
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 from tests.cli.commands import Run
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rows import SERVERS, programs
@@ -23,11 +26,16 @@ from tests.servers import api_server
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import ApiError
+from runup.preflight.control import kept_reports
+from runup.preflight.decide.cluster_run import NAMESPACE
+from runup.preflight.decide.report import read
 
 JSON = dict[str, Any]
 FOREIGN = re.compile(
     r"open ?shift|`oc |\boc adm|cluster ?operator|machine ?config|runup upgrade|must-gather", re.IGNORECASE
 )
+OPERATOR = (sys.executable, "-c", "from runup.operator.entry import main; raise SystemExit(main())")
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
 HOOKS = Resource(
@@ -249,3 +257,44 @@ def test_manifests_before_they_reach_a_cluster(run: Run, tmp_path: Path) -> None
     assert (place["artifactLocation"]["uri"].endswith("web.yaml"), place["region"]["startLine"]) == (True, 2)
     for words in (("--manifests", tmp_path), ("--manifests", tmp_path / "none", "--to", "1.36")):
         assert run("preflight", "run", *words).code == 1
+
+
+def test_the_api_servers_own_count(plain: Path, run: Run) -> None:
+    """Where the server has no metrics, or nobody may read them, it is not known who asks for what."""
+    told = json.loads(run("preflight", "run", "--kubeconfig", plain, "--api-metrics", "-o", "json").out)
+    (check,) = [each for each in told["checks"] if each["name"] == "RemovedAPIRequested"]
+    with SyncClient(config.load(str(plain))) as client:
+        try:
+            served = b"apiserver_request_total" in client.send(calls.get_path("/metrics"))
+        except ApiError:
+            served = False
+    assert check["result"] == ("Clear" if served else "Unknown")
+
+
+def test_the_process_of_a_job(plain: Path, run: Run, tmp_path: Path) -> None:
+    """What `--in-cluster` starts: the same report, which then is kept and told by every command."""
+    reports = []
+    for to in ("1.35.0", "1.36.0"):
+        file = tmp_path / f"{to}.json"
+        words = ("preflight", "--once", "--to", to, "--report", file, "--kubeconfig", plain)
+        subprocess.run([*OPERATOR, *words], check=True, capture_output=True, timeout=240)
+        reports.append(replace(read(file.read_bytes()), preflight_id=f"preflight-{to}"))
+    assert [(each.cluster_kind, each.source_version[:5], len(each.steps)) for each in reports] == [
+        ("Kubernetes", "1.34.", 2),
+        ("Kubernetes", "1.34.", 4),
+    ]
+    with SyncClient(config.load(str(plain))) as client:
+        namespaces = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+        client.send(calls.apply(namespaces, {"metadata": {"name": NAMESPACE}}, field_manager="test", force=True))
+        kept_reports.ensure(client)
+        for each in reports:
+            kept_reports.add(client, each)
+    shown = run("preflight", "show", "1.36", "--kubeconfig", plain)
+    assert (shown.code, "nodes           1.36" in shown.out) == (2, True), shown.err
+    assert "1.35.0" in run("preflight", "history", "--kubeconfig", plain).out
+    compared = run("preflight", "compare", "1.35", "1.36", "--kubeconfig", plain)
+    assert compared.out.startswith("From 1.35.0 to 1.36.0, as checked on 1.34."), compared.err
+    explained = run("preflight", "explain", "KubeletSkew", "--kubeconfig", plain)
+    assert "For 1.36.0:" in explained.out
+    for ran in (shown, compared, explained):
+        assert not FOREIGN.search(ran.out), FOREIGN.search(ran.out)

@@ -315,6 +315,9 @@ def _page(page: str, cluster: ClusterVersion | None) -> str:
     "--helm-releases", is_flag=True, help="Read the releases that Helm keeps in the cluster, which lists Secrets."
 )
 @click.option(
+    "--api-metrics", is_flag=True, help="Ask the API server's metrics which removed versions clients still use."
+)
+@click.option(
     "-o", "--output", type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]), help="The form."
 )
 @click.option("-v", "--verbose", is_flag=True, help="Every risk, every check and every kind that a dump lacks, too.")
@@ -366,6 +369,7 @@ def run(
     keep: bool,
     manifests: tuple[str, ...],
     helm_releases: bool,
+    api_metrics: bool,
     **registry: Any,
 ) -> int:
     """Check a cluster or dumps for an update, without an operator and changing nothing.
@@ -388,10 +392,12 @@ def run(
     if not in_cluster and (image or keep or _typed(ctx, "timeout")):
         raise click.UsageError("--image, --timeout and --keep are about a Job; give --in-cluster too", ctx)
 
-    if manifests and (dumps or in_cluster or to_image or release_dir or helm_releases or from_):
+    if manifests and (dumps or in_cluster or to_image or release_dir or helm_releases or api_metrics or from_):
         raise click.UsageError("--manifests are judged by themselves: give only --to, and what is printed", ctx)
-    if helm_releases and (dumps or in_cluster):
-        raise click.UsageError("--helm-releases are read from the cluster: leave out --dump and --in-cluster", ctx)
+    if (helm_releases or api_metrics) and (dumps or in_cluster):
+        raise click.UsageError(
+            "--helm-releases and --api-metrics are read from here: leave out --dump and --in-cluster", ctx
+        )
     if output == "html" and len(dumps) > 1:
         raise click.UsageError("-o html is a page of one cluster; give one --dump", ctx)
     flags = Flags(
@@ -412,6 +418,7 @@ def run(
         tuple(registry["inner_registry"]),
         manifests,
         helm_releases,
+        api_metrics,
         JobFlags(image, timeout, keep) if in_cluster else None,
     )
     return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

@@ -73,6 +73,8 @@ class RequestedUpdate:
     access: Access | None = None
     # Whether the releases that Helm keeps in the cluster are read, for which it takes the right to list Secrets.
     helm_releases: bool = False
+    # Whether the API server's metrics are read, of a cluster without a ClusterVersion.
+    api_metrics: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,7 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
     from runup.kernelmodules.control.registries import ClusterRegistries, listing
     from runup.preflight.control.manifest_texts import of_helm
     from runup.preflight.control.read_only_client import ReadOnlyClient
+    from runup.preflight.control.server_metrics import asked_for
     from runup.preflight.control.server_version import server_version
     from runup.preflight.control.target_process import Timing
 
@@ -175,6 +178,8 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
         extra = python_checks()
         if wanted.helm_releases:
             extra = (*extra, helm_check(await of_helm(client)))
+        if wanted.api_metrics and cluster is None:
+            extra = (*extra, await asked_for(client))
         run = PreflightTarget(
             client,
             request,

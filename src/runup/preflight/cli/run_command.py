@@ -93,6 +93,7 @@ def _judged(
         flags.reads_catalogs,
         access,
         flags.helm_releases,
+        flags.api_metrics,
     )
     if flags.dumps:
         return [evaluate.of_dump(path, wanted, now) for path in paths]

@@ -35,5 +35,6 @@ class Flags:
     inner_registries: tuple[str, ...] = ()
     manifests: tuple[str, ...] = ()
     helm_releases: bool = False
+    api_metrics: bool = False
     # None: the checks run on this machine.
     job: JobFlags | None = None

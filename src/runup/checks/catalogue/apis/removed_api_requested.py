@@ -1,20 +1,22 @@
 """Clients ask for versions of APIs that the target's API server does not serve any more.
 
-Applies when an APIRequestCount says that a version was asked for within the last day, that it is removed in a
-Kubernetes release up to the target's, and that whoever asked is neither a scanner that lists whatever there is nor the
-platform itself: the control plane, kubelets, and accounts in namespaces that ClusterOperators name as theirs. Where the
-count does not say when its version is removed, the table of removed versions does. Live requests are the strongest
-evidence that there is: the client is named, and nobody is held back for an old annotation.
+Applies when a version was asked for that is removed in a Kubernetes release up to the target's. On OpenShift an
+APIRequestCount says that it was within the last day, and by whom: neither a scanner that lists whatever there is nor
+the platform itself counts, that is the control plane, kubelets, and accounts in namespaces that ClusterOperators name
+as theirs; where the count does not say when its version is removed, the table of removed versions does. With
+`--api-metrics` the metric `apiserver_requested_deprecated_apis` says that it was since the API server started. Live
+requests are the strongest evidence that there is: nobody is held back for an old annotation.
 
 Why it matters the client gets 404 from the moment the API server is updated: what it manages stands still.
 
-What to do update or reconfigure the clients that are named; `oc get apirequestcounts NAME -o yaml` then shows how the
-requests of the last hours go to none.
+What to do update or reconfigure these clients. The audit log names them (annotation `k8s.io/removed-release`). On
+OpenShift `oc get apirequestcounts NAME -o yaml` shows how the requests of the last hours go to none.
 
 Accepting it means that these clients may fail.
 
-Source of the rule openshift/api, `apiserver/v1`, and the KubeAPIServer's APIRequestCount controller; who does
-not count is listed with its sources in `data/read-only-clients.yaml`, removed versions in `data/removed-apis.yaml`.
+Source of the rule kubernetes, `apiserver/pkg/endpoints/metrics` (apiserver_requested_deprecated_apis); openshift/api,
+`apiserver/v1`, and the KubeAPIServer's APIRequestCount controller; who does not count is listed with its sources in
+`data/read-only-clients.yaml`, removed versions in `data/removed-apis.yaml`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,91 @@
+"""Reads out of an API server's metrics which versions of APIs it was asked for, and judges them for a target.
+
+The server counts no user and no time: what its metric has was asked for since it started, by somebody
+(kubernetes, apiserver/pkg/endpoints/metrics: apiserver_requested_deprecated_apis).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kubekit.api.scheme import Resource
+from runup.checks.decide.cluster_kinds import KUBERNETES
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+
+METRIC = "apiserver_requested_deprecated_apis"
+NAME = "RemovedAPIRequested"
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_MINOR = re.compile(r"1\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedVersion:
+    """A deprecated version that somebody asked for; `removed` is the minor version that removes it, or None."""
+
+    group: str
+    version: str
+    resource: str
+    removed: int | None
+
+    @property
+    def name(self) -> str:
+        """The version as APIRequestCounts are named: `flowschemas.v1beta3.flowcontrol.apiserver.k8s.io`."""
+        return f"{self.resource}.{self.version}.{self.group}".rstrip(".")
+
+
+def requested(metrics: str) -> tuple[RequestedVersion, ...]:
+    """Returns the versions in the text of `/metrics`, by name."""
+    found = {_of(line) for line in metrics.splitlines() if line.startswith(f"{METRIC}{{") and _value(line) > 0}
+    return tuple(sorted(found, key=lambda each: each.name))
+
+
+def _value(line: str) -> float:
+    try:
+        return float(line.rpartition("}")[2].split()[0])
+    except (IndexError, ValueError):
+        return 0.0
+
+
+def _of(line: str) -> RequestedVersion:
+    labels = dict(_LABEL.findall(line))
+    removed = _MINOR.fullmatch(labels.get("removed_release", ""))
+    return RequestedVersion(
+        labels.get("group", ""),
+        labels.get("version", ""),
+        labels.get("resource", ""),
+        int(removed[1]) if removed else None,
+    )
+
+
+def metrics_check(found: Iterable[RequestedVersion], problem: str = "") -> Check:
+    """Returns the check of what was asked for; `problem` says why that is not known."""
+    versions = tuple(found)
+
+    def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+        target = context.target.minor
+        for each in versions:
+            if each.removed is not None and each.removed <= target:
+                yield Finding(
+                    f"{NAME}-{each.name}",
+                    f"{each.name} was asked for since the API server started and is removed in Kubernetes "
+                    f"1.{each.removed}. Who asked, its metrics do not say.",
+                    reason=NAME,
+                    severity="critical",
+                    remediation="Find the clients in the audit log (annotation k8s.io/removed-release), and move "
+                    "them to a version that is served.",
+                )
+        if problem:
+            yield Finding(
+                f"{NAME}Unknown",
+                f"Whether {NAME} applies could not be told: {problem.rstrip('.')}.",
+                Applies.UNKNOWN,
+                reason=f"{NAME}Unknown",
+                remediation="Give the right to get the path /metrics, or leave out --api-metrics.",
+            )
+
+    reads: tuple[Resource, ...] = ()
+    return Check(
+        NAME, "kube-apiserver", reads, run, unknown_risk=f"{NAME}Unknown", severity="critical", clusters=KUBERNETES
+    )

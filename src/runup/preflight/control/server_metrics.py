@@ -1,0 +1,18 @@
+"""Asks an API server for its metrics: which deprecated versions somebody asked it for."""
+
+from __future__ import annotations
+
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import ApiError
+from runup.checks.decide.model import Check
+from runup.checks.decide.requested_apis import metrics_check, requested
+
+
+async def asked_for(client: Client) -> Check:
+    """Returns the check of what this server was asked for; behind a load balancer others may have been asked, too."""
+    try:
+        answer = await client.send(calls.get_path("/metrics"))
+    except ApiError as error:
+        return metrics_check((), f"the API server's metrics: {error.message}")
+    return metrics_check(requested(answer.decode(errors="replace")))
