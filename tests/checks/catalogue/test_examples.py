@@ -1206,11 +1206,11 @@ ROWS = (
         (("kind: Namespace", "kind: Pod"), ("metadata:", "spec: {nodeName: worker-0}\nmetadata:")),
         ("StuckTerminating",),
     ),
-    Row("going: a namespace of somebody else", "StuckTerminating", (("openshift-old", "old-shop"),)),
+    Row("going: a namespace of somebody else", "StuckTerminating", (("kube-old", "old-shop"),)),
     Row(
         "going: a namespace of somebody else, with a pod",
         "StuckTerminating",
-        (("openshift-old", "old-shop"), ("\napiVersion", POD_OF_OLD_SHOP)),
+        (("kube-old", "old-shop"), ("\napiVersion", POD_OF_OLD_SHOP)),
         ("StuckTerminating",),
     ),
     Row("going: a pod on no node", "StuckTerminating", (("kind: Namespace", "kind: Pod"),)),

@@ -1,7 +1,7 @@
 """Reads out of an API server's metrics which versions of APIs it was asked for, and judges them for a target.
 
 The server counts no user and no time: what its metric has was asked for since it started, by somebody
-(kubernetes, apiserver/pkg/endpoints/metrics: apiserver_requested_deprecated_apis).
+(k8s.io/apiserver, pkg/endpoints/metrics: apiserver_requested_deprecated_apis).
 """
 
 from __future__ import annotations

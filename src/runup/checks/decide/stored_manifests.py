@@ -25,7 +25,7 @@ _IN_MINOR = "1.{}"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An object as a text has it. `place` says where, in words: `deploy/web.yaml:12`, `release shop/web`."""
+    """An object as a text has it. `place` says where, in words: a file and a line, or the release of a chart."""
 
     api_version: str
     kind: str

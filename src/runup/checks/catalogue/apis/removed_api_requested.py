@@ -14,7 +14,7 @@ OpenShift `oc get apirequestcounts NAME -o yaml` shows how the requests of the l
 
 Accepting it means that these clients may fail.
 
-Source of the rule kubernetes, `apiserver/pkg/endpoints/metrics` (apiserver_requested_deprecated_apis); openshift/api,
+Source of the rule k8s.io/apiserver, `pkg/endpoints/metrics` (apiserver_requested_deprecated_apis); openshift/api,
 `apiserver/v1`, and the KubeAPIServer's APIRequestCount controller; who does not count is listed with its sources in
 `data/read-only-clients.yaml`, removed versions in `data/removed-apis.yaml`.
 """

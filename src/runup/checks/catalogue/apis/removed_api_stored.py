@@ -27,7 +27,7 @@ from datetime import timedelta
 from kubekit.api.scheme import Resource
 from runup.api.platform_v1 import Managed, ManagedFieldsEntry
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
-from runup.checks.catalogue.shared.kubernetes import READS, source_minor, target_minor
+from runup.checks.catalogue.shared.kubernetes import READS, source_minor, target_in_words, target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_any
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
@@ -158,8 +158,8 @@ def _judge(
         yield risk(
             f"{NAME}-{read.kind}",
             f"{count(len(objects), read.kind)} ({names([named(obj) for obj in objects])}) "
-            f"{'is' if len(objects) == 1 else 'are'} written in a version that {context.target} (Kubernetes "
-            f"{context.target_kubernetes}) does not serve. Who writes: {names(who)}.",
+            f"{'is' if len(objects) == 1 else 'are'} written in a version that {target_in_words(context)} "
+            f"does not serve. Who writes: {names(who)}.",
             objects,
             fix="Change what these managers apply, and apply it once; `oc get -o yaml --show-managed-fields` shows it.",
             kind=read,

@@ -16,6 +16,7 @@ from functools import lru_cache
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import Version
 from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.catalogue.shared.kubernetes import target_in_words
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide import kubernetes_path
 from runup.checks.decide.cluster_kinds import ClusterKind
@@ -65,7 +66,7 @@ def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> 
         if server[1] - minor > (kubernetes_path.allowed_skew(minor) if of_kubernetes else allowed)
     ]
     early = [node for node, minor in known if minor > server[1]]
-    api = f"the API server of {context.target}{_shipped(context)}"
+    api = f"the API server of {target_in_words(context)}"
     if late:
         yield _finding(
             f"The kubelets of {_listed(late)} are too old for {api}, which takes kubelets up to "
@@ -90,11 +91,6 @@ def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> 
             "See with `oc get node NAME -o yaml` what the kubelet reports as its version, and whether it runs.",
             applies=Applies.UNKNOWN,
         )
-
-
-def _shipped(context: Context) -> str:
-    """Returns ` (Kubernetes 1.36.0)` of a release; a cluster without a ClusterVersion goes to Kubernetes itself."""
-    return "" if context.cluster is ClusterKind.KUBERNETES else f" (Kubernetes {context.target_kubernetes})"
 
 
 # Nodes run a few versions, so few are ever parsed.

@@ -19,6 +19,13 @@ def target_minor(context: Context) -> int | None:
     return _minor(context.target_kubernetes)
 
 
+def target_in_words(context: Context) -> str:
+    """Returns `5.2.0 (Kubernetes 1.38.1)`, or the version alone where the target is a version of Kubernetes itself."""
+    if context.cluster is ClusterKind.KUBERNETES:
+        return str(context.target)
+    return f"{context.target} (Kubernetes {context.target_kubernetes})"
+
+
 def source_minor(snapshot: Snapshot, context: Context) -> int | None:
     """Returns the minor version that the API server runs: as its operator says, else that of the newest kubelet.
 

@@ -1,8 +1,8 @@
 """Objects are being deleted and do not go.
 
-Applies when a namespace has been on its way out for an hour or more and is one of the platform (`openshift-*`,
-`kube-*`), or has pods that a drain would move; or when a pod on a node has been on its way out for an hour longer than
-the time that it was given to end.
+Applies when a namespace has been on its way out for an hour or more and is one of the platform (`kube-*`), or has pods
+that a drain would move; or when a pod on a node has been on its way out for an hour longer than the time that it was
+given to end. On OpenShift namespaces `openshift-*` are of the platform, too.
 
 Why it matters a pod that does not go holds up the drain of its node. A namespace of the platform that does not go may
 be one that the update deletes or makes again; in any such namespace no pod can be made, so that those that are evicted
@@ -33,7 +33,7 @@ PATIENCE = timedelta(hours=1)
 EXAMPLE = """
 apiVersion: v1
 kind: Namespace
-metadata: {name: openshift-old, deletionTimestamp: "2026-01-10T12:00:00Z"}
+metadata: {name: kube-old, deletionTimestamp: "2026-01-10T12:00:00Z"}
 """
 
 
