@@ -1199,6 +1199,20 @@ ROWS = (
         (("containerStatuses", "initContainerStatuses"),),
         ("SystemPodsFailing",),
     ),
+    Row(
+        "drains: a budget that allows one, and an owner",
+        "NodeDrainRefused",
+        (
+            ("disruptionsAllowed: 0", "disruptionsAllowed: 1"),
+            ("{name: debug, namespace: shop}", "{name: debug, namespace: shop, ownerReferences: [{kind: Job}]}"),
+        ),
+    ),
+    Row(
+        "drains: a budget of other pods",
+        "NodeDrainRefused",
+        (("{matchLabels: {app: db}}}", "{matchLabels: {app: web}}}"),),
+        ("NodeDrainRefused-workers",),
+    ),
     Row("going: for a moment", "StuckTerminating", (("2026-01-10T12:00:00Z", "2026-01-14T09:30:00Z"),)),
     Row(
         "going: a pod",

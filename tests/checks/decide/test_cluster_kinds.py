@@ -45,6 +45,7 @@ OF_KUBERNETES = [
     "JobLostByDrain",
     "KubeletSkew",
     "LongTerminationGrace",
+    "NodeDrainRefused",
     "NodeHealth",
     "NodePressure",
     "NodeReleasesMixed",

@@ -43,12 +43,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
-    suspect = [pdb for pdb in budgets if _unknown(pdb) or _never_allows(pdb)]
+    suspect = [pdb for pdb in budgets if _unknown(pdb) or never_allows(pdb)]
     # Pods are looked at only where a budget gives cause: there may be hundreds of thousands.
     pods = pods_by_namespace(snapshot) if suspect else {}
     suspect = [pdb for pdb in suspect if not all_stay(pdb, pods)]
     failing = [pdb for pdb in suspect if _fails_for_long(pdb, context.now) and _moves_any(pdb, pods)]
-    blocking = [pdb for pdb in suspect if _never_allows(pdb) or pdb in failing]
+    blocking = [pdb for pdb in suspect if never_allows(pdb) or pdb in failing]
     if blocking:
         yield Finding(
             NAME,
@@ -79,7 +79,7 @@ def _allow(budgets: int) -> str:
     return f"{budgets} PodDisruptionBudgets never allow an eviction, so the nodes of their"
 
 
-def _never_allows(pdb: PodDisruptionBudget) -> bool:
+def never_allows(pdb: PodDisruptionBudget) -> bool:
     status = pdb.status
     if _unknown(pdb) or status.disruptions_allowed or not status.expected_pods or not status.current_healthy:
         return False

@@ -1,0 +1,129 @@
+"""Nodes that a drain would not empty: which pods cannot leave which node.
+
+Applies when a pod that a drain of its node would evict has no owner that brings it back, is under more than one
+PodDisruptionBudget, or is under one that never allows an eviction. Each node is judged with all its pods and budgets
+together. A cluster of one node is not drained. One risk for each group of nodes that are updated together.
+
+Why it matters `oc adm drain` refuses a pod without an owner unless it is given `--force`, and tries for ever where the
+API server refuses the eviction. The node is not updated until somebody decides, or until the time limit of a service
+is over, which then deletes the pod all the same.
+
+What to do for each pod that is named: give it a Deployment, StatefulSet or Job, or delete it; leave it one budget; let
+that budget allow one disruption. `oc adm drain NODE --dry-run=server` tries it.
+
+Accepting it is right where these pods may be deleted when the time limit is over.
+
+Source of the rule kubectl, `pkg/drain` (unreplicated pods); kubernetes, `pkg/registry/core/pod/storage` (an eviction of
+a pod with several budgets is refused).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.nodes.shared.groups import by_group
+from runup.checks.catalogue.shared.pods import PODS, by_node, drained
+from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.catalogue.workloads.drain_blocked import never_allows
+from runup.checks.catalogue.workloads.shared.budgets import in_order, without_machines
+from runup.checks.decide.cluster_kinds import KUBERNETES
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "NodeDrainRefused"
+# Nodes, and pods of a node, that a message names.
+_NAMED = 3
+EXAMPLE = """
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-1}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: db, namespace: shop, generation: 1}
+spec: {maxUnavailable: 0, selector: {matchLabels: {app: db}}}
+status: {observedGeneration: 1, expectedPods: 1, currentHealthy: 1, desiredHealthy: 1, disruptionsAllowed: 0}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: db-0
+  namespace: shop
+  labels: {app: db}
+  ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: "1"}]
+spec: {nodeName: worker-0}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: debug, namespace: shop}
+spec: {nodeName: worker-0}
+status: {phase: Running}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    nodes = control_plane_first(snapshot.all(Node))
+    if len(nodes) < 2:
+        return
+    budgets: dict[str, list[PodDisruptionBudget]] = {}
+    for pdb in without_machines(in_order(snapshot.all(PodDisruptionBudget))):
+        budgets.setdefault(pdb.metadata.namespace, []).append(pdb)
+    pods = by_node(snapshot.listed(PODS))
+    for group, members in sorted(by_group(nodes).items()):
+        held = [(node, why) for node in members if (why := _held(pods.get(node.metadata.name, ()), budgets))]
+        if held:
+            yield _finding(group, held)
+
+
+def _finding(group: str, held: Sequence[tuple[Node, list[str]]]) -> Finding:
+    them = names([f"{node.metadata.name} ({'; '.join(_some(why))})" for node, why in held], _NAMED)
+    return risk(
+        f"{NAME}-{group}",
+        f"A drain would not empty {count(len(held), 'node')} of node group {group}: {them}.",
+        [node for node, _ in held],
+        fix="Give these pods an owner or delete them, leave each one budget, and let that allow one disruption; "
+        "`oc adm drain NODE --dry-run=server` tries it.",
+    )
+
+
+def _some(why: list[str]) -> list[str]:
+    return why if len(why) <= _NAMED else [*why[:_NAMED], f"{len(why) - _NAMED} more"]
+
+
+def _held(pods: Sequence[PlacedPod], budgets: Mapping[str, list[PodDisruptionBudget]]) -> list[str]:
+    """Returns why each pod that a drain cannot evict stays, by the pods' names."""
+    leaving = sorted((pod for pod in pods if drained(pod)), key=named)
+    return [f"{named(pod)}: {why}" for pod in leaving if (why := _why(pod, budgets.get(pod.metadata.namespace, ())))]
+
+
+def _why(pod: PlacedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
+    if not pod.metadata.owner_references:
+        return "no owner"
+    selecting = [
+        pdb for pdb in budgets if pdb.spec.selector is not None and pdb.spec.selector.matches(pod.metadata.labels)
+    ]
+    if len(selecting) > 1:
+        return f"budgets {names([pdb.metadata.name for pdb in selecting])}"
+    if selecting and never_allows(selecting[0]):
+        return f"budget {selecting[0].metadata.name}"
+    return ""
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "nodes",
+    (Node, PODS, PodDisruptionBudget),
+    _run,
+    rank=135,
+    example=EXAMPLE,
+    clusters=KUBERNETES,
+)
