@@ -75,6 +75,8 @@ def _not_json(encoded: str) -> str:
     text = base64.b64decode(encoded).decode(errors="replace")
     try:
         value = json.loads(text)
+    except RecursionError:
+        return "exceeded max depth"
     except ValueError:
         stripped = text.lstrip()
         if not stripped:
@@ -84,7 +86,8 @@ def _not_json(encoded: str) -> str:
 
 
 def _size(encoded: str) -> int:
-    return len(encoded) * 3 // 4
+    """Returns the number of bytes that a value in base64 stands for."""
+    return len(encoded) * 3 // 4 - encoded[-2:].count("=")
 
 
 def _key(key: str, where: str) -> Faults:

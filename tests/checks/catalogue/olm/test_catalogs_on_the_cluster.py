@@ -139,3 +139,14 @@ def test_the_way_out_is_that_of_what_is_missing(changes: tuple[tuple[str, str], 
     (*_, finding) = run_check(CHECK, snapshot, context).findings
     known = ("Change the Subscription's channel", "Bring the CatalogSource of openshift-tracing/tracing back")
     assert [way for way in known if way in finding.remediation] == ways
+
+
+def test_a_catalog_of_which_perhaps_not_all_were_listed_is_not_gone() -> None:
+    """An incomplete list proves no absence."""
+    text = CHECK.example.replace("catalogSource: redhat-operators", "catalogSource: community-operators")
+    snapshot, context = check_page.example(replace(CHECK, example=text))
+    catalogs = next(read for read in CHECK.reads if read.kind == "CatalogSource")
+    cut = replace(snapshot, incomplete={catalogs: ("the rest was cut off",)})
+    told = [(each.applies.value, each.message) for each in run_check(CHECK, cut, context).findings]
+    assert not any("is not there" in message for _, message in told)
+    assert any(applies == "Unknown" and "which catalogs there are is not known" in why for applies, why in told)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import (
     CatalogSource,
     ClusterServiceVersion,
@@ -129,7 +130,12 @@ def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: 
         why = f"what the catalogs have for {which} is not known: {str(lacking).rstrip('.')}"
         yield unsure(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
         return
-    orphans = _without_catalog([sub for sub in subs if not packages_of(packages, sub)], snapshot)
+    try:
+        orphans = _without_catalog([sub for sub in subs if not packages_of(packages, sub)], snapshot)
+    except Unreadable as lacking:
+        why = f"which catalogs there are is not known: {str(lacking).rstrip('.')}"
+        yield unsure(NAME, why, subs, fix="Look there: `oc get catalogsources -A`.")
+        return
     listing = "; ".join(
         f"{named(sub)}: "
         + (f"its catalog {sub.spec.source} is not there" if sub in orphans else _choice(sub, packages, context))
@@ -157,6 +163,7 @@ def _without_catalog(subs: Sequence[Subscription], snapshot: Snapshot) -> list[S
     if not subs:
         return []
     catalogs = {(each.metadata.namespace, each.metadata.name) for each in all_or_none(snapshot, CatalogSource)}
+    snapshot.require_all(resource_of(CatalogSource))
     return [
         sub
         for sub in subs
