@@ -28,8 +28,8 @@ PLACES = (
     *(f"preflight/decide/{name}.py" for name in ("outcome", "report", "start_failures", "published_risks")),
     "advice/decide/preflight_reasons.py",
 )
-# What looks like a reason there and is none: types of conditions, risks, events, kinds of clusters, states of pods, and what
-# goes well.
+# What looks like a reason there and is none: types of conditions, risks, events, kinds of clusters, states of pods, and
+# what goes well.
 NO_REASON = {
     "AsExpected",
     "BackOff",
