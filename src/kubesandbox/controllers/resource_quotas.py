@@ -48,7 +48,7 @@ class Quotas:
             yield listed
             objects += [(resource.name, each) for each in listed.answer.items]
         status = {"hard": hard, "used": counted(quota, objects, self._clock.now())}
-        if hard and status != quota.get("status"):
+        if status != {"hard": {}, "used": {}} | (quota.get("status") or {}):
             # If the server has charged it meanwhile, that is a conflict, and it is counted again.
             revision = {"op": "add", "path": "/metadata/resourceVersion", "value": quota["metadata"]["resourceVersion"]}
             whole = {"op": "add", "path": "/status", "value": status}

@@ -56,6 +56,16 @@ async def test_another_limit_counts_at_once(cluster: Cluster) -> None:
     assert found["status"]["hard"] == {"pods": "3", "count/deployments.apps": "1"}
 
 
+async def test_a_quota_without_limits_any_more_lets_all_in(cluster: Cluster) -> None:
+    """Its status loses them with the spec: that is where the API server reads them."""
+    await cluster.create("quota", resource=QUOTAS, spec={"hard": {"count/secrets": "0"}})
+    await used(cluster, "quota", count_secrets="0")
+    await _is_refused(cluster, "first", SECRETS)
+    await cluster.client.send(calls.merge_patch(QUOTAS, "quota", {"spec": {"hard": None}}, cluster.namespace))
+    await cluster.until(lambda found: found and not found["status"].get("hard"), "quota", QUOTAS)
+    await cluster.create("first", resource=SECRETS)
+
+
 async def test_a_pod_that_ends_uses_nothing(cluster: Cluster) -> None:
     """But for its place among the objects."""
     hard = {"requests.cpu": "1", "limits.memory": "1Gi", "pods": "5", "count/pods": "5"}
