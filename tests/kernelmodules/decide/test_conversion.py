@@ -101,6 +101,19 @@ def test_each_version_has_its_words(newer: tuple[str, str, str | None], older: t
     assert (convert(new, OLD), convert(old, NEW)) == (old, new)
 
 
+@pytest.mark.parametrize("key", ["verificationStatus", "verificationStage"])
+@pytest.mark.parametrize("odd", [["x"], {"x": 1}, 1, "x"], ids=["a list", "a map", "a number", "another word"])
+def test_words_that_others_sent_pass_through(key: str, odd: Any) -> None:
+    """In both directions, beside a Module whose words are known."""
+    new = {
+        "modules": [{"namespace": "a", "name": "x", **SUCCESS, key: odd}, {"namespace": "b", "name": "y", **FAILURE}]
+    }
+    entry = {**SUCCESS, key: odd}
+    old = {"crStatuses": {"a/x": entry, "x": entry, "b/y": FALSE, "y": FALSE}}
+    assert convert(validation(NEW, new), OLD) == validation(OLD, old)
+    assert convert(validation(OLD, old), NEW) == validation(NEW, new)
+
+
 @pytest.mark.parametrize("version", [OLD, NEW])
 @pytest.mark.parametrize("status", [None, {}, {"conditions": []}, []])
 def test_a_status_without_modules_stays(version: str, status: Any) -> None:

@@ -97,7 +97,7 @@ def _newer(status: JSON) -> JSON:
 def _older_entry(entry: JSON) -> JSON:
     words = tuple(entry.get(key) for key in ("verificationStatus", "verificationStage", "runningStage"))
     rest = {key: value for key, value in entry.items() if key not in ("namespace", "name")}
-    if words not in _WORDS:
+    if not _are_texts(words) or words not in _WORDS:
         return rest
     status, stage = _WORDS[words]
     rest.pop("runningStage", None)
@@ -106,11 +106,16 @@ def _older_entry(entry: JSON) -> JSON:
 
 def _newer_entry(entry: JSON) -> JSON:
     words = (entry.get("verificationStatus"), entry.get("verificationStage"))
-    if words not in _NEWER_WORDS:
+    if not _are_texts(words) or words not in _NEWER_WORDS:
         return entry
     status, stage, running = _NEWER_WORDS[words]
     translated = {**entry, "verificationStatus": status, "verificationStage": stage}
     return translated if running is None else {**translated, "runningStage": running}
+
+
+def _are_texts(words: tuple[Any, ...]) -> bool:
+    """Returns whether each word is text or missing; what others sent may be a list, which has no hash."""
+    return all(each is None or isinstance(each, str) for each in words)
 
 
 def _name(obj: JSON) -> str:
