@@ -101,12 +101,7 @@ class Jobs:
         if wait > 0:
             yield Again(wait)
             return None
-        for _ in range(room):
-            attempt = Attempt(self._asked.create(key, pod_of(job, JOBS, _template(job))))
-            yield attempt
-            if attempt.refused is not None:
-                return attempt.refused
-        return None
+        return (yield from self._asked.create_all(key, pod_of(job, JOBS, _template(job)), room))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +16,9 @@ from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
+from kubekit.kube.errors import ApiError, KubeError
 from kubekit.kube.request import Call
+from kubesandbox.controllers.controller_loop import Attempt
 
 JSON = dict[str, Any]
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
@@ -127,6 +130,12 @@ def warning(
     return calls.create(EVENTS, event)
 
 
+def _ends_anyway(refused: KubeError) -> bool:
+    """Returns whether the namespace is being deleted, and the owner with it."""
+    details = refused.status.details if isinstance(refused, ApiError) else None
+    return any(cause.reason == "NamespaceTerminating" for cause in details.causes) if details else False
+
+
 class Expectations:
     """The created pods that are not in the cache yet, so that a slow watch does not lead to duplicates."""
 
@@ -134,7 +143,19 @@ class Expectations:
         self._pods, self._clock = pods, clock
         self._names: dict[NamespacedName, dict[NamespacedName, float]] = {}
 
-    def create(self, owner: NamespacedName, pod: JSON) -> Call[Any]:
+    def create_all(self, owner: NamespacedName, pod: JSON, count: int) -> Generator[Attempt, None, KubeError | None]:
+        """Yields the creation of `count` such pods; stops at the first refusal and returns it.
+
+        Returns None if none is refused, and if the namespace is being deleted: the owner goes with it.
+        """
+        for _ in range(count):
+            attempt = Attempt(self._create(owner, pod))
+            yield attempt
+            if attempt.refused is not None:
+                return None if _ends_anyway(attempt.refused) else attempt.refused
+        return None
+
+    def _create(self, owner: NamespacedName, pod: JSON) -> Call[Any]:
         """Returns the call that creates `pod` and records its name."""
         call = calls.create(PODS, pod)
 

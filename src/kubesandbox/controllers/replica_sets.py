@@ -13,7 +13,7 @@ from kubekit.api.whole_v1 import WholePod, WholeReplicaSet
 from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import ApiError, KubeError
+from kubekit.kube.errors import KubeError
 from kubekit.kube.request import Call
 from kubesandbox.controllers.controller_loop import Again, Attempt
 from kubesandbox.controllers.owned_pods import (
@@ -74,20 +74,11 @@ class ReplicaSets:
     ) -> Generator[Call[Any] | Attempt, None, KubeError | None]:
         """Yields the calls to the desired size; stops at the first error and returns it, else None."""
         missing = found.spec.replicas - len(active) - self._asked.pending(key)
-        for _ in range(missing):
-            attempt = Attempt(self._asked.create(key, pod_of(found, REPLICA_SETS, found.spec.template)))
-            yield attempt
-            if attempt.refused is not None:
-                return None if _ends_anyway(attempt.refused) else attempt.refused
+        if missing > 0:
+            return (yield from self._asked.create_all(key, pod_of(found, REPLICA_SETS, found.spec.template), missing))
         for pod in sorted(active, key=worth)[: max(0, -missing)]:
             yield delete_pod(pod)
         return None
-
-
-def _ends_anyway(refused: KubeError) -> bool:
-    """Returns whether the namespace is being deleted, and the set with it."""
-    details = refused.status.details if isinstance(refused, ApiError) else None
-    return any(cause.reason == "NamespaceTerminating" for cause in details.causes) if details else False
 
 
 def _failure(found: WholeReplicaSet) -> Condition | None:

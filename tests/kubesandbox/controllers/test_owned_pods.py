@@ -10,16 +10,17 @@ import pytest
 from tests.kubesandbox.controllers.conftest import CLASSES, Cluster
 
 from kubekit.api import codec
-from kubekit.api.meta_v1 import NamespacedName
-from kubekit.api.whole_v1 import WholeJob, WholePod
+from kubekit.api.meta_v1 import NamespacedName, Status, StatusCause, StatusDetails
+from kubekit.api.whole_v1 import WholeJob, WholePod, WholeReplicaSet
 from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock, SystemClock
-from kubekit.kube.request import Call
+from kubekit.kube.errors import Forbidden
+from kubekit.kube.request import Call, Request
 from kubesandbox.controllers import jobs
-from kubesandbox.controllers.controller_loop import Again
+from kubesandbox.controllers.controller_loop import Again, Attempt
 from kubesandbox.controllers.owned_pods import DEPLOYMENTS, EVENTS, JOBS, JSON, PODS, REPLICA_SETS
-from kubesandbox.controllers.replica_sets import unavailable_for_s, worth
+from kubesandbox.controllers.replica_sets import ReplicaSets, unavailable_for_s, worth
 
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 HOLD = "example.com/hold"
@@ -344,6 +345,38 @@ def test_an_outcome_is_told_twice(phases: str, told: list[str]) -> None:
     status = jobs.status(found, seen, jobs.outcome(found, seen, NOW), NOW)
     assert [each["type"] for each in status["conditions"]] == told
     assert bool(status["completionTime"]) is (len(told) == 2)
+
+
+ENDING = Forbidden(
+    Status(code=403, details=StatusDetails(causes=(StatusCause(reason="NamespaceTerminating"),))),
+    Request(method="POST", path="/"),
+)
+FULL = Forbidden(Status(code=403, message="full"), Request(method="POST", path="/"))
+OF_A_NAMESPACE: JSON = {"metadata": {"name": "o", "namespace": "ns", "uid": "o"}}
+
+
+def tried(controller: Any, refused: Forbidden) -> tuple[int, int, Forbidden | None]:
+    """How many pods a controller asks for, how many Events it writes, and its error, if each pod is refused."""
+    attempts = events = 0
+    try:
+        for step in controller.calls(NamespacedName("ns", "o")):
+            events += isinstance(step, Call) and step.request.path.endswith("/events")
+            if isinstance(step, Attempt):
+                attempts, step.refused = attempts + 1, refused
+    except Forbidden as error:
+        return attempts, events, error
+    return attempts, events, None
+
+
+@pytest.mark.parametrize("kind", [WholeJob, WholeReplicaSet])
+def test_in_a_namespace_that_ends_nobody_asks_again(kind: Any) -> None:
+    """The owner ends with it: no Event, no error, as in Kubernetes. Any other refusal is told and retried."""
+    count = {"parallelism": 2, "completions": 2} if kind is WholeJob else {"replicas": 2}
+    cache: Cache[Any] = Cache(kind)
+    cache.replace([codec.convert(kind, {**OF_A_NAMESPACE, "spec": {"template": {}, **count}})], "1")
+    make = jobs.Jobs if kind is WholeJob else ReplicaSets
+    assert tried(make(cache, Cache(WholePod), ManualClock(NOW)), ENDING) == (1, 0, None)
+    assert tried(make(cache, Cache(WholePod), ManualClock(NOW)), FULL) == (1, 1, FULL)
 
 
 def test_a_job_goes_when_its_time_to_live_is_over() -> None:
