@@ -55,15 +55,19 @@ FAILED = "Kernel module drivers/kmod failed its verification at stage "
 
 
 SAID: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
-    "verified": ([validation(modules=[entry("True")])], []),
-    "verified, in the older word": ([validation(modules=[entry("Success")])], []),
+    "verified": ([validation(modules=[entry("Success")])], []),
+    "verified, in the older word": ([validation(modules=[entry("True")])], []),
     "failed": (
-        [validation(modules=[entry("False", verificationStage="Build", statusReason="no gcc.")])],
-        [f"{FAILED}Build: no gcc (PreflightValidationOCP v)."],
+        [validation(modules=[entry("Failure", verificationStage="Done", statusReason="no gcc.")])],
+        ["Kernel module drivers/kmod failed its verification: no gcc (PreflightValidationOCP v)."],
     ),
-    "failed, in the older word, and nobody says why": (
+    "failed, and nobody says why": (
         [validation(modules=[entry("Failure")])],
         [f"{FAILED}unknown (PreflightValidationOCP v)."],
+    ),
+    "failed, in the older word": (
+        [validation(modules=[entry("False", verificationStage="Build", statusReason="no gcc.")])],
+        [f"{FAILED}Build: no gcc (PreflightValidationOCP v)."],
     ),
     "under way": (
         [validation(modules=[entry("", verificationStage="Image")])],
@@ -101,6 +105,12 @@ def test_what_a_validation_says_of_modules(objects: list[dict[str, Any]], told: 
     assert [finding.message for finding in outcome.findings] == told
 
 
+MODULE = {
+    "apiVersion": "kmm.sigs.x-k8s.io/v1beta1",
+    "kind": "Module",
+    "metadata": {"name": "kmod", "namespace": "drivers"},
+    "spec": {"moduleLoader": {"container": {"modprobe": {"moduleName": "kmod"}}}},
+}
 BAD = entry("False", verificationStage="Image", statusReason="gone")
 OWNER = {"apiVersion": "kmm.sigs.x-k8s.io/v1beta2", "kind": "PreflightValidationOCP", "name": "v", "uid": "u"}
 
@@ -140,24 +150,24 @@ WHOSE = [
 @pytest.mark.parametrize(("validations", "verified", "ready"), WHOSE)
 def test_whose_risk_a_failure_is(validations: list[dict[str, Any]], verified: list[str], ready: list[str]) -> None:
     """The target's by one check, what may be the target's by the other, each once; of another kernel by neither."""
-    spec = {"moduleLoader": {"container": {"modprobe": {"moduleName": "kmod"}}}}
-    modules = [
-        {
-            "apiVersion": "kmm.sigs.x-k8s.io/v1beta1",
-            "kind": "Module",
-            "metadata": {"name": "kmod", "namespace": "drivers"},
-            "spec": spec,
-        }
-    ]
     fine = Readiness("drivers", "kmod", "6.1.0-5", "amd64", "i:1", "Done", Status.TRUE, "verified")
     judged = replace(context(), kernel_modules=PreflightResults((fine,)))
     told = {}
     for name in ("KernelModuleNotVerified", "KernelModulesNotReady"):
         check = BY_NAME[name]
-        objects = snapshot_of(check.reads, [*validations, *modules])
+        objects = snapshot_of(check.reads, [*validations, MODULE])
         told[name] = [finding.message for finding in run_check(check, objects, judged).findings]
     assert told["KernelModuleNotVerified"] == verified
     assert [each.partition("at stage ")[2].partition(":")[0] for each in told["KernelModulesNotReady"]] == ready
+
+
+def test_a_failure_for_the_target_at_no_stage_of_its_own() -> None:
+    """Done tells only that the validation has ended."""
+    failed = validation(modules=[entry("Failure", verificationStage="Done", statusReason="gone")])
+    failed["spec"] = {"releaseImage": "o/r@sha256:5"}
+    check = BY_NAME["KernelModulesNotReady"]
+    (found,) = run_check(check, snapshot_of(check.reads, [failed, MODULE]), context()).findings
+    assert found.message == "Kernel module drivers/kmod failed its validation for the target: gone."
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 """Kernel modules of the cluster have not been verified for the target's kernel.
 
 Applies when a PreflightValidation or PreflightValidationOCP of the Kernel Module Management operator has a module whose
-verification failed; the stage and the reason are told. One that is not finished is Unknown. A cluster with Modules and
-without any validation is told so as information: nobody has looked. Both shapes of the status are read. What concerns
-the target itself is told by KernelModulesNotReady, which also looks at the images; a validation of another release, or
-of a kernel that the target is known not to have, is no risk of the target. What a PreflightValidationOCP and its
-PreflightValidations say alike is told once.
+verification failed; the reason is told, and the stage where it says more than Done. One that is not finished is
+Unknown. A cluster with Modules and without any validation is told so as information: nobody has looked. Both shapes of
+the status are read. What concerns the target itself is told by KernelModulesNotReady, which also looks at the images; a
+validation of another release, or of a kernel that the target is known not to have, is no risk of the target. What a
+PreflightValidationOCP and its PreflightValidations say alike is told once.
 
 Why it matters nodes that boot the target's kernel without the module lose the hardware that it drives.
 
@@ -55,8 +55,8 @@ status:
   modules:
   - name: simple-kmod
     namespace: drivers
-    verificationStatus: "False"
-    verificationStage: Image
+    verificationStatus: Failure
+    verificationStage: Done
     statusReason: the image is not accessible
 """
 
@@ -87,7 +87,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 why = " ".join(entry.status_reason.split())[:LONGEST_CAUSE].rstrip(".")
                 yield risk(
                     NAME,
-                    f"Kernel module {name} failed its verification at stage {entry.verification_stage or 'unknown'}"
+                    f"Kernel module {name} failed its verification{at_stage(entry)}"
                     f"{': ' if why else ''}{why} ({type(validation).__name__} {validation.metadata.name}).",
                     [validation],
                     severity="critical",
@@ -155,6 +155,11 @@ def same_image(one: str, other: str) -> bool:
     """Returns whether two pull specs name the same image: by digest, wherever it was pulled from, else literally."""
     digest = one.partition("@")[2]
     return bool(one) and (one == other or (digest != "" and digest == other.partition("@")[2]))
+
+
+def at_stage(entry: KMMStatusEntry) -> str:
+    """Returns the words for the stage of a failure; none for Done, which tells only that the verification has ended."""
+    return "" if entry.verification_stage == "Done" else f" at stage {entry.verification_stage or 'unknown'}"
 
 
 def entries_of(validation: PreflightValidation | PreflightValidationOCP) -> dict[str, KMMStatusEntry]:

@@ -26,7 +26,16 @@ from kubekit.lang.truncate import cut
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
-from runup.checks.catalogue.nodes.kernel_modules import BAD, GOOD, OCP, PLAIN, all_validations, entries_of, of_release
+from runup.checks.catalogue.nodes.kernel_modules import (
+    BAD,
+    GOOD,
+    OCP,
+    PLAIN,
+    all_validations,
+    at_stage,
+    entries_of,
+    of_release,
+)
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -57,8 +66,8 @@ status:
   modules:
   - name: simple-kmod
     namespace: drivers
-    verificationStatus: "False"
-    verificationStage: Image
+    verificationStatus: Failure
+    verificationStage: Done
     statusReason: image quay.io/example/simple-kmod:5.14.0-427.el9_4.x86_64 inaccessible or does not exists
 """
 
@@ -97,8 +106,8 @@ def _tried(snapshot: Snapshot, context: Context) -> dict[str, KMMStatusEntry]:
 def _by_validation(module: Module, entry: KMMStatusEntry) -> Iterator[Finding]:
     """Yields a finding if the module failed its validation for the target."""
     if entry.verification_status in BAD:
-        stage, why = entry.verification_stage or "unknown", _short(entry.status_reason)
-        text = f"Kernel module {named(module)} failed its validation for the target at stage {stage}: {why}."
+        why = _short(entry.status_reason)
+        text = f"Kernel module {named(module)} failed its validation for the target{at_stage(entry)}: {why}."
         yield risk(NAME, text, [module], severity="critical", fix=FIX)
 
 
