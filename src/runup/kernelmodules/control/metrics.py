@@ -25,7 +25,7 @@ class Metrics:
         self.preflights = Gauge("kmm_preflight_num", "Preflight validations in the cluster.", registry=self.registry)
         self.statuses = Gauge(
             "kmm_preflight_module_status",
-            "1 for what a validation says of a Module; status is the stage where it is not verified.",
+            "1 for what a validation says of a Module: its status, or Build or Sign while that runs.",
             _STATUS,
             registry=self.registry,
         )
