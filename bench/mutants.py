@@ -21,7 +21,7 @@ from pathlib import Path
 from bench.mutants_copy import MARKED, Copy
 from bench.mutants_forks import Forks
 from bench.mutants_lines import Lines, lines_of
-from bench.mutants_made import ROOMS, Mutant, sample
+from bench.mutants_made import ROOMS, Mutant, modules_of, sample
 
 # What `make test` runs.
 FAST = "not slow and not e2e"
@@ -56,6 +56,9 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     if unknown := sorted(set(options.rooms) - {*ROOMS}):
         print(f"error: no room {', '.join(unknown)}; there are {', '.join(ROOMS)}", file=sys.stderr)
+        return 1
+    if not modules_of(options.rooms, options.part):
+        print(f"error: no {options.part} in {', '.join(options.rooms)}", file=sys.stderr)
         return 1
     if options.fast:
         os.environ[MARKED] = FAST

@@ -166,18 +166,20 @@ def _assignments(body: Iterable[ast.stmt]) -> list[ast.stmt]:
     return [each for each in body if isinstance(each, ast.Assign | ast.AnnAssign)]
 
 
-def sample(rooms: Iterable[str], seed: int, count: int, part: str = "") -> list[Mutant]:
-    """`count` mutants: every line of the rooms that can be changed is as likely as any other.
-
-    `part` is a folder of the rooms (control), for mutants of what is below it alone.
-    """
-    chance = random.Random(seed)
-    paths = sorted(
+def modules_of(rooms: Iterable[str], part: str = "") -> list[Path]:
+    """Returns the modules of the rooms; with `part`, a folder of rooms (control), only those below it."""
+    return sorted(
         path
         for room in rooms
         for path in folder_of(room).rglob("*.py")
         if not part or part in path.relative_to(SOURCES).parts[:-1]
     )
+
+
+def sample(rooms: Iterable[str], seed: int, count: int, part: str = "") -> list[Mutant]:
+    """Returns `count` mutants of `modules_of`: every line that can be changed is as likely as any other."""
+    chance = random.Random(seed)
+    paths = modules_of(rooms, part)
     weights = [path.stat().st_size for path in paths]
     found: dict[tuple[Path, int], Mutant] = {}
     while len(found) < count:
