@@ -29,6 +29,13 @@ def test_without_the_real_server_all_are_expected() -> None:
     assert (report["pass on kubesandbox"], report["fail on the sandbox alone"]) == (1, {"b": "gone"})
 
 
+def test_nothing_ran_on_the_real_server() -> None:
+    """Then nothing is expected of the sandbox; alone it is told as well."""
+    report = compared({REAL: {}, SANDBOX: {"a": GOOD, "b": BAD}})
+    assert (report["tests"], report["fail on the sandbox alone"]) == (0, {})
+    assert compared({REAL: {}})["tests"] == 0
+
+
 def test_a_failure_is_told_by_its_first_lines() -> None:
     """As ginkgo reports it, in nanoseconds."""
     lines = "\n\n".join(f"line {at}" for at in range(9))
