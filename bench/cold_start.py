@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -22,8 +21,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.measure import spread
+from bench.releases_world import usage
 from kubekit.oci.layers import open_image, unpack
 from kubekit.oci.layout import Layout
+from runup.sandbox.setup.settings import free_ports
 
 ROUNDS = 9
 LIMIT_S = 60.0
@@ -106,9 +107,7 @@ class Start(NamedTuple):
 
 
 def _one(folder: Path, root: Path, command: list[str]) -> Start:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     bundle = folder / f"bundle-{port}"
     bundle.mkdir()
     words = [*command, f"--listen=127.0.0.1:{port}"]
@@ -123,8 +122,8 @@ def _one(folder: Path, root: Path, command: list[str]) -> Start:
     try:
         ready = _ready_at(port, running, bundle / "log")
         pid = int(pid_file.read_text())
-        began, cpu_s = _times(pid)
-        return Start(ready - began, ready - begun, cpu_s, _resident_mib(pid))
+        used = usage(pid)
+        return Start(ready - _began_at(pid), ready - begun, used.cpu_seconds, used.mib)
     finally:
         subprocess.run([*runc, "kill", name, "KILL"], check=False, capture_output=True)
         running.wait(timeout=LIMIT_S)
@@ -142,18 +141,11 @@ def _ready_at(port: int, running: subprocess.Popen[bytes], log: Path) -> float:
     raise RuntimeError(f"not ready within {LIMIT_S} s: {log.read_text()[-2000:]}")
 
 
-def _times(pid: int) -> tuple[float, float]:
-    """Returns when a process began, by the clock of `time.monotonic`, and the processor time it took, both to 10 ms."""
+def _began_at(pid: int) -> float:
+    """Returns when a process began, by the clock of `time.monotonic`, to 10 ms."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    ticks = os.sysconf("SC_CLK_TCK")
-    since_boot = int(fields[19]) / ticks
-    began = since_boot - (time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic())
-    return began, (int(fields[11]) + int(fields[12])) / ticks
-
-
-def _resident_mib(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
+    since_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return since_boot - (time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic())
 
 
 def _config(root: Path, command: list[str], folder: Path) -> dict[str, Any]:

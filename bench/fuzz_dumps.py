@@ -18,7 +18,6 @@ from kubekit.lang.removal import remove_tree
 from runup.dump import load
 from runup.dump.dump_files import BadDump
 
-_MIB = 1 << 20
 _META = {"resourceVersion": "7", "uid": "a", "creationTimestamp": "2026-01-14T10:00:00Z", "labels": {"a": "b"}}
 _STATUS = {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-14T10:00:00Z"}]}
 _VERSION = {

@@ -17,7 +17,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from bench.fuzz_changes import JSON, ODD, swollen, with_odd_values, without_members
+from bench.fuzz_changes import JSON, ODD, encoded, swollen, with_odd_values, without_members
 from bench.hostile_images import peak_kib
 from bench.survey import Survey
 from runup.preflight.decide import report
@@ -60,7 +60,7 @@ def _known() -> Iterator[tuple[str, bytes, bool]]:
     good = whole()
     many = [{"name": f"R{n}", "message": "m"} for n in range(report.MAX_RISKS + 1)]
     checks = [{"name": "c", "result": "Clear"}] * (report.MAX_CHECKS + 1)
-    size = report.MAX_BYTES - len(_bytes(good))
+    size = report.MAX_BYTES - len(encoded(good))
     rows: tuple[tuple[JSON, bool], ...] = (
         (good, True),
         (good | {"later": {"x": [1]}}, True),
@@ -73,9 +73,9 @@ def _known() -> Iterator[tuple[str, bytes, bool]]:
         (good | {"preflightID": "../x"}, False),
     )
     for document, accepted in rows:
-        yield "known", _bytes(document), accepted
-    yield "known", _bytes(good) + b" " * size, True
-    yield "known", _bytes(good) + b" " * (size + 1), False
+        yield "known", encoded(document), accepted
+    yield "known", encoded(good) + b" " * size, True
+    yield "known", encoded(good) + b" " * (size + 1), False
     yield "known", b'{"x":' * 150_000, False
     yield "known", b"\xff" * 1000, False
 
@@ -85,38 +85,34 @@ def mutation(drawn: random.Random) -> bytes:
     return drawn.choice(tuple(_RANDOM.values()))(drawn)
 
 
-def _bytes(document: JSON) -> bytes:
-    return json.dumps(document).encode()
-
-
 def _flipped(drawn: random.Random) -> bytes:
-    data = bytearray(_bytes(whole()))
+    data = bytearray(encoded(whole()))
     for _ in range(drawn.randint(1, 8)):
         data[drawn.randrange(len(data))] = drawn.randrange(256)
     return bytes(data)
 
 
 def _spliced(drawn: random.Random) -> bytes:
-    data = _bytes(whole())
+    data = encoded(whole())
     start, end = sorted((drawn.randrange(len(data)), drawn.randrange(len(data))))
     return data[:end] + data[start:] if drawn.random() < 0.5 else data[:start] + data[end:]
 
 
 def _cut(drawn: random.Random) -> bytes:
-    data = _bytes(whole())
+    data = encoded(whole())
     return data[: drawn.randrange(len(data))]
 
 
 def _odd_values(drawn: random.Random) -> bytes:
-    return _bytes(with_odd_values(drawn, whole()))
+    return encoded(with_odd_values(drawn, whole()))
 
 
 def _lost_members(drawn: random.Random) -> bytes:
-    return _bytes(without_members(drawn, whole()))
+    return encoded(without_members(drawn, whole()))
 
 
 def _swollen(drawn: random.Random) -> bytes:
-    return _bytes(swollen(drawn, whole()))
+    return encoded(swollen(drawn, whole()))
 
 
 def _twice(drawn: random.Random) -> bytes:
@@ -124,7 +120,7 @@ def _twice(drawn: random.Random) -> bytes:
     document = whole()
     key = drawn.choice(tuple(document))
     again = json.dumps({key: drawn.choice(ODD)})[1:]
-    return _bytes(document)[:-1] + b", " + again.encode()
+    return encoded(document)[:-1] + b", " + again.encode()
 
 
 _RANDOM: dict[str, Callable[[random.Random], bytes]] = {
