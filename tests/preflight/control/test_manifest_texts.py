@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kubekit.kube.apiscript import reply, scripted_api
 
+from kubekit.kube.client import Client
+from kubekit.kube.config import ClusterConfig
 from runup.preflight.control import manifest_texts
-from runup.preflight.control.manifest_texts import of_files, unpacked
+from runup.preflight.control.manifest_texts import of_files, of_helm, unpacked
 
 BUDGET = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: shop}\n"
 SEVERAL = f"# a comment\n---\n# Source: web/templates/pdb.yaml\n{BUDGET}---\n\n---\nkind: A\napiVersion: v1\n"
@@ -103,3 +106,49 @@ def test_a_record_does_not_unpack_to_more_than_the_limit(monkeypatch: pytest.Mon
     monkeypatch.setattr(manifest_texts, "MAX_BYTES", 1000)
     with pytest.raises(ValueError, match="more than 1000 bytes"):
         unpacked(packed({"manifest": "0" * 100_000}), twice=True)
+
+
+@pytest.mark.parametrize(
+    ("release", "place"),
+    [
+        pytest.param({"chart": "x"}, "release shop/web.v1 of chart ?-?", id="a chart that is a text"),
+        pytest.param({"chart": [1]}, "release shop/web.v1 of chart ?-?", id="a chart that is a list"),
+        pytest.param({"chart": {"metadata": "x"}}, "release shop/web.v1 of chart ?-?", id="metadata that are a text"),
+        pytest.param(
+            {"name": {}, "namespace": [1], "chart": {"metadata": {"name": [], "version": {"a": 1}}}},
+            "release shop/web.v1 of chart ?-?",
+            id="names and a version that are no text",
+        ),
+        pytest.param(
+            {"name": "web", "namespace": "b", "chart": {"metadata": {"name": "c", "version": 1.5}}},
+            "release b/web of chart c-1.5",
+            id="a version that is a number",
+        ),
+    ],
+)
+async def test_a_release_that_somebody_made_up_ends_nobodys_preflight(release: dict[str, Any], place: str) -> None:
+    """Whoever may create a Secret may label it as Helm's."""
+    metadata = {"namespace": "shop", "name": "web.v1"}
+    item = {"metadata": metadata, "data": {"release": packed(release | {"manifest": BUDGET})}}
+    async with scripted_api() as api:
+        api.answers(reply({"metadata": {}, "items": [item]}), reply({"metadata": {}, "items": []}))
+        async with Client(ClusterConfig(api.url)) as client:
+            read = await of_helm(client)
+    assert [(each.name, each.place) for each in read.objects] == [("web", place)]
+    assert read.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        pytest.param("{kind: A, apiVersion: v1, metadata: x}", [("", "")], id="metadata that are a text"),
+        pytest.param("{kind: A, apiVersion: v1, metadata: {name: [1], namespace: {}}}", [("", "")], id="odd names"),
+        pytest.param("{kind: A, apiVersion: v1, metadata: {name: 7}}", [("", "7")], id="a number"),
+        pytest.param("{kind: [A], apiVersion: v1}", [], id="a kind that is a list"),
+        pytest.param("{kind: A, apiVersion: {v: 1}}", [], id="a version that is a mapping"),
+    ],
+)
+def test_documents_that_are_no_objects(text: str, names: list[tuple[str, str]], tmp_path: Path) -> None:
+    """What is no text names nothing."""
+    (tmp_path / "a.yaml").write_text(text)
+    assert [(each.namespace, each.name) for each in of_files((str(tmp_path),)).objects] == names

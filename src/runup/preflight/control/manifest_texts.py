@@ -85,20 +85,24 @@ def _documents(text: str) -> Iterator[tuple[int, str]]:
 def _manifests(document: Any, place: str) -> Iterator[Manifest]:
     if not isinstance(document, Mapping):
         return
-    kind, items = str(document.get("kind") or ""), document.get("items")
+    kind, items = _text(document.get("kind")), document.get("items")
     if kind.endswith("List") and isinstance(items, list):
         for item in items:
             yield from _manifests(item, place)
-    elif kind and document.get("apiVersion"):
-        metadata = document.get("metadata")
-        names = metadata if isinstance(metadata, Mapping) else {}
-        yield Manifest(
-            str(document["apiVersion"]),
-            kind,
-            str(names.get("namespace") or ""),
-            str(names.get("name") or names.get("generateName") or ""),
-            place,
-        )
+    elif kind and (api_version := _text(document.get("apiVersion"))):
+        metadata = _mapping(document.get("metadata"))
+        name = _text(metadata.get("name")) or _text(metadata.get("generateName"))
+        yield Manifest(api_version, kind, _text(metadata.get("namespace")), name, place)
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    """Returns `value` if it is a mapping, else an empty one: what others wrote may be anything."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str:
+    """Returns a scalar as text; an empty string for what is none."""
+    return str(value) if isinstance(value, str | int | float) else ""
 
 
 async def of_helm(client: Client) -> Manifests:
@@ -135,11 +139,12 @@ def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest
     except ValueError as error:
         problems.append(f"{record} ({error})")
         return
-    chart = (release.get("chart") or {}).get("metadata") or {}
-    place = f"release {release.get('namespace') or metadata.get('namespace')}/{release.get('name')} of chart "
-    place += f"{chart.get('name')}-{chart.get('version')}"
+    chart = _mapping(_mapping(release.get("chart")).get("metadata"))
+    namespace = _text(release.get("namespace")) or metadata.get("namespace")
+    place = f"release {namespace}/{_text(release.get('name')) or metadata.get('name')} of chart "
+    place += f"{_text(chart.get('name')) or '?'}-{_text(chart.get('version')) or '?'}"
     found: list[Manifest] = []
-    _read(place, str(release.get("manifest") or ""), found, problems)
+    _read(place, _text(release.get("manifest")), found, problems)
     objects += [Manifest(each.api_version, each.kind, each.namespace, each.name, place) for each in found]
 
 
