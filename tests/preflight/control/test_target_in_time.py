@@ -37,6 +37,7 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import ServerError
 from kubekit.lang.version import Version
 from runup.checks.catalogue.olm.shared.installed_operators import PACKAGES
+from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.declarative import declared_check
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.checks.decide.target_manifests import of_files
@@ -275,8 +276,13 @@ class Cluster:
         self.away = 0
         self.refusal: tuple[int, str] | None = None
 
+        self.script: list[tuple[int, dict[str, Any]]] = []
+
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """One of them."""
+        """One of them, or what is next in the script."""
+        if self.script:
+            code, answer = self.script.pop(0)
+            return web.json_response(answer, status=code)
         if self.away:
             self.away -= 1
             return web.json_response(status(503, "ServiceUnavailable", "away"), status=503)
@@ -299,7 +305,7 @@ async def prepared(
         api.answers(cluster.answer)
         made = ManualClock(NOON)
         async with ReadOnlyClient(ClusterConfig(api.url), namespace="ns") as client:
-            request = Request("5.2.0", **changes)
+            request = Request(**{"target_version": "5.2.0", **changes})
             target = PreflightTarget(client, request, release or TargetRelease(), Kept(made), made, Log())
             preparing = asyncio.create_task(target.prepare())
             while not preparing.done():
@@ -320,6 +326,27 @@ async def test_an_api_server_that_is_away_is_waited_for() -> None:
     assert (str(source), target.cluster_id) == ("5.0.7", "4f1a")
     (_, told), *_ = kept(target).written
     assert told.message.startswith("waiting for the API server: ")
+
+
+NOT_FOUND = (404, status(404, "NotFound") | {"details": {"name": "version"}})
+FORBIDDEN = (403, status(403, "Forbidden") | {"details": {"name": "version"}})
+AWAY = (503, status(503, "ServiceUnavailable", "away"))
+
+
+async def test_an_api_server_that_goes_away_before_its_version_is_known_is_waited_for() -> None:
+    """Without a ClusterVersion the source is what the server says it is."""
+    cluster, waits = Cluster(), list[float]()
+    cluster.script = [NOT_FOUND, NOT_FOUND, AWAY, NOT_FOUND, NOT_FOUND, (200, {"gitVersion": "v1.34.2+k3s1"})]
+    target, source = await prepared(cluster, waits, target_version="1.35.0")
+    assert (str(source), target.kind, waits) == ("1.34.2", ClusterKind.KUBERNETES, [1])
+
+
+async def test_what_was_missing_before_the_server_went_away_is_asked_again() -> None:
+    """A ClusterVersion that may not be read may be there."""
+    cluster, waits = Cluster(), list[float]()
+    cluster.script = [NOT_FOUND, AWAY, FORBIDDEN, FORBIDDEN]
+    target, source = await prepared(cluster, waits, target_version="1.35.0", source_version="1.34.0")
+    assert (str(source), target.kind, waits) == ("1.34.0", ClusterKind.OPENSHIFT, [1])
 
 
 async def test_which_manifests_checks_judge_by() -> None:

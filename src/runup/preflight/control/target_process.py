@@ -215,8 +215,7 @@ class PreflightTarget:
         wait_s = self.timing.retry_s
         while True:
             try:
-                cluster, gate = await self._read(ClusterVersion, "version"), await self._read(FeatureGate, "cluster")
-                break
+                return await self._prepared()
             except Transient as error:
                 if self.once:
                     raise
@@ -225,10 +224,15 @@ class PreflightTarget:
                 await self.write(running(header, (), 0, self.clock.now(), f"waiting for the API server: {error}"))
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
+
+    async def _prepared(self) -> tuple[Version, tuple[Check, ...]]:
+        """Returns what `prepare` does. Raises Transient if the API server cannot be reached."""
+        self._missing.clear()
+        cluster, gate = await self._read(ClusterVersion, "version"), await self._read(FeatureGate, "cluster")
         if cluster is None and ClusterVersion in self._missing and is_kubernetes(self.request.target_version):
-            self.kind = ClusterKind.KUBERNETES
             request = self.request
             server = request.source_version or await server_version(self.client)
+            self.kind = ClusterKind.KUBERNETES
             update = update_of_kubernetes(server, request.source_version, request.target_version)
             return update.source, for_cluster((*self.builtin, *self.extra), self.kind)
         self.cluster_id = cluster.spec.cluster_id if cluster else ""
