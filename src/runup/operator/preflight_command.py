@@ -173,18 +173,12 @@ async def _with_newest(client: Client, request: Request, channel: str) -> Reques
     from kubekit.kube import calls
     from kubekit.kube.errors import NotFound
     from runup.api.config_v1 import ClusterVersion
-    from runup.preflight.decide.channel_target import LATEST, newest
+    from runup.preflight.decide.channel_target import newest
 
     try:
         cluster = await client.send(calls.get(ClusterVersion, "version"))
     except NotFound:
         cluster = None
-    if cluster is None and channel == LATEST:
-        from runup.checks.decide.kubernetes_path import update_of_kubernetes
-        from runup.preflight.control.server_version import server_version
-
-        # Without a ClusterVersion nobody offers releases: the next minor version of Kubernetes is the newest.
-        return replace(request, target_version=str(update_of_kubernetes(await server_version(client), "", "").target))
     release = newest(cluster, channel)
     return replace(request, target_version=release.version, target_image=release.image)
 

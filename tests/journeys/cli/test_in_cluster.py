@@ -23,7 +23,7 @@ from tests.servers import eventually
 
 import runup
 from kubekit.api.conditions import status_of
-from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.core_v1 import ConfigMap, Node, Pod
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import CronJob, Job
 from kubekit.kube import calls
@@ -180,9 +180,14 @@ def test_what_a_killed_command_left_goes_with_the_next(here: InCluster) -> None:
     young = Run("preflight-2-00000000cd", Checking(here.image), (), client.now())
     for run in (old, young):
         apply_all(client, (cluster_run.namespace_object(), *cluster_run.objects(run)[:-1]))
+        report = {"metadata": {"name": report_map(run.id), "namespace": NAMESPACE}}
+        client.send(calls.create(CONFIG_MAP, report))
     try:
         assert here.run("--to", "5.0.3").code in (0, 2, 3)
         assert {name for _, name in here.left()} == {young.name}
+        with pytest.raises(NotFound):
+            client.send(calls.get(ConfigMap, report_map(old.id), NAMESPACE))
+        client.send(calls.get(ConfigMap, report_map(young.id), NAMESPACE))
     finally:
         delete_all(client, cluster_run.deletions(young))
 

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -26,10 +27,14 @@ from tests.servers import api_server
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import ApiError
-from runup.preflight.control import kept_reports
-from runup.preflight.decide.cluster_run import NAMESPACE
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.errors import ApiError, NotFound
+from runup.preflight.control import cluster_runs, kept_reports
+from runup.preflight.decide import cluster_run, schedule
+from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, RUN_LABEL, Checking
+from runup.preflight.decide.preflight_deployment import report_map
 from runup.preflight.decide.report import read
+from runup.preflight.decide.service_account import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE
 
 JSON = dict[str, Any]
 FOREIGN = re.compile(
@@ -298,3 +303,113 @@ def test_the_process_of_a_job(plain: Path, run: Run, tmp_path: Path) -> None:
     assert "For 1.36.0:" in explained.out
     for ran in (shown, compared, explained):
         assert not FOREIGN.search(ran.out), FOREIGN.search(ran.out)
+
+
+@pytest.fixture
+def admin(plain: Path, run: Run) -> Iterator[SyncClient]:
+    """Whoever may do everything; what a test scheduled is gone after it."""
+    with SyncClient(config.load(str(plain))) as client:
+        yield client
+    run("preflight", "schedule", "--remove", "--kubeconfig", plain)
+
+
+SCHEDULE = ("preflight", "schedule", "--every", "24h", "--image", "registry.example/runup:1")
+
+
+@pytest.mark.parametrize(
+    ("to", "target"),
+    [
+        pytest.param("1.36", "1.36.0", id="a minor version"),
+        pytest.param("v1.35.2+k3s1", "1.35.2", id="as a server gives it"),
+        pytest.param("5.1.0", "5.1.0", id="a release for a cluster whose ClusterVersion is not there yet"),
+    ],
+)
+def test_a_schedule_for_a_version(admin: SyncClient, plain: Path, run: Run, to: str, target: str) -> None:
+    """Written as `run` takes it; the process in the Job is told a whole version."""
+    ran = run(*SCHEDULE, "--to", to, "--kubeconfig", plain)
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith(f"a preflight of {target} runs every 24h ")
+    job = admin.send(calls.get_raw(schedule.CRON_JOB, schedule.NAME, NAMESPACE))["spec"]["jobTemplate"]["spec"]
+    (container,) = job["template"]["spec"]["containers"]
+    assert {"name": "PREFLIGHT_TARGET_VERSION", "value": target} in container["env"]
+
+
+def test_a_schedule_for_no_version(plain: Path, run: Run) -> None:
+    """Refused before anything is made."""
+    ran = run(*SCHEDULE, "--to", "1.x", "--kubeconfig", plain)
+    assert (ran.code, ran.out, "--to: " in ran.err) == (1, "", True)
+
+
+def test_a_right_that_no_check_uses_any_more_is_taken_away(admin: SyncClient, plain: Path, run: Run) -> None:
+    """An earlier version read another namespace; objects of others, and the Jobs that run, stay."""
+    words = (*SCHEDULE, "--to", "1.36", "--kubeconfig", plain)
+    assert run(*words).code == 0
+    marks = {"labels": {schedule.SCHEDULED_LABEL: "true"}}
+    for name, labels in ((schedule.NAME, marks), ("theirs", {})):
+        admin.send(calls.create(ROLE, {"metadata": {"name": name, "namespace": "default", **labels}, "rules": []}))
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    job = {"metadata": {"name": "runs", "namespace": NAMESPACE, **marks}, "spec": {"template": {"spec": pod}}}
+    admin.send(calls.create(cluster_run.JOB, job))
+    assert run(*words).code == 0
+    with pytest.raises(NotFound):
+        admin.send(calls.get_raw(ROLE, schedule.NAME, "default"))
+    admin.send(calls.get_raw(ROLE, schedule.NAME, NAMESPACE))
+    admin.send(calls.delete(ROLE, "theirs", "default"))
+    admin.send(calls.get_raw(cluster_run.JOB, "runs", NAMESPACE))
+
+
+def test_what_may_not_be_listed_may_be_there(admin: SyncClient, plain: Path, run: Run) -> None:
+    """To say that no preflight is scheduled would be a guess, while the CronJob runs."""
+    assert run(*SCHEDULE, "--to", "1.36", "--kubeconfig", plain).code == 0
+    ran = run("preflight", "schedule", "--remove", "--kubeconfig", plain, "--as", "nobody-special")
+    assert (ran.code, ran.out) == (1, "")
+    assert "could not be removed: any CronJob labelled preflight.runup.dev/scheduled=true: " in ran.err
+    admin.send(calls.get_raw(schedule.CRON_JOB, schedule.NAME, NAMESPACE))
+
+
+def test_more_objects_than_a_page_has(admin: SyncClient) -> None:
+    """A server may give 500 at a time."""
+    cluster_runs.apply_all(admin, (cluster_run.namespace_object(),))
+    names = [f"many-{number}" for number in range(501)]
+    for name in names:
+        metadata = {"name": name, "namespace": NAMESPACE, "labels": {"many": "true"}}
+        admin.send(calls.create(CONFIG_MAP, {"metadata": metadata}))
+    assert {each["name"] for each in cluster_runs.labelled(admin, CONFIG_MAP, "many")} == set(names)
+    for name in names:
+        admin.send(calls.delete(CONFIG_MAP, name, NAMESPACE))
+
+
+def test_the_report_of_a_killed_command_goes_with_the_rest(admin: SyncClient) -> None:
+    """The process in the pod wrote it, without a label of the run; that of a run that goes on stays."""
+    long_ago = admin.now() - timedelta(hours=2)
+    old = cluster_run.Run("preflight-1-00000000ef", Checking("i"), (), long_ago)
+    young = cluster_run.Run("preflight-2-00000000ef", Checking("i"), (), admin.now())
+    for each in (old, young):
+        cluster_runs.apply_all(admin, (cluster_run.namespace_object(), *cluster_run.objects(each)[:-1]))
+        metadata = {"name": report_map(each.id), "namespace": NAMESPACE, "labels": {"app": "a"}}
+        admin.send(calls.create(CONFIG_MAP, {"metadata": metadata}))
+    assert cluster_runs.sweep(admin, SystemClock()) == ()
+    with pytest.raises(NotFound):
+        admin.send(calls.get_raw(CONFIG_MAP, report_map(old.id), NAMESPACE))
+    admin.send(calls.get_raw(CONFIG_MAP, report_map(young.id), NAMESPACE))
+    assert cluster_runs.delete_all(admin, cluster_run.deletions(young)) == ()
+
+
+def test_what_others_left_holds_nobody_up(admin: SyncClient, plain: Path) -> None:
+    """Of kinds that may not be listed nothing is swept, and the rest is."""
+    role = {"metadata": {"name": "lists-roles"}, "rules": []}
+    role["rules"] = [{"apiGroups": [ROLE.group], "resources": ["roles"], "verbs": ["list", "delete"]}]
+    subject = {"kind": "User", "apiGroup": ROLE.group, "name": "sweeper"}
+    reference = {"apiGroup": ROLE.group, "kind": "ClusterRole", "name": "lists-roles"}
+    binding = {"metadata": {"name": "lists-roles"}, "roleRef": reference, "subjects": [subject]}
+    admin.send(calls.create(CLUSTER_ROLE, role))
+    admin.send(calls.create(CLUSTER_ROLE_BINDING, binding))
+    expired = {"labels": {RUN_LABEL: "x"}, "annotations": {cluster_run.EXPIRES: "2026-01-01T00:00:00Z"}}
+    admin.send(calls.create(ROLE, {"metadata": {"name": "left", "namespace": "default", **expired}, "rules": []}))
+    of_sweeper = replace(config.load(str(plain)), headers=(("Impersonate-User", "sweeper"),))
+    with SyncClient(of_sweeper) as client:
+        assert cluster_runs.sweep(client, SystemClock()) == ()
+    with pytest.raises(NotFound):
+        admin.send(calls.get_raw(ROLE, "left", "default"))
+    admin.send(calls.delete(CLUSTER_ROLE_BINDING, "lists-roles"))
+    admin.send(calls.delete(CLUSTER_ROLE, "lists-roles"))

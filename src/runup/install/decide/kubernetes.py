@@ -17,6 +17,7 @@ from runup.install.decide.objects import (
     without_arguments,
     without_volumes,
 )
+from runup.process.names import NOBODY
 
 JSON = dict[str, Any]
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -29,7 +30,6 @@ _LACKING_ROLES = ("cluster-monitoring-view",)
 _LACKING_PRIORITIES = ("openshift-user-critical",)
 # A cluster without FeatureGates has nobody who could open these.
 _GATES = "--open-gates=ClusterUpdatePreflight,ClusterUpdateAcceptRisks"
-NOBODY = 65534
 
 
 def fitted(objects: Objects, component: Component, options: Options) -> Objects:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from runup.install.decide.objects import Objects, with_arguments, with_container, with_pod, without_volumes
+from runup.process.names import NOBODY
 
 JSON = dict[str, Any]
 APPLIES = "cluster-version-operator-applies"
@@ -30,7 +31,7 @@ def of_operator(objects: Objects) -> Objects:
 def _pod(pod: JSON) -> JSON:
     pod = without_volumes(with_arguments(pod, *_ARGUMENTS), "preflight-reports", "update-payloads")
     pod = with_container(pod, _container)
-    return {**pod, "securityContext": {**pod["securityContext"], "runAsNonRoot": True, "runAsUser": 65534}}
+    return {**pod, "securityContext": {**pod["securityContext"], "runAsNonRoot": True, "runAsUser": NOBODY}}
 
 
 def _container(container: JSON) -> JSON:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,16 +11,17 @@ from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource
 from kubekit.api.workloads_v1 import CronJob, Job
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.errors import Forbidden, NotFound
 from kubekit.lang.version import Version, VersionError
 from runup.checks.catalogue.own_rights import own_rights
+from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
 from runup.cli.errors import CommandError
 from runup.cli.output import write
-from runup.cli.render.text import err, machine, out
+from runup.cli.render.text import Output, err, machine, out
 from runup.preflight.cli.in_cluster import cluster_version, own_image
 from runup.preflight.control import cluster_runs, kept_reports
 from runup.preflight.decide import channel_target, schedule
-from runup.preflight.decide.cluster_run import KINDS, NAMESPACE, Checking, namespace_object
+from runup.preflight.decide.cluster_run import JOB, KINDS, NAMESPACE, Checking, namespace_object
 from runup.preflight.decide.kept_reports import LastScheduled, last_scheduled
 from runup.preflight.decide.schedule import CRON_JOB, EVERY, NAME, RULE, SCHEDULED_LABEL, TARGET, Schedule
 
@@ -81,28 +83,35 @@ def _make(client: SyncClient, flags: Flags) -> int:
     cluster_runs.apply_all(client, (namespace_object(),))
     # Before the CronJob: its account may change the ConfigMap, and not create one.
     kept_reports.ensure(client)
-    cluster_runs.apply_all(client, schedule.objects(wanted, monitored=monitored))
+    objects = schedule.objects(wanted, monitored=monitored)
+    cluster_runs.apply_all(client, objects)
+    # The CronJob's Jobs have the label too, and one of them may run.
+    there, refused = _labelled(client, (CRON_JOB, *(kind for kind in KINDS if kind != JOB)), monitored=monitored)
+    left = (*refused, *cluster_runs.delete_all(client, schedule.superfluous(there, objects)))
     lines = [f"a preflight of {wanted.target} runs every {flags.every} ({cron} UTC), first within minutes"]
     if not monitored:
         lines.append("no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)")
-    write([out("".join(f"{line}\n" for line in lines))])
-    return EXIT_OK
+    write([out("".join(f"{line}\n" for line in lines)), *_not_removed(left)])
+    return EXIT_FAILED if left else EXIT_OK
 
 
 def _checking(client: SyncClient, flags: Flags) -> Checking:
     """Returns what the CronJob's process does. Raises CommandError or Terminal for a target that cannot be checked."""
-    channel = "" if flags.to else flags.to_channel or channel_target.LATEST
-    if flags.to:
+    to, cluster = flags.to, cluster_version(client)
+    channel = "" if to else flags.to_channel or channel_target.LATEST
+    if not to:
+        # Chosen anew at each run; asked here too, so that a channel without releases is told at once.
+        channel_target.newest(cluster, channel)
+    elif cluster is None and is_kubernetes(to):
+        to = str(version_of(to))
+    else:
         try:
-            Version(flags.to)
+            Version(to)
         except VersionError as error:
             raise CommandError(f"--to: {error}") from error
-    else:
-        # Chosen anew at each run; asked here too, so that a channel without releases is told at once.
-        channel_target.newest(cluster_version(client), channel)
     return Checking(
         image=own_image(flags.image),
-        target_version=flags.to,
+        target_version=to,
         target_channel=channel,
         user=cluster_runs.user_of(client),
         inner_registries=flags.inner_registries,
@@ -110,19 +119,31 @@ def _checking(client: SyncClient, flags: Flags) -> Checking:
 
 
 def _remove(client: SyncClient) -> int:
-    kinds: tuple[Resource, ...] = (RULE, CRON_JOB, *KINDS)
-    found = [
-        (kind, metadata)
-        for kind in kinds
-        for metadata in cluster_runs.labelled(client, kind, f"{SCHEDULED_LABEL}=true")
-    ]
-    left = cluster_runs.delete_all(client, schedule.deletions(found))
-    write([err(f"could not be removed: {what}\n") for what in left])
+    found, refused = _labelled(client, (CRON_JOB, *KINDS), monitored=cluster_runs.has_monitoring(client))
+    left = (*refused, *cluster_runs.delete_all(client, schedule.deletions(found)))
+    write(_not_removed(left))
     text = (
         f"the schedule was removed; the reports stay in namespace {NAMESPACE}" if found else "no preflight is scheduled"
     )
     write([] if left else [out(f"{text}\n")])
     return EXIT_FAILED if left else EXIT_OK
+
+
+def _labelled(
+    client: SyncClient, kinds: tuple[Resource, ...], *, monitored: bool
+) -> tuple[list[tuple[Resource, dict[str, Any]]], list[str]]:
+    """Returns the schedule's objects (kind and metadata), and which kinds may not be listed, with why."""
+    found, refused = list[tuple[Resource, dict[str, Any]]](), list[str]()
+    for kind in (*((RULE,) if monitored else ()), *kinds):
+        try:
+            found += [(kind, each) for each in cluster_runs.labelled(client, kind, f"{SCHEDULED_LABEL}=true")]
+        except Forbidden as error:
+            refused.append(f"any {kind.kind} labelled {SCHEDULED_LABEL}=true: {error}")
+    return found, refused
+
+
+def _not_removed(left: Iterable[str]) -> list[Output]:
+    return [err(f"could not be removed: {what}\n") for what in left]
 
 
 def _cron_job(client: SyncClient) -> CronJob | None:

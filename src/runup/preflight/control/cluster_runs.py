@@ -6,7 +6,8 @@ in any case; each object's annotation says when a later run may remove what a ki
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,15 +21,15 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from kubekit.kube.discovery import served
 from kubekit.kube.errors import Forbidden, KubeError, NotFound, Transient
-from runup.preflight.decide import cluster_run, schedule
-from runup.preflight.decide.cluster_run import KINDS, NAMESPACE, NOBODY, RUN_LABEL, Run
+from runup.preflight.decide import cluster_run
+from runup.preflight.decide.cluster_run import FIELD_MANAGER, KINDS, NAMESPACE, RUN_LABEL, Run
 from runup.preflight.decide.job_progress import Observed, Progress, not_in_time, progress
 from runup.preflight.decide.preflight_deployment import report_map
 from runup.preflight.decide.report import FILE_NAME, BadReport, Report, read
 from runup.preflight.decide.start_failures import PENDING
+from runup.process.names import NOBODY
 from runup.process.plan import Apply, Delete
 
-FIELD_MANAGER = "runup-preflight"
 # Seconds between two looks: often while a Job starts, so that what prevents it is told at once.
 FIRST_S, LATER_S, FIRST_FOR_S = 0.5, 2.0, 20.0
 # Seconds beyond the Job's own limit until the command gives up by itself: the controller needs a moment to end it.
@@ -133,23 +134,22 @@ def delete_all(client: SyncClient, deletes: Iterable[Delete]) -> tuple[str, ...]
 
 def sweep(client: SyncClient, clock: Clock) -> tuple[str, ...]:
     """Deletes what commands that were killed left behind; returns the objects that stay, with why."""
-    now = clock.now()
-    found = [
-        (kind, metadata)
-        for kind in KINDS
-        for metadata in labelled(client, kind, RUN_LABEL)
-        if cluster_run.is_left_over(metadata, now)
-    ]
-    return delete_all(client, schedule.deletions(cluster_run.in_order_of_deletion(found)))
+    now, found = clock.now(), list[tuple[Resource, JSON]]()
+    for kind in KINDS:
+        # What others left is no reason to refuse a run to somebody who may not look for it.
+        with suppress(Forbidden):
+            every = labelled(client, kind, RUN_LABEL)
+            found += [(kind, metadata) for metadata in every if cluster_run.is_left_over(metadata, now)]
+    return delete_all(client, cluster_run.deletions_of(cluster_run.with_reports(found)))
 
 
-def labelled(client: SyncClient, resource: Resource, label: str) -> Iterator[JSON]:
-    """Yields the metadata of the objects with `label`; none of a kind that may not be listed or is not served."""
+def labelled(client: SyncClient, resource: Resource, label: str) -> list[JSON]:
+    """Returns the metadata of all objects with `label`; none of a kind that is not served. Raises KubeError."""
     try:
-        page = client.send(calls.list_raw(resource, label_selector=label))
-    except (Forbidden, NotFound):
-        return
-    yield from (item["metadata"] for item in page.items)
+        listing = client.listing_raw(resource, label_selector=label)
+    except NotFound:
+        return []
+    return [item["metadata"] for item in listing.complete(resource.kind)]
 
 
 def user_of(client: SyncClient) -> int | None:

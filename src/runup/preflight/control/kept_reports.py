@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
-from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
@@ -16,15 +15,12 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from runup.preflight.control.read_only_client import refuse_writes
 from runup.preflight.decide import kept_reports
-from runup.preflight.decide.cluster_run import NAMESPACE
+from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER, NAMESPACE
 from runup.preflight.decide.kept_reports import NAME, LastScheduled
 from runup.preflight.decide.report import Report, read
 
-FIELD_MANAGER = "runup-preflight"
 # Each conflict means that another run added its report; more of them at once than this do not end together.
 _ATTEMPTS = 10
-
-CONFIG_MAP = resource_of(ConfigMap)
 T = TypeVar("T")
 
 

@@ -35,10 +35,13 @@ from runup.preflight.decide.service_account import (
     Right,
     read_rules,
 )
+from runup.process.names import NOBODY
 from runup.process.plan import Apply, Delete
 
 NAMESPACE = "runup-preflight"
 """The namespace of runs, schedules and their reports, on every cluster (docs/decisions/0087)."""
+FIELD_MANAGER = "runup-preflight"
+"""Whose the fields are that the commands and the scheduled runs set."""
 PART_OF = {"app.kubernetes.io/part-of": "runup"}
 RUN_LABEL = "preflight.runup.dev/run"
 """Label of every object of one run, with the run's ID."""
@@ -57,8 +60,6 @@ KINDS = (JOB, CLUSTER_ROLE_BINDING, ROLE_BINDING, CLUSTER_ROLE, ROLE, NETWORK_PO
 CONTAINER = "preflight"
 DISRUPTED = "DisruptionTarget"
 """Condition of a pod that was ended for another reason than what its process did: a drain, a preemption."""
-# The user `nobody`: the image names no user, and the process writes no file but in /tmp.
-NOBODY = 65534
 # Seconds that a command may take after the Job's deadline until its objects count as left over.
 LEFT_AFTER_S = 300
 # Seconds after which the cluster itself removes an ended Job whose command was killed.
@@ -135,16 +136,31 @@ def objects(run: Run) -> tuple[Apply, ...]:
 def deletions(run: Run) -> tuple[Delete, ...]:
     """Returns the deletions of all that `objects` names, and of the report that the Job wrote."""
     applied = [(apply.resource, apply.object["metadata"]) for apply in objects(run)]
-    report_object = (CONFIG_MAP, {"name": report_map(run.id), "namespace": NAMESPACE})
+    return deletions_of((*applied, _report_object(run.id)))
+
+
+def deletions_of(found: Iterable[tuple[Resource, JSON]], first: Iterable[Resource] = ()) -> tuple[Delete, ...]:
+    """Returns the deletions of objects (kind and metadata): of the kinds `first`, then as `KINDS` are in order."""
+    order = (*first, *KINDS)
     return tuple(
         Delete(resource, NamespacedName(metadata.get("namespace", ""), metadata["name"]))
-        for resource, metadata in in_order_of_deletion((*applied, report_object))
+        for resource, metadata in sorted(found, key=lambda pair: order.index(pair[0]))
     )
 
 
-def in_order_of_deletion(found: Iterable[tuple[Resource, JSON]]) -> list[tuple[Resource, JSON]]:
-    """Returns objects (kind and metadata) so that a process ends before its rights, and rights before the account."""
-    return sorted(found, key=lambda pair: KINDS.index(pair[0]))
+def with_reports(found: Iterable[tuple[Resource, JSON]]) -> tuple[tuple[Resource, JSON], ...]:
+    """Returns objects of runs (kind and metadata), and the report of each run that has one in our namespace.
+
+    The process in the pod writes its report without the label of the run, so that no search by it finds the report.
+    """
+    found = tuple(found)
+    ours = (metadata for _, metadata in found if metadata.get("namespace") == NAMESPACE)
+    runs = dict.fromkeys(metadata["labels"][RUN_LABEL] for metadata in ours)
+    return (*found, *(_report_object(run) for run in runs))
+
+
+def _report_object(run: str) -> tuple[Resource, JSON]:
+    return CONFIG_MAP, {"name": report_map(run), "namespace": NAMESPACE}
 
 
 def is_left_over(metadata: Mapping[str, Any], now: datetime) -> bool:

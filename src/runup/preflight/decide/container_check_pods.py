@@ -19,6 +19,7 @@ from runup.preflight.decide import preflight_deployment, report
 from runup.preflight.decide.attempt import Attempt, digest_of
 from runup.preflight.decide.preflight_deployment import ID_ANNOTATION, Workplace
 from runup.preflight.decide.report import MAX_CONTAINERS, ReportedContainer
+from runup.process.names import NOBODY
 from runup.process.plan import Action, Apply, Delete
 
 NAME = f"{preflight_deployment.NAME}-check"
@@ -27,8 +28,6 @@ CONTAINER = "check"
 SELECTOR = f"{preflight_deployment.APP_LABEL}={NAME}"
 RUN_ANNOTATION = "preflight.runup.dev/run"
 POD = resource_of(Pod)
-# The user `nobody`; the image needs no user of its own, because only /tmp is written.
-_NOBODY = 65534
 # For the log and /tmp together; a report has at most 1 MiB.
 _STORAGE = "64Mi"
 
@@ -114,7 +113,7 @@ def _pod(
         "tolerations": list(place.tolerations),
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": _NOBODY,
+            "runAsUser": NOBODY,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [_container(attempt, place, image)],

@@ -18,6 +18,7 @@ from kubekit.api import codec
 from kubekit.api.workloads_v1 import Deployment
 from runup.preflight.decide import report
 from runup.preflight.decide.attempt import Attempt
+from runup.process.names import NOBODY
 
 NAME = "cluster-version-operator-preflight"
 APP_LABEL = "app"
@@ -55,8 +56,6 @@ TOLERATIONS: tuple[JSON, ...] = ({"operator": "Exists"},)
 PRIORITY_CLASS = "system-cluster-critical"
 # Workload partitioning: clusters that reserve cores for management workloads count this pod there.
 _MANAGEMENT = {"target.workload.openshift.io/management": '{"effect": "PreferredDuringScheduling"}'}
-# The user `nobody`, used if no folder of the node has to be written.
-_NOBODY = 65534
 
 
 class Workplace(msgspec.Struct, frozen=True):
@@ -232,7 +231,7 @@ def _container(attempt: Attempt, place: Workplace, mounts: list[JSON]) -> JSON:
 
 def _user(place: Workplace) -> JSON:
     if place.report_sink == "configmap":
-        return {"runAsNonRoot": True, "runAsUser": _NOBODY}
+        return {"runAsNonRoot": True, "runAsUser": NOBODY}
     # The kubelet creates the host folder as root, and SELinux denies ordinary containers access to it.
     return {"runAsUser": 0, "seLinuxOptions": {"type": "spc_t"}}
 

@@ -18,7 +18,7 @@ from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import RESOURCES, Resource
 from kubekit.api.workloads_v1 import CronJob
 from runup.preflight.decide import kept_reports
-from runup.preflight.decide.cluster_run import KINDS, NAMESPACE, PART_OF, Checking, account_objects, job_spec
+from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, Checking, account_objects, deletions_of, job_spec
 from runup.preflight.decide.service_account import Right
 from runup.process.plan import Apply, Delete
 
@@ -106,11 +106,17 @@ def objects(schedule: Schedule, *, monitored: bool) -> tuple[Apply, ...]:
 
 def deletions(found: Iterable[tuple[Resource, JSON]]) -> tuple[Delete, ...]:
     """Returns the deletions of the schedule's objects (kind and metadata): what starts Jobs first, the account last."""
-    order = (RULE, CRON_JOB, *KINDS)
-    return tuple(
-        Delete(resource, NamespacedName(metadata.get("namespace", ""), metadata["name"]))
-        for resource, metadata in sorted(found, key=lambda pair: order.index(pair[0]))
-    )
+    return deletions_of(found, (RULE, CRON_JOB))
+
+
+def superfluous(found: Iterable[tuple[Resource, JSON]], wanted: Iterable[Apply]) -> tuple[Delete, ...]:
+    """Returns the deletions of what an earlier version needed: a right that no check uses any more."""
+    names = {(each.resource, _place(each.object["metadata"])) for each in wanted}
+    return deletions(pair for pair in found if (pair[0], _place(pair[1])) not in names)
+
+
+def _place(metadata: JSON) -> NamespacedName:
+    return NamespacedName(metadata.get("namespace", ""), metadata["name"])
 
 
 def _cron_job(schedule: Schedule, marks: JSON) -> JSON:
