@@ -126,3 +126,29 @@ def told(
 def test_what_is_said_of_a_pool(conditions: dict[str, str], more: JSON, said: list[tuple[str, str]]) -> None:
     """Whether it moves, is behind, is degraded, or does not say."""
     assert told(conditions, **more) == said
+
+
+def test_a_pool_that_is_degraded_in_two_ways() -> None:
+    """A node's cause does not hide that the configuration cannot be rendered; the sum of both is no cause."""
+    said = {
+        "NodeDegraded": "Node n is reporting: x",
+        "RenderDegraded": "Failed to render configuration for pool a: y",
+        "Degraded": "both",
+    }
+    pool: JSON = {
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfigPool",
+        "metadata": {"name": "a"},
+        "status": {
+            "machineCount": 1,
+            "degradedMachineCount": 1,
+            "updatedMachineCount": 1,
+            "conditions": [{"type": each, "status": "True", "message": text} for each, text in said.items()]
+            + [{"type": "Updating", "status": "False"}],
+        },
+    }
+    (found,) = run_check(CHECK, snapshot_of(CHECK.reads, [pool]), context()).findings
+    assert found.message == (
+        "Machine config pool a is degraded (1 of 1 machine): Node n is reporting: x. "
+        "RenderDegraded: Failed to render configuration for pool a: y."
+    )

@@ -8,7 +8,7 @@ so nobody is told to wait for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
@@ -16,7 +16,7 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.nodes.shared.pools import DEGRADED_TYPES, READS, all_pools, behind, is_degraded
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import DEGRADED_PATIENCE, count, graver, resource, said
+from runup.checks.decide.wording import DEGRADED_PATIENCE, cause, count, graver, resource, said
 from runup.preflight.decide.report import Severity
 
 DEGRADED = "MachineConfigPoolDegraded"
@@ -38,7 +38,7 @@ def _degraded(pool: MachineConfigPool, context: Context) -> Iterator[Finding]:
     where = machines if status.degraded_machine_count else ""
     if degraded:
         severity = graver(degraded[0].last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical")
-        yield _finding(DEGRADED, pool, f"Machine config pool {name} is degraded{where}{said(degraded[0])}", severity)
+        yield _finding(DEGRADED, pool, f"Machine config pool {name} is degraded{where}{_causes(degraded)}", severity)
     elif status.degraded_machine_count:
         # The condition follows the count within seconds, so the machine became degraded just now.
         yield _finding(DEGRADED, pool, f"Machine config pool {name} has degraded machines{where}.")
@@ -47,6 +47,17 @@ def _degraded(pool: MachineConfigPool, context: Context) -> Iterator[Finding]:
     elif not conditions and status.machine_count:
         message = f"Machine config pool {name} does not report whether it is degraded."
         yield _finding(DEGRADED, pool, message, applies=Applies.UNKNOWN)
+
+
+def _causes(degraded: Sequence[Condition]) -> str:
+    """Returns what the first condition says, and what another cause says: nodes and rendering fail independently.
+
+    Degraded itself is the sum of the others, and no cause (machine-config-operator, pkg/controller/node/status.go).
+    """
+    first, *others = degraded
+    causes = {cause(first), ""}
+    more = [each for each in others if each.type != "Degraded" and cause(each) not in causes]
+    return said(first) + "".join(f" {each.type}{said(each)}" for each in more)
 
 
 def _updating(pool: MachineConfigPool) -> Iterator[Finding]:

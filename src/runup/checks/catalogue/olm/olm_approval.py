@@ -1,6 +1,8 @@
 """An update of an installed operator waits for somebody's approval.
 
 Applies when an InstallPlan is in phase RequiresApproval and what it brings is not installed. All of them are one risk.
+A plan that brings no version to which a Subscription of its namespace goes is superseded, and nobody waits for it.
+Where one of them does not say to which version it goes, or there is none, each plan counts.
 
 Why it matters the catalog has a newer version that nobody has taken; after the update of the cluster it may be too
 old a version to go on from.
@@ -10,14 +12,14 @@ What to do look at the plan and approve it: `oc patch installplan NAME -n NAMESP
 
 Accepting it is right where the version is held back on purpose.
 
-Source of the rule operator-framework/api, `operators/v1alpha1` (InstallPlanPhase).
+Source of the rule operator-framework/api, `operators/v1alpha1` (InstallPlanPhase; SubscriptionStatus, currentCSV).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from runup.api.olm_v1alpha1 import InstallPlan
+from runup.api.olm_v1alpha1 import InstallPlan, Subscription
 from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.olm.shared.installed_operators import READS, installed
 from runup.checks.catalogue.shared.presence import all_or_none
@@ -43,6 +45,8 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         and any((plan.metadata.namespace, name) not in present for name in plan.spec.cluster_service_version_names)
     ]
     if waiting:
+        waiting = _wanted(snapshot, waiting)
+    if waiting:
         listing = names([f"{named(plan)} ({names(plan.spec.cluster_service_version_names)})" for plan in waiting])
         yield risk(
             NAME,
@@ -53,6 +57,26 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
+def _wanted(snapshot: Snapshot, plans: Iterable[InstallPlan]) -> list[InstallPlan]:
+    """Returns the plans that no later one has superseded. Raises Unreadable."""
+    goals: dict[str, set[str]] = {}
+    for sub in all_or_none(snapshot, Subscription):
+        goals.setdefault(sub.metadata.namespace, set()).add(sub.status.current_csv)
+    # Who has no goal yet ("") may go to any of them.
+    return [plan for plan in plans if _is_goal(plan, goals.get(plan.metadata.namespace, {""}))]
+
+
+def _is_goal(plan: InstallPlan, goals: set[str]) -> bool:
+    return "" in goals or not goals.isdisjoint(plan.spec.cluster_service_version_names)
+
+
 CHECK = declared(
-    __doc__, NAME, "operator-lifecycle-manager", (*READS, InstallPlan), _run, rank=430, severity="info", example=EXAMPLE
+    __doc__,
+    NAME,
+    "operator-lifecycle-manager",
+    (*READS, InstallPlan, Subscription),
+    _run,
+    rank=430,
+    severity="info",
+    example=EXAMPLE,
 )
