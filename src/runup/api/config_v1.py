@@ -288,7 +288,7 @@ class ConfigNode(Object, frozen=True):
 
 
 class RegistrySources(Wire, frozen=True):
-    """Which registries nodes may pull from; where `allowed` names some, all others are refused."""
+    """Registries that nodes may pull from; where `allowed` names some, all others are refused."""
 
     allowed_registries: tuple[str, ...] = ()
     blocked_registries: tuple[str, ...] = ()

@@ -50,7 +50,7 @@ class MachineSelection(Wire, frozen=True):
 
 
 class MachineManagerSelector(Wire, frozen=True):
-    """Which machine sets are meant: mode All, Partial or None."""
+    """The machine sets that are meant: mode All, Partial or None."""
 
     mode: str = ""
     partial: MachineSelection = MachineSelection()
@@ -64,7 +64,7 @@ class MachineManager(Wire, frozen=True):
 
 
 class ManagedBootImages(Wire, frozen=True):
-    """Whose boot images are kept up to date."""
+    """Machine sets whose boot images are kept up to date."""
 
     machine_managers: tuple[MachineManager, ...] = ()
 
@@ -77,7 +77,7 @@ class BootImageVersion(Wire, frozen=True):
 
 
 class BootImageSkewEnforcementStatus(Wire, frozen=True):
-    """Whether old boot images hold updates back: mode Automatic, Manual or None."""
+    """Enforcement by which old boot images hold updates back: mode Automatic, Manual or None."""
 
     mode: str = ""
     automatic: BootImageVersion = BootImageVersion()
@@ -198,7 +198,7 @@ class OperatorNetwork(Object, frozen=True):
 
 
 class PublishingStrategy(Wire, frozen=True):
-    """How an ingress controller is reached: HostNetwork, LoadBalancerService, NodePortService or Private."""
+    """The way an ingress controller is reached: HostNetwork, LoadBalancerService, NodePortService or Private."""
 
     type: str = ""
 

@@ -182,7 +182,7 @@ def resource_collected(file: Path) -> Resource:
 
 
 class Recorded(NamedTuple):
-    """What `runup dump collect` recorded: kinds that are known, each with the namespace or ALL; kinds of no server."""
+    """Record of `runup dump collect`: kinds that are known, each with the namespace or ALL; kinds of no server."""
 
     known: tuple[tuple[Resource, str], ...]
     absent: frozenset[Resource]

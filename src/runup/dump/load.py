@@ -69,7 +69,7 @@ class Dump:
 
     @property
     def has_cluster_version(self) -> bool:
-        """Whether the cluster has one; only a reader that takes any Kubernetes gets a dump without."""
+        """Returns whether the cluster has one; only a reader that takes any Kubernetes gets a dump without."""
         return self.one("config.openshift.io", "ClusterVersion", "version") is not None
 
     @property

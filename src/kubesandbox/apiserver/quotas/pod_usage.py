@@ -1,4 +1,4 @@
-"""What a pod uses: requests and limits of its containers, and the scopes that it is in. Pure.
+"""Usage of a pod: requests and limits of its containers, and the scopes that it is in. Pure.
 
 As pkg/quota/v1/evaluator/core/pods.go of Kubernetes and k8s.io/component-helpers/resource count it.
 """

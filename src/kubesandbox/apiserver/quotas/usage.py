@@ -1,4 +1,4 @@
-"""What objects of every kind use of a ResourceQuota, and which objects a quota is about. Pure.
+"""Usage of a ResourceQuota by objects of every kind, and which objects a quota is about. Pure.
 
 As pkg/quota/v1 of Kubernetes: pods, Services and PersistentVolumeClaims use more than their number.
 """

@@ -51,7 +51,7 @@ class Acceptance(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """What an accepted risk covers that it did not when it was accepted.
+    """Growth of an accepted risk: what it covers now that it did not when it was accepted.
 
     `added` are the objects that were not there, `more` counts those that cannot be named; `since`: when the first of
     them was found, None if that is not known.

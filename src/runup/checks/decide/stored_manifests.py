@@ -46,7 +46,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """What was read, and what could not be, in words."""
+    """Manifests that were read, and what could not be, in words."""
 
     objects: tuple[Manifest, ...] = ()
     problems: tuple[str, ...] = field(default=())

@@ -1,4 +1,4 @@
-"""What `runup install` and `runup uninstall` do once their flags are read, and what they print."""
+"""Runs `runup install` and `runup uninstall` once their flags are read, and prints what comes of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NEXT = {
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """How something is removed."""
+    """Choices for a removal."""
 
     definitions: bool
     yes: bool

@@ -28,7 +28,7 @@ _OF_PREFLIGHTS = "cluster-version-operator-preflight"
 
 
 class Manner(msgspec.Struct, frozen=True):
-    """How an installation is carried out."""
+    """Choices for an installation."""
 
     take_over: bool = False
     force: bool = False

@@ -43,7 +43,7 @@ class InstallError(Exception):
 
 
 class Outcome(StrEnum):
-    """What became of an object, in kubectl's words."""
+    """Outcome for an object, in kubectl's words."""
 
     CREATED = "created"
     CONFIGURED = "configured"
@@ -54,7 +54,7 @@ class Outcome(StrEnum):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """One object and what became of it."""
+    """An object and what became of it."""
 
     identity: Identity
     outcome: Outcome

@@ -20,7 +20,7 @@ class Platform(StrEnum):
 
 
 class Certificates(StrEnum):
-    """Who makes the certificates that components serve with."""
+    """Maker of the certificates that components serve with."""
 
     SERVICE_CA = "service-ca"
     OWN = "own"

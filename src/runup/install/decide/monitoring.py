@@ -1,4 +1,4 @@
-"""What lets a Prometheus find and read the metrics of a component."""
+"""Objects that let a Prometheus find and read the metrics of a component."""
 
 from __future__ import annotations
 

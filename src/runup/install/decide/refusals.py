@@ -34,7 +34,7 @@ class Workload(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """What is known of the cluster before anything is applied.
+    """Facts about the cluster, before anything is applied.
 
     `owners` has each definition and namespace of the component that exists, with the ID of its set or "". `workloads`
     are the Deployments that have the component's name, anywhere. `version` is that of Kubernetes.

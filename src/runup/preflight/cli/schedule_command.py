@@ -49,7 +49,7 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is scheduled, and what became of it. `failed` is the end of a Job that failed after the last report."""
+    """The schedule, and what became of it. `failed` is the end of a Job that failed after the last report."""
 
     cron_job: CronJob
     last: LastScheduled | None

@@ -42,7 +42,7 @@ Tell = Callable[[str], None]
 
 
 class ClusterRun:
-    """One run. `tell` is called with a line whenever what it waits for changes."""
+    """A run. `tell` is called with a line whenever what it waits for changes."""
 
     def __init__(self, client: SyncClient, run: Run, clock: Clock, tell: Tell) -> None:
         self._client = client

@@ -76,7 +76,7 @@ JSON = dict[str, Any]
 
 
 class Checking(msgspec.Struct, frozen=True):
-    """What a run checks, and how; what is empty is left to the process in the Job.
+    """Contents of a run: what it checks, and how; what is empty is left to the process in the Job.
 
     `image` runs; its files are the target's only if it is `target_image`. `user` is the user ID of its process, None
     where the cluster assigns one (OpenShift's `restricted-v2`). `prometheus_ca` are certificates as PEM.
@@ -97,7 +97,7 @@ class Checking(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One run: its ID, what it checks, what its account may read, and how long it may take."""
+    """A run: its ID, what it checks, what its account may read, and how long it may take."""
 
     id: str
     checking: Checking

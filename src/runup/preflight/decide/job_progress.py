@@ -36,7 +36,7 @@ State = Literal["waiting", "running", "reported", "failed"]
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """What was read of a run. `report` is the one in its ConfigMap, or why that cannot be used."""
+    """Objects that were read of a run. `report` is the one in its ConfigMap, or why that cannot be used."""
 
     id: str
     now: datetime
@@ -49,7 +49,7 @@ class Observed(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """What has become of the Job. `message` says why it waits or failed, `way_out` what helps.
+    """Progress of the Job. `message` says why it waits or failed, `way_out` what helps.
 
     `reason` is the same for messages that say the same in other words.
     """

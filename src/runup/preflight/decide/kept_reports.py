@@ -28,7 +28,7 @@ JSON = dict[str, Any]
 
 
 class LastScheduled(Wire, frozen=True, kw_only=True):
-    """What became of the last scheduled run. `new` are the risks that no report before it named.
+    """The last scheduled run, and what became of it. `new` are the risks that no report before it named.
 
     `error` says why it found nothing: then the reports are those from before it.
     """

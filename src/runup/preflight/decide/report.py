@@ -170,7 +170,7 @@ class Report(Wire, frozen=True, kw_only=True):
 
     @property
     def counted(self) -> tuple[ReportedRisk, ...]:
-        """Every risk that counted for the update when the report was stored, by name."""
+        """Returns the risks that counted for the update when the report was stored, by name."""
         named = {risk.name for risk in self.risks}
         others = (risk for risk in self.others if risk.name not in named)
         return tuple(sorted((*self.risks, *others), key=lambda risk: risk.name))

@@ -64,7 +64,7 @@ class RouteSpec(Wire, frozen=True):
 
 
 class RouteIngress(Wire, frozen=True):
-    """What one router says of a Route."""
+    """A router's word on a Route."""
 
     conditions: tuple[Condition, ...] = ()
 

@@ -131,7 +131,7 @@ def _groups(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
 
 
 class _Room:
-    """What nodes have left for pods that tolerate some taints; few nodes have any, so few sums are needed."""
+    """Room that nodes have left for pods that tolerate some taints; few nodes have any, so few sums are needed."""
 
     def __init__(self, nodes: tuple[Node, ...], loads: Mapping[str, _Load]) -> None:
         self._nodes, self._capacities, self._loads = nodes, _capacities(nodes, ()), loads

@@ -25,7 +25,7 @@ REMOVED_PLUGINS = frozenset(plugin for row in table("removed-volumes").removed.v
 
 
 class RollingUpdate(Wire, frozen=True):
-    """How many pods a roll-out may have too many and too few, as numbers or shares."""
+    """Numbers of pods that a roll-out may have too many and too few, as numbers or shares."""
 
     max_surge: int | str | None = None
     max_unavailable: int | str | None = None
@@ -48,7 +48,7 @@ class Toleration(Wire, frozen=True):
 
 
 class NodeSelectorTerm(Wire, frozen=True):
-    """What a node must have, by labels and by fields; all of it."""
+    """Requirements on a node, by labels and by fields; it must meet all of them."""
 
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
     match_fields: tuple[LabelSelectorRequirement, ...] = ()

@@ -52,14 +52,14 @@ class ConditionPattern(Wire, frozen=True):
 
 
 class FailureRule(Wire, frozen=True):
-    """What a Job makes of a failed pod with one of these conditions."""
+    """A Job's rule for a failed pod with one of these conditions."""
 
     action: str = ""
     on_pod_conditions: tuple[ConditionPattern, ...] = ()
 
 
 class FailurePolicy(Wire, frozen=True):
-    """What a Job makes of failed pods."""
+    """A Job's rules for failed pods."""
 
     rules: tuple[FailureRule, ...] = ()
 

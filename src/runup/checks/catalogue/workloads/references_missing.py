@@ -75,7 +75,7 @@ class LimitRangeSpec(Wire, frozen=True):
 
 
 class LimitRange(Object, frozen=True):
-    """What a container of the namespace may ask for at most."""
+    """Limits of what a container of the namespace may ask for."""
 
     spec: LimitRangeSpec = LimitRangeSpec()
 

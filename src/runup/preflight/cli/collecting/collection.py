@@ -32,7 +32,7 @@ COMPLETE, PARTLY, FORBIDDEN, ABSENT, FAILED = "complete", "partly", "forbidden",
 
 @dataclass(frozen=True, slots=True)
 class CollectedKind:
-    """What became of a kind. `lists` has a list for each namespace that was asked for, or one for all."""
+    """A kind and what became of it. `lists` has a list for each namespace that was asked for, or one for all."""
 
     name: str
     state: str
@@ -42,7 +42,7 @@ class CollectedKind:
 
     @property
     def count(self) -> int:
-        """How many objects there are."""
+        """Number of objects."""
         return sum(len(document["items"]) for _, document in self.lists)
 
     def row(self) -> JSON:

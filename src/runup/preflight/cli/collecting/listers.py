@@ -40,7 +40,7 @@ class Refused(Exception):
 
 
 class Lister(Protocol):
-    """What lists the objects of a kind."""
+    """Lister of the objects of a kind."""
 
     def listed(self, resource: Resource, namespace: str, selector: str) -> Listing[JSON]:
         """Returns all objects. Raises Refused."""

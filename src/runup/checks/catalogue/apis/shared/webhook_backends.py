@@ -32,7 +32,7 @@ _SERVING_CERTIFICATE = "service.beta.openshift.io/serving-cert-secret-name"
 
 
 class Down(NamedTuple):
-    """Why a webhook cannot answer, and what to do about it; `soon` if it still answers, but not for long."""
+    """Reason why a webhook cannot answer, and what to do about it; `soon` if it still answers, but not for long."""
 
     why: str
     fix: str
