@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from runup.install.decide.component import (
 )
 from runup.install.decide.component_objects import component_objects
 from runup.install.decide.objects import Objects, definition
+from runup.install.decide.refusals import OLDEST
 
 # Started by its path, it finds the checkout's other tools all the same.
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -145,13 +147,12 @@ def _chart() -> dict[str, Any]:
         "type": "application",
         "version": semantic(__version__),
         "appVersion": semantic(__version__),
-        "kubeVersion": ">=1.29.0-0",
+        "kubeVersion": f">={OLDEST[0]}.{OLDEST[1]}.0-0",
     }
 
 
-def stale() -> list[Path]:
-    """The files on disk that no form has any more."""
-    made = files()
+def stale(made: Container[Path]) -> list[Path]:
+    """The files on disk that are not among those that are made."""
     there = (DEPLOY / "kustomize").rglob("*")
     return [path for path in there if path.is_file() and path.relative_to(DEPLOY) not in made]
 
@@ -163,7 +164,7 @@ def main() -> int:
         wrong = [
             path for path, text in made.items() if not (DEPLOY / path).is_file() or (DEPLOY / path).read_text() != text
         ]
-        wrong += [path.relative_to(DEPLOY) for path in stale()]
+        wrong += [path.relative_to(DEPLOY) for path in stale(made)]
         for path in wrong:
             print(f"deploy/{path} is not as it is made: run python tools/generate_install.py", file=sys.stderr)
         return 1 if wrong else 0

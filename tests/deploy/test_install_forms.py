@@ -18,6 +18,7 @@ from runup import __version__
 from runup.install.control import sources
 from runup.install.decide.component import COMPONENTS, PLACEHOLDER, Component, Platform
 from runup.install.decide.component_objects import component_objects
+from runup.install.decide.refusals import OLDEST, OLDEST_OF_KERNEL_MODULES
 from tools import generate_install
 
 JSON = dict[str, Any]
@@ -65,7 +66,7 @@ def test_the_files_are_as_they_are_made() -> None:
     """Whoever changes a manifest runs the tool."""
     made = generate_install.files()
     wrong = [path for path, text in made.items() if (DEPLOY / path).read_text() != text]
-    assert (wrong, generate_install.stale()) == ([], [])
+    assert (wrong, generate_install.stale(made)) == ([], [])
 
 
 @FORM
@@ -87,7 +88,9 @@ def test_kustomize_builds_the_same(component: Component, variant: Variant, tmp_p
     assert by_identity(yaml.safe_load_all(built.stdout)) == installed(component, variant, IMAGE)
 
 
-def template(component: Component, variant: Variant, *more: str) -> subprocess.CompletedProcess[str]:
+def template(
+    component: Component, variant: Variant, *more: str, kubernetes: str = "1.34.0"
+) -> subprocess.CompletedProcess[str]:
     """What `helm template` prints."""
     values = [
         f"component={component.name}",
@@ -98,7 +101,7 @@ def template(component: Component, variant: Variant, *more: str) -> subprocess.C
     ]
     words = [f"--set={value}" for value in values]
     words.append(f"--set-string=monitoring={'on' if variant.monitoring else 'off'}")
-    return run(program("helm"), "template", "x", str(CHART), "--kube-version=1.34.0", *words)
+    return run(program("helm"), "template", "x", str(CHART), f"--kube-version={kubernetes}", *words)
 
 
 @FORM
@@ -131,6 +134,20 @@ def test_the_chart_refuses_what_cannot_work(values: tuple[str, ...], says: str) 
     refused = template(component, Variant("kubernetes", Platform.KUBERNETES), *values)
     assert refused.returncode != 0
     assert says in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "oldest"),
+    [("update-status", OLDEST), ("operator", OLDEST), ("kernel-modules", OLDEST_OF_KERNEL_MODULES)],
+)
+def test_the_chart_takes_the_clusters_that_the_command_takes(name: str, oldest: tuple[int, int]) -> None:
+    """Helm asks a cluster for its version, with what its distribution adds; a version before is refused."""
+    variant = Variant("kubernetes", Platform.KUBERNETES)
+    major, minor = oldest
+    for version, taken in ((f"{major}.{minor}.0-gke.1", True), (f"{major}.{minor - 1}.9-eks-1", False)):
+        made = template(COMPONENTS[name], variant, kubernetes=version)
+        assert (made.returncode == 0) is taken, made.stderr
+    assert f"{major}.{minor}" in made.stderr
 
 
 def test_the_chart_has_the_version_of_the_command() -> None:

@@ -276,6 +276,35 @@ def test_what_preflights_left_goes_with_the_operator(world: World) -> None:
     assert not [each for each in world.settled() if "cluster-version-operator-preflight" in each]
 
 
+def test_an_uninstallation_that_was_refused_is_typed_again(world: World) -> None:
+    """At what preflights left: the second one finds it, and what else the first one did not remove."""
+    before = set(world.settled())
+    world.typed("install", "operator", "--image", IMAGE)
+    world.make(ROLE, "cluster-version-operator-preflight", rules=[])
+    held = {"expression": "request.name != 'cluster-version-operator-preflight'", "message": "it is held"}
+    rules = {"matchConstraints": {"resourceRules": [DELETIONS_OF_ROLES]}, "validations": [held]}
+    world.make(POLICY, "held", spec=rules)
+    world.make(BINDING, "held", spec={"policyName": "held", "validationActions": ["Deny"]})
+    assert "it is held" in world.typed("uninstall", "operator", "--definitions", "--yes", code=1).err
+    for resource in (BINDING, POLICY):
+        world.client.send(calls.delete(resource, "held"))
+    world.typed("uninstall", "operator", "--definitions", "--yes")
+    assert set(world.settled()) == before
+
+
+ADMISSION = "admissionregistration.k8s.io"
+POLICY = Resource(ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
+BINDING = Resource(
+    ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+)
+DELETIONS_OF_ROLES: dict[str, Any] = {
+    "operations": ["DELETE"],
+    "apiGroups": [ROLE.group],
+    "apiVersions": ["*"],
+    "resources": ["clusterroles"],
+}
+
+
 def test_a_certificate_is_kept_as_long_as_it_is_good(world: World) -> None:
     """And the definitions trust the authority that it is from."""
     world.typed("install", "kernel-modules", "--image", IMAGE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from runup.install.control import certificates, observing
 from runup.install.control.sets import Done, InstallError, ObjectSets, Outcome, Told
 from runup.install.decide import serving
 from runup.install.decide.component import OPERATOR, Certificates, Component, Options, Platform
-from runup.install.decide.inventory import Inventory, inventory_of, without_those_of_others
+from runup.install.decide.inventory import Inventory, inventory_of, set_id, without_those_of_others
 from runup.install.decide.objects import Objects
 from runup.install.decide.refusals import Cluster, refusals
 from runup.release.decide.manifest import Identity
@@ -51,8 +51,8 @@ def install(
     if why := refusals(cluster, component, options, take_over=manner.take_over):
         raise InstallError("\n".join(why))
     data = {"version": sets.tool_version, "image": options.image, "platform": options.platform.value}
-    inventory = inventory_of(component.name, options.namespace, objects, data)
-    applied, left = without_those_of_others(objects, cluster.owners, inventory.id)
+    set_of_ours = set_id(component.name, options.namespace)
+    applied, left = without_those_of_others(objects, cluster.owners, set_of_ours)
     for identity in left:
         tell(Done(identity, Outcome.LEFT))
     applied = _certified(sets, clock, component, applied, options)
@@ -78,11 +78,11 @@ def uninstall(
 ) -> None:
     """Removes `component`, its definitions only if they are asked for. Raises InstallError and KubeError."""
     inventory = _installed(sets, component, namespace, definitions=definitions)
-    sets.remove_set(inventory, tell, definitions=definitions, dry_run=dry_run)
-    if component == OPERATOR:
-        for identity in _left_by_preflights(sets):
-            sets.delete(identity, dry_run=dry_run)
-            tell(Done(identity, Outcome.DELETED))
+
+    def besides() -> Iterable[Identity]:
+        return _left_by_preflights(sets) if component == OPERATOR else ()
+
+    sets.remove_set(inventory, tell, definitions=definitions, dry_run=dry_run, besides=besides)
 
 
 def _installed(sets: ObjectSets, component: Component, namespace: str | None, *, definitions: bool) -> Inventory:

@@ -32,6 +32,7 @@ CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 # A definition is served a moment after it was accepted.
 SERVED_WITHIN_S = 60.0
 POLL_S = 0.5
+_NAMESPACE = ("", "Namespace")
 
 
 class InstallError(Exception):
@@ -88,12 +89,12 @@ class ObjectSets:
         InstallError and KubeError.
         """
         labelled = inventories.labelled(objects, inventory)
-        before = self._parent(inventory)
+        known = inventories.joined(inventory, self._parent(inventory))
+        first = _first_of_namespace(labelled, inventory.namespace)
         for index, obj in enumerate(labelled):
-            if index == _first_of_namespace(labelled, inventory.namespace):
-                self._write_parent(inventories.joined(inventory, before), dry_run=dry_run)
+            if index == first:
+                self._write_parent(known, dry_run=dry_run)
             tell(self._apply(obj, labelled, force=force, dry_run=dry_run))
-        known = inventories.joined(inventory, before)
         for identity in inventories.superfluous(self.members(known), labelled):
             self._delete(identity, inventory, dry_run=dry_run)
             tell(Done(identity, Outcome.PRUNED))
@@ -113,21 +114,38 @@ class ObjectSets:
         else:
             tell(Done(identity, Outcome.CREATED))
 
-    def remove_set(self, inventory: Inventory, tell: Told, *, definitions: bool, dry_run: bool = False) -> None:
+    def remove_set(
+        self,
+        inventory: Inventory,
+        tell: Told,
+        *,
+        definitions: bool,
+        dry_run: bool = False,
+        besides: Callable[[], Iterable[Identity]] = tuple,
+    ) -> None:
         """Removes the members of the set, each with what depends on it, then its parent; waits until they are gone.
 
-        Raises InstallError and KubeError. Whoever is interrupted starts again: the parent goes last.
+        `besides` is asked for objects that its members left, when these are gone. Raises InstallError and KubeError.
+        Whoever is interrupted starts again: the parent goes last, alone or with its namespace.
         """
         members = inventories.removal_order(self.members(inventory), definitions=definitions)
+        # With its namespace the parent goes, too.
+        namespaces = [each for each in members if (each.group, each.kind) == _NAMESPACE]
+        self._remove([each for each in members if each not in namespaces], inventory, tell, dry_run=dry_run)
+        for identity in besides():
+            self.delete(identity, dry_run=dry_run)
+            tell(Done(identity, Outcome.DELETED))
+        self._remove(namespaces, inventory, tell, dry_run=dry_run)
+        if not dry_run:
+            with suppress(NotFound):
+                self._client.send(calls.delete(CONFIG_MAP, inventory.name, inventory.namespace))
+
+    def _remove(self, members: Iterable[Identity], inventory: Inventory, tell: Told, *, dry_run: bool) -> None:
         for identity in members:
             self._delete(identity, inventory, dry_run=dry_run)
             tell(Done(identity, Outcome.DELETED))
-        if dry_run:
-            return
-        for identity in members:
+        for identity in () if dry_run else members:
             self._gone(identity)
-        with suppress(NotFound):
-            self._client.send(calls.delete(CONFIG_MAP, inventory.name, inventory.namespace))
 
     def members(self, inventory: Inventory) -> Iterator[Identity]:
         """Yields the identity of each object that has the label of the set. Raises KubeError."""

@@ -12,7 +12,7 @@ from typing import Any
 from kubekit.lang import yaml as kyaml
 from runup.install.decide import kubernetes, least_privilege, monitoring, serving
 from runup.install.decide.component import OPERATOR, PLACEHOLDER, Component, Options, Platform
-from runup.install.decide.objects import Objects, definition, mapped
+from runup.install.decide.objects import Objects, mapped
 from runup.release.decide.template import Values, render
 
 JSON = dict[str, Any]
@@ -96,8 +96,3 @@ def _rank(obj: JSON) -> int:
     if kind in _FIRST:
         return _FIRST.index(kind)
     return len(_FIRST) + 1 + _LAST.index(kind) if kind in _LAST else len(_FIRST)
-
-
-def definitions(objects: Objects) -> Objects:
-    """Returns the CustomResourceDefinitions among `objects`."""
-    return tuple(obj for obj in objects if definition(obj))

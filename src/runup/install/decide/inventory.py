@@ -53,6 +53,11 @@ def name_of(component: str) -> str:
     return f"runup-install-{component}"
 
 
+def set_id(component: str, namespace: str) -> str:
+    """Returns the ID of a component's set in `namespace`."""
+    return Inventory(name_of(component), namespace, component).id
+
+
 def inventory_of(component: str, namespace: str, objects: Objects, data: Mapping[str, str]) -> Inventory:
     """Returns the inventory of `objects`."""
     identities = [identity_of(obj) for obj in objects]
@@ -109,9 +114,9 @@ def labelled(objects: Objects, inventory: Inventory) -> Objects:
     return tuple(_labelled(obj, inventory.id) for obj in objects)
 
 
-def _labelled(obj: JSON, set_id: str) -> JSON:
+def _labelled(obj: JSON, part_of: str) -> JSON:
     metadata = obj["metadata"]
-    return {**obj, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), PART_OF: set_id}}}
+    return {**obj, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), PART_OF: part_of}}}
 
 
 def superfluous(existing: Iterable[Identity], wanted: Objects) -> tuple[Identity, ...]:
@@ -142,15 +147,15 @@ def _turn(kind: str) -> int:
 
 
 def without_those_of_others(
-    objects: Objects, owners: Mapping[Identity, str], set_id: str
+    objects: Objects, owners: Mapping[Identity, str], part_of: str
 ) -> tuple[Objects, tuple[Identity, ...]]:
     """Returns what is applied of `objects`, and the definitions and namespaces that are left to whoever made them.
 
-    `owners` has the ID of the set, or "", of each of them that exists.
+    `owners` has the ID of the set, or "", of each of them that exists; `part_of` is the ID of ours.
     """
     foreign = [
         identity_of(obj)
         for obj in objects
-        if (definition(obj) or obj["kind"] == "Namespace") and owners.get(identity_of(obj), set_id) != set_id
+        if (definition(obj) or obj["kind"] == "Namespace") and owners.get(identity_of(obj), part_of) != part_of
     ]
     return tuple(obj for obj in objects if identity_of(obj) not in foreign), tuple(foreign)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from runup.install.decide.component import KERNEL_MODULES, OPERATOR, Certificates, Component, Options, Platform
-from runup.install.decide.inventory import Inventory, name_of
+from runup.install.decide.inventory import Inventory, set_id
 from runup.install.decide.monitoring import GROUP
 from runup.release.decide.manifest import Identity
 
@@ -76,18 +76,18 @@ def _refusals(cluster: Cluster, component: Component, options: Options, *, take_
         yield "the cluster does not serve cert-manager.io: install cert-manager first, or use --certificates=own"
     if elsewhere:
         return
-    set_id = Inventory(name_of(component.name), options.namespace, component.name).id
+    ours = set_id(component.name, options.namespace)
     if component == OPERATOR:
-        yield from _of_the_operator(cluster, set_id, take_over=take_over)
+        yield from _of_the_operator(cluster, ours, take_over=take_over)
     elif not take_over:
-        yield from _of_others(cluster, component, options, set_id)
+        yield from _of_others(cluster, component, options, ours)
 
 
-def _of_the_operator(cluster: Cluster, set_id: str, *, take_over: bool) -> Iterator[str]:
+def _of_the_operator(cluster: Cluster, ours: str, *, take_over: bool) -> Iterator[str]:
     """Yields why the managing operator is not replaced: two of them would write one ClusterVersion."""
-    others = [each for each in cluster.workloads if each.name == OPERATOR_DEPLOYMENT and each.part_of != set_id]
+    others = [each for each in cluster.workloads if each.name == OPERATOR_DEPLOYMENT and each.part_of != ours]
     running = [each for each in others if each.replicas]
-    kept = cluster.owners.get(CLUSTER_VERSION, set_id) != set_id
+    kept = cluster.owners.get(CLUSTER_VERSION, ours) != ours
     if not cluster.user_reads_workloads:
         yield (
             "whether another operator keeps ClusterVersion could not be told: you may not list Deployments in all "
@@ -112,11 +112,11 @@ def _of_the_operator(cluster: Cluster, set_id: str, *, take_over: bool) -> Itera
         )
 
 
-def _of_others(cluster: Cluster, component: Component, options: Options, set_id: str) -> Iterator[str]:
+def _of_others(cluster: Cluster, component: Component, options: Options, ours: str) -> Iterator[str]:
     for each in cluster.workloads:
-        if (each.namespace, each.name) == (options.namespace, component.deployment) and each.part_of != set_id:
+        if (each.namespace, each.name) == (options.namespace, component.deployment) and each.part_of != ours:
             yield f"{each} was not made by `runup install`; to keep it with runup from now on, add --take-over"
-    if component == KERNEL_MODULES and cluster.owners.get(VALIDATIONS, set_id) != set_id:
+    if component == KERNEL_MODULES and cluster.owners.get(VALIDATIONS, ours) != ours:
         yield (
             "the cluster has PreflightValidationOCPs of somebody else: KMM's operator has a controller for them, and "
             "two would write the same statuses. Scale that one down, then add --take-over"
