@@ -39,6 +39,7 @@ POD, CRD = ReportedResource(kind="Pod", name="p"), ReportedResource(kind="Custom
         ("", None),
         ("1.", None),
         ("1.36x", None),
+        ("v1.034.1", None),
     ],
 )
 def test_versions(text: str, version: str | None) -> None:
@@ -69,6 +70,7 @@ def test_source_and_target(running: str, source: str, target: str, expected: tup
         pytest.param("v1.34.2", "1.33", "no way back", id="older"),
         pytest.param("v1.34.2", "5.1.0", "no ClusterVersion", id="a release of OpenShift"),
         pytest.param("v1.34.2", "next", "give it with --to", id="no version"),
+        pytest.param("v1.34.2", "1.036", "give it with --to", id="a leading zero"),
         pytest.param("v1.34.2", "1.99", "more than 20 minor versions", id="too far"),
         pytest.param("", "1.36", "give it with --from", id="nobody knows what runs"),
     ],

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from kubekit.api.core_v1 import Node
 from kubekit.errors import Terminal
-from kubekit.lang.version import Version
+from kubekit.lang.version import Version, parse
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Context, Snapshot, Unreadable
 from runup.checks.decide.results import risks
@@ -45,7 +45,7 @@ def version_of(text: str) -> Version | None:
     What a distribution adds behind it does not make it older.
     """
     match = _VERSION.match(text.strip())
-    return Version(f"{match[1]}.{match[2]}.{match[3] or 0}") if match else None
+    return parse(f"{match[1]}.{match[2]}.{match[3] or 0}") if match else None
 
 
 def is_kubernetes(text: str) -> bool:
