@@ -84,3 +84,18 @@ def test_releases_that_are_mixed() -> None:
     (finding,) = found("NodeReleasesMixed", "1.35.0", *apart, labelled("c", "v1.32.0"))
     assert finding.name == "NodeReleasesMixed-workers"
     assert "node group workers" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "mixed"),
+    [
+        pytest.param("v1.30.4-eks-a737599", "v1.30.4-eks-36e4d13", False, id="images of EKS"),
+        pytest.param("v1.30.4-eks-a737599", "v1.30.5-eks-a737599", True, id="patches of EKS"),
+        pytest.param("v1.34.2+k3s1", "v1.34.2+k3s2", False, id="builds"),
+        pytest.param("v1.33.5-gke.1080000", "v1.33.5-gke.1162000", True, id="patches of GKE"),
+    ],
+)
+def test_builds_of_one_version(one: str, other: str, mixed: bool) -> None:
+    """What a distribution names for a build of the same kubelet is no other release."""
+    findings = found("NodeReleasesMixed", "1.35.0", labelled("a", one), labelled("b", other))
+    assert [each.name for each in findings] == ["NodeReleasesMixed-workers"] * mixed

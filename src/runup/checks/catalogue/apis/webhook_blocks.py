@@ -4,9 +4,10 @@ Applies when a webhook has failurePolicy Fail, is asked about what an update wri
 writes are nodes and other objects in no namespace (which no namespaceSelector spares), the release's own objects, pods
 and leases in the platform's namespaces, and pods in any namespace of the cluster: a drain evicts them, and they are
 made again. A webhook cannot answer if its Service is missing, lacks the port or has no ready pod, or if its caBundle
-has no certificate that is valid. It also applies when a single pod answers, and the webhook must admit that pod itself:
-when its node is drained, nobody admits the next one. A webhook that is reached by a URL is not judged, nor is one that
-narrows itself by match conditions or by labels of the object.
+has no certificate that is valid and lasts for an update: a week, or a tenth of its life if that is less. It
+also applies when a single pod answers, and the webhook must admit that pod itself: when its node is drained, nobody
+admits the next one. A webhook that is reached by a URL is not judged, nor is one that narrows itself by match
+conditions or by labels of the object.
 
 Why it matters the API server asks it first and, without an answer, refuses the request: operators cannot write, pods of
 a drained node are not made again, and the webhook's own pods may be among them.

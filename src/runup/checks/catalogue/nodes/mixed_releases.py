@@ -1,8 +1,9 @@
 """Nodes that are updated together run different releases.
 
 Applies when the kubelets of nodes that are updated together, as those that one pool selects are, have different
-versions. A node that does not report a version is Unknown. Who belongs to which pool is decided as the machine-config
-operator does, which has nothing to do with Windows nodes: another operator updates them, to kubelets of its own.
+versions. Builds of one version (`v1.34.2+k3s1`, `v1.30.4-eks-a737599`) are one. A node that does not report a version
+is Unknown. Who belongs to which pool is decided as the machine-config operator does, which has nothing to do with
+Windows nodes: another operator updates them, to kubelets of its own.
 
 Why it matters an update was left half done, or is under way: the target is applied to nodes of which some are a release
 behind, and the distance that Kubernetes supports counts from the oldest.
@@ -17,6 +18,7 @@ Source of the rule machine-config-operator, `pkg/helpers` (GetPoolsForNode); kub
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -50,6 +52,8 @@ kind: Node
 metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
 status: {nodeInfo: {kubeletVersion: v1.35.7}}
 """
+# What distributions add to a version for one build of it: not GKE's, which is a patch of its own.
+_BUILD = re.compile(r"\+.*|-eks-[0-9a-f]+$")
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
@@ -87,7 +91,7 @@ def _judge(whose: str, name: str, nodes: Sequence[Node], fix: str) -> Iterator[F
     for node in nodes:
         if not node.status.node_info.kubelet_version:
             continue
-        versions[node.status.node_info.kubelet_version.partition("+")[0]].append(node)
+        versions[_BUILD.sub("", node.status.node_info.kubelet_version)].append(node)
     if len(versions) < 2:
         return
     descriptions = [

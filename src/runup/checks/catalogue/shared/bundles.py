@@ -50,16 +50,16 @@ def is_late(validity: Validity, now: datetime) -> bool:
     return now >= end - (end - begin) / 5 + PATIENCE
 
 
-def usable_until(bundle: str) -> datetime | None:
-    """Returns when the last certificate of a bundle ends, or None if the API server finds none in it.
+def last_validity(bundle: str) -> Validity | None:
+    """Returns the validity of the certificate of a bundle that ends last, or None if the API server finds none in it.
 
     As Go does, it passes over what it cannot read (crypto/x509, AppendCertsFromPEM).
     """
-    found: list[datetime] = []
+    found: list[Validity] = []
     for block in _CERTIFICATE.findall(bundle):
         with contextlib.suppress(BadBundle):
-            found += ends(block)
-    return max(found, default=None)
+            found += validities(block)
+    return max(found, key=lambda validity: validity[1], default=None)
 
 
 def weak_signature(bundle: str) -> str:

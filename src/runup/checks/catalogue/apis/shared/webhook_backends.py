@@ -17,7 +17,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.extension_v1 import ServiceReference, WebhookClientConfig
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.platform_v1 import Service
-from runup.checks.catalogue.shared.bundles import usable_until
+from runup.checks.catalogue.shared.bundles import last_validity
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.wording import names
@@ -27,6 +27,9 @@ READS: tuple[Resource, ...] = (resource_of(Service), PODS)
 
 # How long an update may take, and with it how long a bundle must last.
 MARGIN = timedelta(days=7)
+# A bundle with more of its life left than this part is renewed in time: those that a webhook issues for a few days
+# are, by itself (knative, `pkg/webhook/certificates`: a day before the end of seven).
+_RENEWED = 10
 # The annotation by which a Service asks for a certificate of the cluster's own authority for Services.
 _SERVING_CERTIFICATE = "service.beta.openshift.io/serving-cert-secret-name"
 
@@ -91,10 +94,11 @@ def _of_bundle(ca_bundle: str, now: datetime, holder: str) -> Down | None:
     if len(set(bundle) - {"\n"}) < 2 and bundle != "\n":
         return None
     fix = f"Give {holder} the certificate authority that signs its server's certificate, in clientConfig.caBundle."
-    until = usable_until(bundle)
-    if until is None:
+    validity = last_validity(bundle)
+    if validity is None:
         return Down("its caBundle has no certificate that can be read", fix)
-    if until - now > MARGIN:
+    begin, until = validity
+    if until - now > min(MARGIN, (until - begin) / _RENEWED):
         return None
     ended = "ended" if until <= now else "ends"
     return Down(f"its caBundle {ended} at {until:%Y-%m-%dT%H:%M:%SZ}", fix, soon=until > now)
