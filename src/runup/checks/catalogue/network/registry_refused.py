@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from runup.api.config_v1 import ClusterVersion, Image, RegistrySources
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.catalogue.shared.pull_specs import covers, repository_of
+from runup.checks.catalogue.shared.pull_specs import covers, repository_of, running_repository
 from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "TargetRegistryRefused"
@@ -64,18 +64,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def _refusal(snapshot: Snapshot, sources: RegistrySources, repository: str) -> str:
     """Returns why nodes may not pull from the repository, or an empty string. Raises Unreadable."""
     if blocking := [each for each in sources.blocked_registries if covers(each, repository)]:
-        running = _running(snapshot)
+        running = running_repository(snapshot)
         if entry := next((each for each in blocking if not covers(each, running)), ""):
             return f"blockedRegistries has {entry}"
     if sources.allowed_registries and not any(covers(each, repository) for each in sources.allowed_registries):
         return "allowedRegistries names no registry that has it"
     return ""
-
-
-def _running(snapshot: Snapshot) -> str:
-    """Returns the repository of the release that the cluster runs. Raises Unreadable."""
-    version = snapshot.get(ClusterVersion, "version")
-    return repository_of(version.status.desired.image) if version else ""
 
 
 CHECK = declared(

@@ -2,7 +2,8 @@
 
 Applies when an ImageDigestMirrorSet has mirrors for the repository of the target's image and mirrorSourcePolicy
 NeverContactSource. Of several sources that cover it the most specific counts. It is critical where none of the mirrors
-may be used: there are none, or Image `cluster` blocks the registry of each.
+may be used: there are none, or Image `cluster` blocks the registry of each. As long as the target's image is not known,
+the repository of the running release is taken for its: if no such source covers it nothing is said, else it is Unknown.
 
 Why it matters what is not in a mirror yet is not found elsewhere: pods of a release that was not mirrored end in
 ImagePullBackOff, and the update stops where it begins.
@@ -20,10 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from runup.api.config_v1 import Image, ImageDigestMirrorSet, ImageMirrors
+from runup.api.config_v1 import ClusterVersion, Image, ImageDigestMirrorSet, ImageMirrors
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.catalogue.shared.pull_specs import covers, repository_of
+from runup.checks.catalogue.shared.pull_specs import covers, repository_of, running_repository
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import names
 
@@ -53,12 +54,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         return
     repository = repository_of(context.target_image)
     if not repository:
-        yield unsure(
-            NAME,
-            "mirrors are asked instead of their sources, and the target's image is not known",
-            [each for each, _ in closed],
-            fix="Compare the sources of `oc get imagedigestmirrorset -o yaml` with it.",
-        )
+        yield from _not_known(closed, running_repository(snapshot))
         return
     entries = _closest(sets, repository)
     if not any(_is_closed(entry) for _, entry in entries):
@@ -88,6 +84,18 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
+def _not_known(closed: Sequence[_Entry], running: str) -> Iterator[Finding]:
+    """Yields what is said without the target's image; `running` is the running release's repository, if known."""
+    about = {each.metadata.name: each for each, entry in closed if not running or covers(entry.source, running)}
+    if about:
+        yield unsure(
+            NAME,
+            "mirrors are asked instead of their sources, and the target's image is not known",
+            about.values(),
+            fix="Compare the sources of `oc get imagedigestmirrorset -o yaml` with it.",
+        )
+
+
 def _is_closed(entry: ImageMirrors) -> bool:
     return entry.mirror_source_policy == "NeverContactSource"
 
@@ -105,7 +113,7 @@ CHECK = declared(
     __doc__,
     NAME,
     "machine-config-operator",
-    (ImageDigestMirrorSet, Image, DEFINITIONS),
+    (ImageDigestMirrorSet, Image, ClusterVersion, DEFINITIONS),
     _run,
     rank=702,
     severity="critical",

@@ -1,7 +1,8 @@
 """A pod has a volume that it would not get again.
 
 Applies when a pod that a drain would move has a PersistentVolumeClaim that is being deleted, that has lost its volume
-(phase Lost), or that is not there any more. All of them are one risk.
+(phase Lost), or that is not there any more. All of them are one risk. It is critical if a claim was seen in this state;
+one that is not there may have been made after claims were listed, and before pods were.
 
 Why it matters a claim in use is only deleted once no pod has it: when its pod is evicted the claim goes, and with
 reclaim policy Delete its data. A claim that has lost its volume, or is gone, holds the next pod back for good.
@@ -42,12 +43,13 @@ status: {phase: Running}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    lost = []
+    lost, seen = [], False
     for pod, name, claim in claims_that_move(snapshot):
         if claim is None:
             # One that is not in the list may be there.
             snapshot.require_all(CLAIMS, pod.metadata.namespace)
         if why := _why(claim):
+            seen = seen or claim is not None
             lost.append((pod, f"{named(pod)} ({name} {why})"))
     if lost:
         yield risk(
@@ -55,7 +57,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             f"{count(len(lost), 'pod')} would not get {'its' if len(lost) == 1 else 'their'} volume again: "
             f"{names([text for _, text in lost])}.",
             [pod for pod, _ in lost],
-            severity="critical",
+            severity="critical" if seen else "warning",
             fix="Save the data and make the claim anew: `oc describe pvc NAME -n NAMESPACE` shows who has it.",
             kind=PODS,
         )
