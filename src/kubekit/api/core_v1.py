@@ -196,6 +196,12 @@ class PodVolume(Wire, frozen=True):
     persistent_volume_claim: ClaimReference | None = None
 
 
+class PodOS(Wire, frozen=True):
+    """The operating system of a pod: `linux` or `windows`, or empty if the pod does not say."""
+
+    name: str = ""
+
+
 class PodPlace(Wire, frozen=True):
     """The part of a Pod's `spec` with its node, its grace period in seconds, its requests and its security."""
 
@@ -207,6 +213,7 @@ class PodPlace(Wire, frozen=True):
     host_pid: bool = msgspec.field(default=False, name="hostPID")
     host_ipc: bool = msgspec.field(default=False, name="hostIPC")
     security_context: SecurityContext | None = None
+    os: PodOS = PodOS()
     volumes: tuple[PodVolume, ...] = ()
 
 

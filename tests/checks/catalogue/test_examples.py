@@ -110,6 +110,15 @@ def network(names: str) -> str:
     return f'{{metadata: {{annotations: {{k8s.v1.cni.cncf.io/networks: "{names}"}}}}, spec: {{}}}}'
 
 
+OF_OTHER_CONTROLLERS = ", ".join(
+    f"{{key: {key}, effect: NoSchedule}}"
+    for key in (
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "ToBeDeletedByClusterAutoscaler",
+        "karpenter.sh/disrupted",
+    )
+)
+HAS_NIC = 'status: {allocatable: {example.com/nic: "2"}}'
 DEVICE = "containers: [{name: a, resources: {limits: {example.com/nic: 1}}}]"
 
 
@@ -1552,6 +1561,35 @@ ROWS = (
         ),
     ),
     Row(
+        "pod security: all that the stricter level asks on Windows",
+        "PodSecurityViolated",
+        (
+            ("privileged: true", "runAsNonRoot: true"),
+            ("enforce: baseline", "enforce: restricted"),
+            ("nodeName: worker-0", "nodeName: worker-0\n  os: {name: windows}"),
+        ),
+    ),
+    Row(
+        "pod security: not all that the stricter level asks on Linux",
+        "PodSecurityViolated",
+        (
+            ("privileged: true", "runAsNonRoot: true"),
+            ("enforce: baseline", "enforce: restricted"),
+            ("nodeName: worker-0", "nodeName: worker-0\n  os: {name: linux}"),
+        ),
+        ("PodSecurityViolated",),
+    ),
+    Row(
+        "pod security: less than the stricter level asks on Windows",
+        "PodSecurityViolated",
+        (
+            ("privileged: true", "privileged: false"),
+            ("enforce: baseline", "enforce: restricted"),
+            ("nodeName: worker-0", "nodeName: worker-0\n  os: {name: windows}"),
+        ),
+        ("PodSecurityViolated",),
+    ),
+    Row(
         "pod security: a folder of the node",
         "PodSecurityViolated",
         (("privileged: true", "privileged: false"), ("  nodeName: worker-0\n", f"  nodeName: worker-0\n{ON_THE_NODE}")),
@@ -1578,6 +1616,7 @@ ROWS = (
     Row("not made: another condition", "PodsNotMade", (("ReplicaFailure", "Progressing"),)),
     Row("not made: none is wanted any more", "PodsNotMade", (("{replicas: 3}", "{replicas: 0}"),)),
     Row("quota: room for one more", "QuotaFull", (("16Gi", "24Gi"),)),
+    Row("quota: a limit that is no quantity", "QuotaFull", (("16Gi", "plenty"),)),
     Row("quota: no virtual machine", "QuotaFull", (("kubevirt.io: virt-launcher", "app: web"),)),
     Row("quota: of some pods alone", "QuotaFull", (("spec: {hard", "spec: {scopes: [BestEffort], hard"),)),
     Row("quota: full of what is not moved", "QuotaFull", (("requests.memory", "requests.storage"),)),
@@ -1713,6 +1752,22 @@ ROWS = (
         ("PodReferencesMissing",),
     ),
     Row(
+        "gone: a limit that is no quantity",
+        "PodReferencesMissing",
+        (
+            ("priorityClassName: important", "containers: [{name: web, resources: {limits: {memory: 6Gi}}}]"),
+            ("\napiVersion", limit_range("Container").replace("4Gi", "plenty")),
+        ),
+    ),
+    Row(
+        "gone: asks for no quantity",
+        "PodReferencesMissing",
+        (
+            ("priorityClassName: important", "containers: [{name: web, resources: {limits: {memory: plenty}}}]"),
+            ("\napiVersion", limit_range("Container").replace("4Gi", '"-1"')),
+        ),
+    ),
+    Row(
         "gone: more than a limit of volumes",
         "PodReferencesMissing",
         (
@@ -1752,6 +1807,14 @@ ROWS = (
                 "name: worker-0}",
                 "name: worker-0}\nspec: {taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]}",
             ),
+        ),
+    ),
+    Row(
+        "placed: a taint of a node that goes",
+        "PodsNotPlaceable",
+        (
+            ("nodeSelector: {disk: fast}", "nodeSelector: {}"),
+            ("name: worker-0}", f"name: worker-0}}\nspec: {{taints: [{OF_OTHER_CONTROLLERS}]}}"),
         ),
     ),
     Row(
@@ -1950,6 +2013,29 @@ ROWS = (
             ("nodeSelector: {disk: fast}", DEVICE),
             ("name: worker-0}", 'name: worker-0}\nstatus: {allocatable: {example.com/nic: "2"}}'),
         ),
+    ),
+    Row(
+        "placed: a node kept free for those that ask for its device",
+        "PodsNotPlaceable",
+        (
+            ("nodeSelector: {disk: fast}", DEVICE),
+            (
+                "name: worker-0}",
+                f"name: worker-0}}\nspec: {{taints: [{{key: example.com/nic, effect: NoSchedule}}]}}\n{HAS_NIC}",
+            ),
+        ),
+    ),
+    Row(
+        "placed: a node kept free for those that ask for another device",
+        "PodsNotPlaceable",
+        (
+            ("nodeSelector: {disk: fast}", DEVICE),
+            (
+                "name: worker-0}",
+                f"name: worker-0}}\nspec: {{taints: [{{key: example.com/gpu, effect: NoSchedule}}]}}\n{HAS_NIC}",
+            ),
+        ),
+        ("PodsNotPlaceable",),
     ),
     Row(
         "pinned: by a device",

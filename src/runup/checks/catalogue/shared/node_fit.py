@@ -13,8 +13,14 @@ from kubekit.api.core_v1 import Namespace, Node, Taint
 from kubekit.api.meta_v1 import LabelSelectorRequirement
 from runup.checks.catalogue.shared.workloads import NodeSelectorTerm, TemplateSpec, Toleration
 
-# Taints that the node lifecycle controller sets and takes back (kubernetes, core/v1 well-known taints).
-_PASSING = "node.kubernetes.io/"
+# Taints that controllers set and take back, or with which a node goes and is replaced: of the node lifecycle and the
+# cloud controller (kubernetes, core/v1 well-known taints), of the cluster autoscaler and of Karpenter.
+_PASSING = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/",
+)
 _PROJECT = "openshift.io/node-selector"
 
 
@@ -30,18 +36,28 @@ def fits(template: TemplateSpec, node: Node, project: Mapping[str, str]) -> bool
     labels = node.metadata.labels
     if not (template.node_selector.items() <= labels.items() and project.items() <= labels.items()):
         return False
-    if any(_none_of(resource, node) for resource in _extended(template)):
+    extended = _extended(template)
+    if any(_none_of(resource, node) for resource in extended):
         return False
     required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
     if required is not None and not any(has(node, term) for term in required.node_selector_terms):
         return False
-    return not any(_repels(taint) and not _tolerated(taint, template.tolerations) for taint in node.spec.taints)
+    tolerations = (*template.tolerations, *map(_of_device, extended))
+    return not any(_repels(taint) and not _tolerated(taint, tolerations) for taint in node.spec.taints)
 
 
 def _extended(template: TemplateSpec) -> set[str]:
     """Returns the extended resources (`DOMAIN/NAME`) that a pod of the template asks for, such as devices."""
     asked = (each.resources for each in template.containers)
     return {key for each in asked for key in (*each.requests, *each.limits) if "/" in key and key not in _BUILT_IN}
+
+
+def _of_device(resource: str) -> Toleration:
+    """Returns the toleration that a pod, not its template, gets for nodes kept free for those that ask for a resource.
+
+    The API server adds it where the admission plug-in ExtendedResourceToleration is on, which nothing tells.
+    """
+    return Toleration(key=resource, operator="Exists", effect="NoSchedule")
 
 
 # Kubernetes' own, which every node has.

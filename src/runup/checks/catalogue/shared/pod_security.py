@@ -32,16 +32,17 @@ _NONE = SecurityContext()
 
 
 def exceeded(
-    containers: tuple[RequestingContainer, ...], of_pod: SecurityContext | None, on_node: str
+    containers: tuple[RequestingContainer, ...], of_pod: SecurityContext | None, on_node: str, *, windows: bool
 ) -> tuple[str, str] | None:
     """Returns the mildest level that a pod of these containers violates, with the reason, or None.
 
     `of_pod` is the pod's own security context, `on_node` what it shares of its node. What violates `baseline` violates
-    `restricted`, too.
+    `restricted`, too. Of a pod whose `spec.os` is Windows less is asked.
     """
     if why := on_node or next(filter(None, map(_above_baseline, containers)), ""):
         return BASELINE, why
-    of_each = (_above_restricted(container.security_context or _NONE, of_pod or _NONE) for container in containers)
+    above = _above_restricted_on_windows if windows else _above_restricted
+    of_each = (above(container.security_context or _NONE, of_pod or _NONE) for container in containers)
     why = next(filter(None, of_each), "")
     return (RESTRICTED, why) if why else None
 
@@ -61,12 +62,17 @@ def _above_restricted(context: SecurityContext, of_pod: SecurityContext) -> str:
         return "allowPrivilegeEscalation is not false"
     if "ALL" not in context.capabilities.drop or set(context.capabilities.add) - {"NET_BIND_SERVICE"}:
         return "unrestricted capabilities"
-    non_root = of_pod.run_as_non_root if context.run_as_non_root is None else context.run_as_non_root
-    if not non_root:
-        return "runAsNonRoot is not true"
-    if 0 in (context.run_as_user, of_pod.run_as_user):
-        return "runAsUser is 0"
+    if why := _above_restricted_on_windows(context, of_pod):
+        return why
     seccomp = context.seccomp_profile or of_pod.seccomp_profile
     return (
         "" if seccomp is not None and seccomp.type in ("RuntimeDefault", "Localhost") else "seccompProfile is not set"
     )
+
+
+def _above_restricted_on_windows(context: SecurityContext, of_pod: SecurityContext) -> str:
+    """Returns why a container violates what `restricted` asks on every operating system, or an empty string."""
+    non_root = of_pod.run_as_non_root if context.run_as_non_root is None else context.run_as_non_root
+    if not non_root:
+        return "runAsNonRoot is not true"
+    return "runAsUser is 0" if 0 in (context.run_as_user, of_pod.run_as_user) else ""

@@ -54,7 +54,7 @@ def _slim(pod: PlacedPod) -> PlacedPod:
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     pending = _pending(pod) if status.phase == "Pending" else ""
     cpu_milli, memory_bytes, exceeds = _of_containers(
-        spec.containers, spec.init_containers, spec.security_context, _on_node(spec)
+        spec.containers, spec.init_containers, spec.security_context, _on_node(spec), spec.os.name == "windows"
     )
     return PlacedPod(
         metadata=PodMeta(
@@ -137,6 +137,15 @@ def is_broken(pod: PlacedPod, now: datetime, patience: timedelta) -> bool:
     return bool(pod.waiting) or (bool(pod.pending) and is_late)
 
 
+@lru_cache(4096)
+def amount(quantity: str | float) -> Decimal | None:
+    """Returns a quantity as a number, or None if it cannot be read: the API server would not have stored such a one."""
+    try:
+        return parse_quantity(str(quantity))
+    except ValueError:
+        return None
+
+
 def stays(pod: PlacedPod) -> bool:
     """Returns whether no drain moves the pod: a DaemonSet owns it, or it is the node's own."""
     # Called for hundreds of thousands of pods: a loop takes a third of the time of `any`.
@@ -153,12 +162,13 @@ def _of_containers(
     init_containers: tuple[RequestingContainer, ...],
     of_pod: SecurityContext | None,
     on_node: str,
+    windows: bool,
 ) -> tuple[int, int, tuple[str, str] | None]:
     """Returns the CPU (milli-cores) and memory (bytes) that the containers request together, and what they exceed."""
     requests = [container.resources.requests for container in containers]
-    cpu_milli = int(sum(_amount(each.cpu) for each in requests) * 1000)
-    memory_bytes = int(sum(_amount(each.memory) for each in requests))
-    return cpu_milli, memory_bytes, exceeded((*init_containers, *containers), of_pod, on_node)
+    cpu_milli = int(sum(amount(each.cpu) or 0 for each in requests) * 1000)
+    memory_bytes = int(sum(amount(each.memory) or 0 for each in requests))
+    return cpu_milli, memory_bytes, exceeded((*init_containers, *containers), of_pod, on_node, windows=windows)
 
 
 def _claims(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:
@@ -175,15 +185,6 @@ def _on_node(spec: PodPlace) -> str:
         if volume.host_path is not None:
             return "hostPath volumes"
     return ""
-
-
-@lru_cache(4096)
-def _amount(quantity: str | float) -> Decimal:
-    """Returns a quantity as a number, 0 if it cannot be read: no pod with such a quantity would have been admitted."""
-    try:
-        return parse_quantity(str(quantity))
-    except ValueError:
-        return Decimal(0)
 
 
 def _is_ready(conditions: tuple[PodCondition, ...]) -> bool:

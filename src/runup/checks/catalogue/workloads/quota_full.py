@@ -25,10 +25,9 @@ from decimal import Decimal
 
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object, Wire
-from kubekit.lang.quantity import parse_quantity
 from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.shared.namespaces import is_system
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
+from runup.checks.catalogue.shared.pods import PODS, amount, by_namespace, drained
 from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, needs_surge
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
@@ -110,7 +109,7 @@ def _why(quota: CountedQuota, pods: Sequence[PlacedPod], surging: set[str]) -> s
     """Returns what the quota has no room for, or an empty string."""
     moved = [pod for pod in pods if drained(pod)]
     left = _left(quota)
-    if moved and (beyond := [key for key, amount in sorted(left.items()) if amount < 0]):
+    if moved and (beyond := [key for key, rest in sorted(left.items()) if rest < 0]):
         return f"{names(beyond)} beyond the limit: evicted pods are not made again"
     machines = [pod for pod in moved if pod.metadata.labels.get(VIRTUAL_MACHINE[0]) == VIRTUAL_MACHINE[1]]
     if machines and (lacking := _lacking(left, machines)):
@@ -126,7 +125,7 @@ def _lacking(left: Mapping[str, Decimal], pods: Sequence[PlacedPod]) -> str:
     needed = dict.fromkeys(_PODS, Decimal(1))
     needed |= dict.fromkeys(_CPU, Decimal(max(pod.cpu_milli for pod in pods)) / 1000)
     needed |= dict.fromkeys(_MEMORY, Decimal(max(pod.memory_bytes for pod in pods)))
-    short = [key for key, amount in left.items() if amount < needed.get(key, 0) or (key in _LIMITS and not amount)]
+    short = [key for key, rest in left.items() if rest < needed.get(key, 0) or (key in _LIMITS and not rest)]
     return f"too little {names(sorted(short))}" if short else ""
 
 
@@ -134,15 +133,8 @@ def _left(quota: CountedQuota) -> dict[str, Decimal]:
     """Returns what is left of each resource that pods use up."""
     hard, used = quota.status.hard, quota.status.used
     keys = [key for key in (*_PODS, *_CPU, *_MEMORY, *_LIMITS) if key in hard and key in used]
-    return {key: _amount(hard[key]) - _amount(used[key]) for key in keys}
-
-
-def _amount(quantity: object) -> Decimal:
-    try:
-        return parse_quantity(str(quantity))
-    except ValueError:
-        # The API server stores no such quantity; nothing is concluded from it.
-        return Decimal(0)
+    amounts = {key: (amount(hard[key]), amount(used[key])) for key in keys}
+    return {key: most - gone for key, (most, gone) in amounts.items() if most is not None and gone is not None}
 
 
 CHECK = declared(

@@ -29,9 +29,8 @@ import msgspec
 
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
-from kubekit.lang.quantity import parse_quantity
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.catalogue.shared.pods import PODS, amount
 from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none, told_of_each
 from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -178,7 +177,7 @@ def _attached(workload: Workload) -> list[tuple[str, str]]:
     if text.startswith("["):
         try:
             selected = msgspec.json.decode(text, type=list[_SelectedNetwork])
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             # Multus refuses the pod then, which this check does not judge.
             return []
         return [(each.namespace or workload.metadata.namespace, each.name) for each in selected]
@@ -204,8 +203,10 @@ def _limits(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
     for limit_range in snapshot.listed(LIMITS):
         most_of_namespace = most.setdefault(limit_range.metadata.namespace, {})
         for item in limit_range.spec.limits:
-            for key, amount in item.max.items() if item.type == "Container" else ():
-                most_of_namespace[key] = min(_amount(amount), most_of_namespace.get(key, _amount(amount)))
+            for key, quantity in item.max.items() if item.type == "Container" else ():
+                # A limit that nobody can read allows everything.
+                if (at_most := amount(quantity)) is not None:
+                    most_of_namespace[key] = min(at_most, most_of_namespace.get(key, at_most))
     for workload, _, kind in moving:
         if why := _beyond(workload, most.get(workload.metadata.namespace, {})):
             yield workload, why, kind
@@ -214,19 +215,12 @@ def _limits(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
 def _beyond(workload: Workload, most: dict[str, Decimal]) -> str:
     """Returns which container asks for more than it may, or an empty string."""
     for container in workload.spec.template.spec.containers:
-        for amounts in (container.resources.limits, container.resources.requests):
-            for key, amount in amounts.items():
-                if key in most and _amount(amount) > most[key]:
-                    return f"container {container.name} asks for {amount} of {key}, more than a LimitRange allows"
+        for quantities in (container.resources.limits, container.resources.requests):
+            for key, quantity in quantities.items():
+                asked = amount(quantity) if key in most else None
+                if asked is not None and asked > most[key]:
+                    return f"container {container.name} asks for {quantity} of {key}, more than a LimitRange allows"
     return ""
-
-
-def _amount(quantity: object) -> Decimal:
-    try:
-        return parse_quantity(str(quantity))
-    except ValueError:
-        # The API server stores no such quantity; nothing is concluded from it.
-        return Decimal(0)
 
 
 def _constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
