@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from runup.checks.decide.cluster_kinds import Clusters, clusters_by_reads
-from runup.checks.decide.model import Applies, Check, CheckFunction, Context, Finding
-from runup.checks.decide.wording import minor_or_major
+from runup.checks.decide.model import Check, CheckFunction, Context, Finding
+from runup.checks.decide.wording import minor_or_major, not_told
 from runup.preflight.decide.report import ReportedResource, Severity
 
 # Passed instead of a docstring: the check's page, and those of its risks, are written by hand.
@@ -99,14 +99,7 @@ def risk(
 
 def unsure(name: str, why: str, objects: Iterable[Object] = (), *, fix: str, kind: Resource | None = None) -> Finding:
     """Returns an Unknown finding about `objects`, under the risk that stands for what check `name` cannot tell."""
-    return Finding(
-        f"{name}Unknown",
-        f"Whether {name} applies could not be told: {why.rstrip('.')}.",
-        Applies.UNKNOWN,
-        reason=f"{name}Unknown",
-        resources=tuple(refer(obj, kind) for obj in objects),
-        remediation=fix,
-    )
+    return not_told(name, why, fix, tuple(refer(obj, kind) for obj in objects))
 
 
 def refer(obj: Object, kind: Resource | None = None) -> ReportedResource:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from kubekit.api.scheme import Resource
 from runup.checks.decide.cluster_kinds import KUBERNETES
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.model import Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import not_told
 
 METRIC = "apiserver_requested_deprecated_apis"
 NAME = "RemovedAPIRequested"
@@ -77,13 +78,7 @@ def metrics_check(found: Iterable[RequestedVersion], problem: str = "") -> Check
                     "them to a version that is served.",
                 )
         if problem:
-            yield Finding(
-                f"{NAME}Unknown",
-                f"Whether {NAME} applies could not be told: {problem.rstrip('.')}.",
-                Applies.UNKNOWN,
-                reason=f"{NAME}Unknown",
-                remediation="Give the right to get the path /metrics, or leave out --api-metrics.",
-            )
+            yield not_told(NAME, problem, "Give the right to get the path /metrics, or leave out --api-metrics.")
 
     reads: tuple[Resource, ...] = ()
     return Check(

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.decide.cluster_kinds import BOTH
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import removal_of, table
-from runup.checks.decide.wording import count, names
+from runup.checks.decide.wording import count, names, not_told
 from runup.preflight.decide.report import ReportedResource, Severity
 
 # How many minor versions ahead a removal is told of.
@@ -143,7 +143,7 @@ def _told(manifests: Sequence[Manifest], name: str, what: str, severity: Severit
 
 def _unread(read: Manifests, name: str, fix: str) -> Iterator[Finding]:
     if read.problems:
-        yield _unsure(name, f"{count(len(read.problems), 'text')} could not be read: {names(read.problems)}", fix)
+        yield not_told(name, f"{count(len(read.problems), 'text')} could not be read: {names(read.problems)}", fix)
 
 
 def _beyond(manifests: Iterable[Manifest], target: int, name: str, context: Context) -> Iterator[Finding]:
@@ -156,19 +156,9 @@ def _beyond(manifests: Iterable[Manifest], target: int, name: str, context: Cont
     )
     if early:
         why = f"the table of removed versions ends with 1.{last}, before {context.target}: {names(early)}"
-        yield _unsure(name, why, "Look them up: https://kubernetes.io/docs/reference/using-api/deprecation-guide/.")
+        yield not_told(name, why, "Look them up: https://kubernetes.io/docs/reference/using-api/deprecation-guide/.")
 
 
 def _is_early(manifest: Manifest) -> bool:
     version = manifest.api_version.rpartition("/")[2]
     return is_built_in(manifest.group) and ("alpha" in version or "beta" in version)
-
-
-def _unsure(name: str, why: str, fix: str) -> Finding:
-    return Finding(
-        f"{name}Unknown",
-        f"Whether {name} applies could not be told: {why}.",
-        Applies.UNKNOWN,
-        reason=f"{name}Unknown",
-        remediation=fix,
-    )

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from kubekit.api.meta_v1 import Condition, Object
 from kubekit.api.scheme import resource_of
 from kubekit.lang.version import is_minor_or_major
-from runup.checks.decide.model import Context
+from runup.checks.decide.model import Applies, Context, Finding
 from runup.preflight.decide.report import ReportedResource, Severity
 
 # How many names a message lists at most; all of them are in the finding's resources.
@@ -110,6 +110,18 @@ def resource(obj: Object) -> ReportedResource:
     """Returns the reference to the object that a finding is about."""
     kind = resource_of(type(obj))
     return ReportedResource(group=kind.group, kind=kind.kind, namespace=obj.metadata.namespace, name=obj.metadata.name)
+
+
+def not_told(name: str, why: str, fix: str, resources: tuple[ReportedResource, ...] = ()) -> Finding:
+    """Returns the Unknown finding under the risk that stands for what check `name` cannot tell."""
+    return Finding(
+        f"{name}Unknown",
+        f"Whether {name} applies could not be told: {why.rstrip('.')}.",
+        Applies.UNKNOWN,
+        reason=f"{name}Unknown",
+        resources=resources,
+        remediation=fix,
+    )
 
 
 def minor_or_major(context: Context) -> bool:
