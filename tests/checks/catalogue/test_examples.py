@@ -779,18 +779,18 @@ ROWS = (
         (("type: Installed", "type: Deprecated"), ('"False"', '"True"')),
         ("ClusterExtensionNotInstalled-argocd",),
     ),
-    Row("modules: verified", "KernelModuleNotVerified", (('"False"', '"True"'),)),
-    Row("modules: verified, by the later words", "KernelModuleNotVerified", (('"False"', "Success"),)),
+    Row("modules: verified, by the older words", "KernelModuleNotVerified", (("Failure", '"True"'),)),
+    Row("modules: verified", "KernelModuleNotVerified", (("Failure", "Success"),)),
     Row(
-        "modules: failed, by the later words",
+        "modules: failed, by the older words",
         "KernelModuleNotVerified",
-        (('"False"', "Failure"),),
+        (("Failure", '"False"'),),
         ("KernelModuleNotVerified",),
     ),
     Row(
         "modules: under way",
         "KernelModuleNotVerified",
-        (('"False"', "InProgress"),),
+        (("Failure", "InProgress"),),
         ("KernelModuleNotVerifiedUnknown?",),
     ),
     Row(
@@ -818,7 +818,7 @@ ROWS = (
         ),
         ("KernelModuleNotVerified",),
     ),
-    Row("kernel modules: verified for the target", "KernelModulesNotReady", (('"False"', '"True"'),)),
+    Row("kernel modules: verified for the target", "KernelModulesNotReady", (("Failure", "Success"),)),
     Row(
         "kernel modules: validated for another release",
         "KernelModulesNotReady",
@@ -828,7 +828,7 @@ ROWS = (
     Row(
         "kernel modules: a validation that has not ended",
         "KernelModulesNotReady",
-        (('"False"', '""'),),
+        (("Failure", '""'),),
         ("KernelModulesNotReadyUnknown?",),
     ),
     Row(

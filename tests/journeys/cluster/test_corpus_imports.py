@@ -27,6 +27,7 @@ from tests.journeys.conftest import COMMAND_S, RUNUP, Sandbox
 
 from kubekit.lang import yaml as kyaml
 from runup.checks.catalogue import CHECKS
+from runup.checks.decide.cluster_kinds import ClusterKind, clusters_of
 
 JSON = dict[str, Any]
 CONFIG = ("config.openshift.io", "v1")
@@ -43,7 +44,7 @@ PARTLY = {f"{BUDGETS}Unknown", PODS}  # of budgets that were collected in the na
 ABSENT = {FEATURES, f"{BUDGETS}Unknown", PODS}  # of kinds that none of the nine has
 # What the checks with an example of their own could not tell. All dumps hold enough of what nine of them read; the
 # others read webhooks, definitions, pods, operators of OLM, ..., which none has: each of them must say so.
-COULD_NOT_TELL = {check.unknown_risk for check in CHECKS if check.about}
+COULD_NOT_TELL = {check.unknown_risk for check in CHECKS if check.about and ClusterKind.OPENSHIFT in clusters_of(check)}
 LACKING = COULD_NOT_TELL - {
     "ArchitecturesMixedUnknown",
     "ClusterVersionOverridesUnknown",
