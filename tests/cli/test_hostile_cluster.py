@@ -31,10 +31,10 @@ from runup.operator import log as operator_log
 from runup.preflight.cli.render import finding_texts
 from runup.preflight.cli.render import history_tables as rendered_history
 from runup.preflight.cli.render.explain import explain, explanation
-from runup.preflight.decide import kept_reports, schedule, stored_reports
+from runup.preflight.decide import kept_history, schedule, stored_reports
 from runup.preflight.decide.cluster_run import NAMESPACE as RUNS
 from runup.preflight.decide.findings import of_target
-from runup.preflight.decide.kept_reports import LastScheduled
+from runup.preflight.decide.kept_history import LastScheduled
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
 from runup.preflight.decide.stored_reports import History
 
@@ -236,8 +236,8 @@ def hostile(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 def _write_kept_reports(server: Server, data: dict[str, str]) -> None:
     """What preflights as Jobs leave, had somebody else the right to write it."""
     last = LastScheduled(id=EVIL, target_version=EVIL, risks=1, new=(EVIL,))
-    kept = kept_reports.empty() | {"data": data}
-    kept["metadata"]["annotations"] = {kept_reports.LAST: codec.encode(last).decode()}
+    kept = kept_history.empty() | {"data": data}
+    kept["metadata"]["annotations"] = {kept_history.LAST: codec.encode(last).decode()}
     job = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}}
     annotations = {schedule.EVERY: EVIL, schedule.TARGET: EVIL}
     labels = {schedule.SCHEDULED_LABEL: "true"}

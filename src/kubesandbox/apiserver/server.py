@@ -42,7 +42,7 @@ from kubesandbox.apiserver.policies import type_checking
 from kubesandbox.apiserver.policies.admission import PolicyAdmission
 from kubesandbox.apiserver.published.discovery_documents import Discovery
 from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
-from kubesandbox.apiserver.quotas.admission import QUOTAS, QuotaAdmission
+from kubesandbox.apiserver.quotas.quota_admission import QUOTAS, QuotaAdmission
 from kubesandbox.apiserver.served_kinds import KindTable
 from kubesandbox.apiserver.store import Store
 from kubesandbox.apiserver.subresources.places import Subresources

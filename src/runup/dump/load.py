@@ -21,8 +21,8 @@ from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import BadDump, Layout, find
 from runup.dump.dump_limits import Memory
 from runup.dump.dump_objects import Listed
-from runup.dump.kubernetes import KubernetesVersion, is_version_file, of_openshift, version_in
 from runup.dump.normalize import mended
+from runup.dump.plain_clusters import KubernetesVersion, is_version_file, of_openshift, version_in
 from runup.dump.plurals import guess_plural
 
 # Kinds that a cluster has by the thousand and that do not concern an update, or that must not be copied.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from runup.install.control import certificates
+from runup.install.control import serving_authority
 
 HOSTS = ("kernel-module-preflight.mine.svc", "kernel-module-preflight.mine.svc.cluster.local")
 NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
@@ -21,7 +21,7 @@ NOW = datetime(2026, 11, 23, 6, 0, tzinfo=UTC)
 
 def secret(now: datetime = NOW) -> dict[str, Any]:
     """A Secret that was made at that time."""
-    return certificates.serving_secret("name", "mine", HOSTS, now)
+    return serving_authority.serving_secret("name", "mine", HOSTS, now)
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -32,10 +32,10 @@ def test_whoever_trusts_the_authority_trusts_the_service(host: str, tmp_path: Pa
         (tmp_path / name).write_bytes(base64.b64decode(content))
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
-    asking = ssl.create_default_context(cadata=certificates.authority_of(made).decode())
+    asking = ssl.create_default_context(cadata=serving_authority.authority_of(made).decode())
     assert _handshake(serving, asking, host) == ""
     assert "not valid for" in _handshake(serving, asking, "another.mine.svc")
-    stranger = certificates.authority_of(secret(datetime.now(UTC))).decode()
+    stranger = serving_authority.authority_of(secret(datetime.now(UTC))).decode()
     assert "verify failed" in _handshake(serving, ssl.create_default_context(cadata=stranger), host)
 
 
@@ -85,12 +85,12 @@ def without(name: str) -> dict[str, Any]:
         pytest.param(without("ca.crt"), NOW, False, id="no authority"),
         pytest.param({"data": {"tls.crt": "eA==", "ca.crt": "eA=="}}, NOW, False, id="not a certificate"),
         pytest.param({"data": {"tls.crt": "!", "ca.crt": "!"}}, NOW, False, id="not even base64"),
-        pytest.param(certificates.serving_secret("n", "m", ("other",), NOW), NOW, False, id="for another name"),
+        pytest.param(serving_authority.serving_secret("n", "m", ("other",), NOW), NOW, False, id="for another name"),
     ],
 )
 def test_which_certificate_is_kept(found: dict[str, Any] | None, at: datetime, good: bool) -> None:
     """A good one, so that an upgrade changes nothing that others trust."""
-    assert certificates.still_good(found, HOSTS, at) is good
+    assert serving_authority.still_good(found, HOSTS, at) is good
 
 
 def test_how_long_it_lasts() -> None:

@@ -32,7 +32,7 @@ from kubekit.kube.errors import Forbidden, NotFound
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue.own_rights import own_rights
 from runup.preflight.control.cluster_runs import apply_all, delete_all, labelled
-from runup.preflight.decide import cluster_run, kept_reports
+from runup.preflight.decide import cluster_run, kept_history
 from runup.preflight.decide.cluster_run import CONFIG_MAP, JOB, KINDS, NAMESPACE, RUN_LABEL, Checking, Run
 from runup.preflight.decide.preflight_deployment import report_map
 from runup.preflight.decide.schedule import CRON_JOB, NAME, RULE, SCHEDULED_LABEL
@@ -333,7 +333,7 @@ def test_a_schedule_says_what_is_new(scheduled: InCluster) -> None:
 
 
 def _forget(here: InCluster) -> None:
-    here.sandbox.client.send(calls.delete(CONFIG_MAP, kept_reports.NAME, NAMESPACE))
+    here.sandbox.client.send(calls.delete(CONFIG_MAP, kept_history.NAME, NAMESPACE))
 
 
 def test_scheduled_twice_is_scheduled_once(scheduled: InCluster) -> None:

@@ -11,8 +11,8 @@ from tests.factories import NOW
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
-from runup.preflight.decide import kept_reports, stored_reports
-from runup.preflight.decide.kept_reports import LAST, LastScheduled
+from runup.preflight.decide import kept_history, stored_reports
+from runup.preflight.decide.kept_history import LAST, LastScheduled
 from runup.preflight.decide.report import FORMAT, Report, encode
 
 JSON = dict[str, Any]
@@ -49,7 +49,7 @@ def patched(before: ConfigMap, patch: JSON) -> ConfigMap:
 def test_a_report_is_added_to_what_was_read() -> None:
     """With the version that it was decided on, so that another run's report is not lost."""
     before = kept(report(1))
-    patch = kept_reports.with_report(before, report(2))
+    patch = kept_history.with_report(before, report(2))
     assert patch["metadata"] == {"resourceVersion": "7"}
     found = stored_reports.read(patched(before, patch))
     assert [each.target_version for each in found.reports] == ["5.1.2", "5.1.1"]
@@ -58,14 +58,14 @@ def test_a_report_is_added_to_what_was_read() -> None:
 def test_the_sixth_report_takes_the_place_of_the_oldest() -> None:
     """A merge patch removes what it says is null."""
     before = kept(*(report(number) for number in range(1, 6)))
-    patch = kept_reports.with_report(before, report(6))
+    patch = kept_history.with_report(before, report(6))
     assert patch["data"]["run-1.json"] is None
     assert set(patched(before, patch).data) == {f"run-{number}.json" for number in range(2, 7)}
 
 
 def test_a_run_that_failed_replaces_nothing() -> None:
     """What was found before still stands."""
-    assert kept_reports.with_report(kept(report(1)), report(1, status="failed")) == {}
+    assert kept_history.with_report(kept(report(1)), report(1, status="failed")) == {}
 
 
 @pytest.mark.parametrize(
@@ -80,16 +80,16 @@ def test_a_run_that_failed_replaces_nothing() -> None:
 def test_what_is_new(before: tuple[Report, ...], new: tuple[str, ...]) -> None:
     """By name; the note of the scheduled run has it."""
     config_map = kept(*before)
-    patch, last = kept_reports.with_scheduled(config_map, report(3, "A", "B"), NOW)
+    patch, last = kept_history.with_scheduled(config_map, report(3, "A", "B"), NOW)
     assert last == LastScheduled(id="run-3", time=NOW, target_version="5.1.3", risks=2, new=new)
-    assert kept_reports.last_scheduled(patched(config_map, patch)) == last
+    assert kept_history.last_scheduled(patched(config_map, patch)) == last
 
 
 def test_a_scheduled_run_that_failed_is_noted() -> None:
     """Its words are cut to what an annotation can hold, and nothing counts as new."""
     config_map = kept(report(1, "A"))
     failed = report(2, "B", status="failed", message="the API server did not answer" + "!" * 9000)
-    patch, last = kept_reports.with_scheduled(config_map, failed, NOW)
+    patch, last = kept_history.with_scheduled(config_map, failed, NOW)
     assert "data" not in patch
     assert (last.new, last.error[:29]) == ((), "the API server did not answer")
     assert len(patch["metadata"]["annotations"][LAST]) < 4096
@@ -98,12 +98,12 @@ def test_a_scheduled_run_that_failed_is_noted() -> None:
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"time": "2026-01-14T10:00:00"}', '{"new": 5}'])
 def test_a_note_that_somebody_edited_is_none(note: str) -> None:
     """It is written anew by the next run."""
-    assert kept_reports.last_scheduled(kept(**{LAST: note})) is None
-    assert kept_reports.last_scheduled(None) is None
+    assert kept_history.last_scheduled(kept(**{LAST: note})) is None
+    assert kept_history.last_scheduled(None) is None
 
 
 def test_the_config_map_can_be_collected() -> None:
     """By a label, and without any data before the first report."""
-    made = kept_reports.empty()
+    made = kept_history.empty()
     assert made["metadata"]["labels"]["preflight.runup.dev/reports"] == "true"
     assert stored_reports.read(codec.convert(ConfigMap, made)).reports == ()

@@ -17,7 +17,7 @@ from runup.install.decide.component import (
     Options,
     Platform,
 )
-from runup.install.decide.monitoring import GROUP
+from runup.install.decide.monitoring_objects import GROUP
 from runup.install.decide.refusals import Cluster
 
 AUTO = "auto"

@@ -77,16 +77,16 @@ def install(
       runup install update-status --image registry.example/runup:0.1.0 -o yaml
     """
     from runup.cli.errors import CommandError
-    from runup.install.cli import work
+    from runup.install.cli import install_commands
     from runup.install.cli.choices import Flags
 
     flags = Flags(**what, printed=bool(output))
     if output:
-        return work.print_objects(connection_of(ctx), flags)
+        return install_commands.print_objects(connection_of(ctx), flags)
     if wait and dry_run:
         raise CommandError("--wait and --dry-run: what is not written cannot become healthy; use one of them")
-    manner = work.Manner(take_over, force_conflicts, bool(dry_run))
-    return work.install(connection_of(ctx), flags, manner, timeout if wait else None)
+    manner = install_commands.Manner(take_over, force_conflicts, bool(dry_run))
+    return install_commands.install(connection_of(ctx), flags, manner, timeout if wait else None)
 
 
 @click.command("uninstall", cls=Command)
@@ -108,6 +108,8 @@ def uninstall(
       runup uninstall update-status
       runup uninstall kernel-modules --definitions
     """
-    from runup.install.cli import work
+    from runup.install.cli import install_commands
 
-    return work.uninstall(connection_of(ctx), component, namespace, work.Removal(definitions, yes, bool(dry_run)))
+    return install_commands.uninstall(
+        connection_of(ctx), component, namespace, install_commands.Removal(definitions, yes, bool(dry_run))
+    )

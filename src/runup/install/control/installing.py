@@ -11,9 +11,9 @@ import msgspec
 from kubekit.api.scheme import Resource
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
-from runup.install.control import certificates, observing
+from runup.install.control import observing, serving_authority
 from runup.install.control.sets import Done, InstallError, ObjectSets, Outcome, Told
-from runup.install.decide import serving
+from runup.install.decide import serving_certificates
 from runup.install.decide.component import OPERATOR, Certificates, Component, Options, Platform
 from runup.install.decide.inventory import Inventory, inventory_of, set_id, without_those_of_others
 from runup.install.decide.objects import Objects
@@ -117,12 +117,16 @@ def _left_by_preflights(sets: ObjectSets) -> Iterator[Identity]:
 
 def _certified(sets: ObjectSets, clock: Clock, component: Component, objects: Objects, options: Options) -> Objects:
     """Returns `objects` with a certificate of our own and who trusts it, where the cluster makes none."""
-    if options.certificates is not Certificates.OWN or not serving.serves(objects):
+    if options.certificates is not Certificates.OWN or not serving_certificates.serves(objects):
         return objects
-    name, hosts = serving.secret_name(component), serving.hosts(component, options.namespace)
+    name, hosts = serving_certificates.secret_name(component), serving_certificates.hosts(component, options.namespace)
     kept = sets.read(Identity("", "Secret", options.namespace, name))
-    if kept is None or not certificates.still_good(kept, hosts, clock.now()):
-        kept = certificates.serving_secret(name, options.namespace, hosts, clock.now())
+    if kept is None or not serving_authority.still_good(kept, hosts, clock.now()):
+        kept = serving_authority.serving_secret(name, options.namespace, hosts, clock.now())
     secret = {**kept, "metadata": {"name": name, "namespace": options.namespace}}
     first = next(index for index, obj in enumerate(objects) if obj["kind"] == "ServiceAccount")
-    return (*serving.with_authority(objects[:first], certificates.authority_of(kept)), secret, *objects[first:])
+    return (
+        *serving_certificates.with_authority(objects[:first], serving_authority.authority_of(kept)),
+        secret,
+        *objects[first:],
+    )

@@ -20,7 +20,7 @@ from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
-from runup.install.control.served_kinds import ServedKinds
+from runup.install.control.discovered_kinds import ServedKinds
 from runup.install.decide import inventory as inventories
 from runup.install.decide.inventory import Inventory
 from runup.install.decide.objects import Objects, definition, identity_of

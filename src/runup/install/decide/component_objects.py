@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubekit.lang import yaml as kyaml
-from runup.install.decide import kubernetes, least_privilege, monitoring, serving
+from runup.install.decide import least_privilege, monitoring_objects, plain_kubernetes, serving_certificates
 from runup.install.decide.component import OPERATOR, PLACEHOLDER, Component, Options, Platform
 from runup.install.decide.objects import Objects, mapped
 from runup.release.decide.template import Values, render
@@ -41,10 +41,10 @@ def _changes(component: Component, options: Options) -> tuple[Callable[[Objects]
     return (
         without_release_annotations,
         *((least_privilege.of_operator,) if component == OPERATOR and options.least_privilege else ()),
-        *(() if options.monitoring else (monitoring.without,)),
-        *((lambda objects: kubernetes.fitted(objects, component, options),) if on_kubernetes else ()),
-        lambda objects: serving.certified(objects, component, options),
-        lambda objects: monitoring.read_by(objects, options.prometheus),
+        *(() if options.monitoring else (monitoring_objects.without,)),
+        *((lambda objects: plain_kubernetes.fitted(objects, component, options),) if on_kubernetes else ()),
+        lambda objects: serving_certificates.certified(objects, component, options),
+        lambda objects: monitoring_objects.read_by(objects, options.prometheus),
         lambda objects: placed(objects, component.namespace, options.namespace),
     )
 

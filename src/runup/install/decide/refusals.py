@@ -8,7 +8,7 @@ import msgspec
 
 from runup.install.decide.component import KERNEL_MODULES, OPERATOR, Certificates, Component, Options, Platform
 from runup.install.decide.inventory import Inventory, set_id
-from runup.install.decide.monitoring import GROUP
+from runup.install.decide.monitoring_objects import GROUP
 from runup.release.decide.manifest import Identity
 
 OLDEST = (1, 29)

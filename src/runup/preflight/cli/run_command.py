@@ -63,7 +63,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
 
 def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], now: datetime) -> int:
     """Prints what is wrong with manifests that no cluster has yet, and returns the exit code."""
-    from runup.preflight.cli.manifests import of_manifests
+    from runup.preflight.cli.manifest_files import of_manifests
 
     judged, places = of_manifests(flags.manifests, flags.to, now)
     clusters, notes = _findings([judged], rules, now)

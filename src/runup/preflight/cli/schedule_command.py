@@ -22,7 +22,7 @@ from runup.preflight.cli.in_cluster import cluster_version, own_image
 from runup.preflight.control import cluster_runs, kept_reports
 from runup.preflight.decide import channel_target, schedule
 from runup.preflight.decide.cluster_run import JOB, KINDS, NAMESPACE, Checking, namespace_object
-from runup.preflight.decide.kept_reports import LastScheduled, last_scheduled
+from runup.preflight.decide.kept_history import LastScheduled, last_scheduled
 from runup.preflight.decide.schedule import CRON_JOB, EVERY, NAME, RULE, SCHEDULED_LABEL, TARGET, Schedule
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from runup.preflight.control.read_only_client import refuse_writes
-from runup.preflight.decide import kept_reports
+from runup.preflight.decide import kept_history
 from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER, NAMESPACE
-from runup.preflight.decide.kept_reports import NAME, LastScheduled
+from runup.preflight.decide.kept_history import NAME, LastScheduled
 from runup.preflight.decide.report import Report, read
 
 # Each conflict means that another run added its report; more of them at once than this do not end together.
@@ -36,12 +36,12 @@ def ensure(client: SyncClient) -> None:
     """Creates the ConfigMap if there is none. Raises KubeError."""
     if read_kept(client) is None:
         with suppress(AlreadyExists):
-            client.send(calls.create(CONFIG_MAP, kept_reports.empty(), field_manager=FIELD_MANAGER))
+            client.send(calls.create(CONFIG_MAP, kept_history.empty(), field_manager=FIELD_MANAGER))
 
 
 def add(client: SyncClient, report: Report) -> None:
     """Adds a report to the ConfigMap. Raises KubeError."""
-    _change(client, lambda kept: (kept_reports.with_report(kept, report), None))
+    _change(client, lambda kept: (kept_history.with_report(kept, report), None))
 
 
 class HistorySink:
@@ -57,7 +57,7 @@ class HistorySink:
         report = read(data)
         try:
             with SyncClient(self._config) as client:
-                self.last = _change(client, lambda kept: kept_reports.with_scheduled(kept, report, self._clock.now()))
+                self.last = _change(client, lambda kept: kept_history.with_scheduled(kept, report, self._clock.now()))
         except NotFound as error:
             text = f"{error}; `runup preflight schedule` creates it"
             raise OSError(f"ConfigMap {NAMESPACE}/{NAME}: {text}") from error

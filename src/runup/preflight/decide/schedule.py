@@ -17,7 +17,7 @@ import msgspec
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import RESOURCES, Resource
 from kubekit.api.workloads_v1 import CronJob
-from runup.preflight.decide import kept_reports
+from runup.preflight.decide import kept_history
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, Checking, account_objects, deletions_of, job_spec
 from runup.preflight.decide.service_account import Right
 from runup.process.plan import Apply, Delete
@@ -99,7 +99,7 @@ def objects(schedule: Schedule, *, monitored: bool) -> tuple[Apply, ...]:
     The account may change the ConfigMap of reports, and cannot create one: the command does.
     """
     marks: JSON = {"labels": PART_OF | {SCHEDULED_LABEL: "true"}}
-    access = account_objects(NAME, schedule.rights, kept_reports.NAME, ("get", "patch"), marks)
+    access = account_objects(NAME, schedule.rights, kept_history.NAME, ("get", "patch"), marks)
     rules = (Apply(RULE, _alerts(schedule, marks)),) if monitored else ()
     return (*access, Apply(CRON_JOB, _cron_job(schedule, marks)), *rules)
 

@@ -11,7 +11,7 @@ from tests.factories import cluster_operator, context, node, read_as, snapshot
 from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import ClusterOperator, OperandVersion
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.shared.kubernetes import source_minor
+from runup.checks.catalogue.shared.kubernetes_versions import source_minor
 from runup.checks.decide import check_page
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Snapshot, Unreadable

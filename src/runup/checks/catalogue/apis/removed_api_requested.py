@@ -27,7 +27,7 @@ from runup.api.apiserver_v1 import APIRequestCount
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.catalogue.apis.shared.api_clients import removed_in, users_of
 from runup.checks.catalogue.declaring import declared, risk, unsure
-from runup.checks.catalogue.shared.kubernetes import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import names

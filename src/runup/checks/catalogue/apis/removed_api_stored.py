@@ -27,7 +27,7 @@ from datetime import timedelta
 from kubekit.api.scheme import Resource
 from runup.api.platform_v1 import Managed, ManagedFieldsEntry
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
-from runup.checks.catalogue.shared.kubernetes import READS, source_minor, target_in_words, target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import READS, source_minor, target_in_words, target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_any
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable

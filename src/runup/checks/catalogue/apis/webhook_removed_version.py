@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from kubekit.api.extension_v1 import RuleWithOperations
 from runup.checks.catalogue.apis.shared.webhooks import READS, webhooks
 from runup.checks.catalogue.declaring import declared, risk, unsure
-from runup.checks.catalogue.shared.kubernetes import READS as VERSIONS
-from runup.checks.catalogue.shared.kubernetes import source_minor, target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
+from runup.checks.catalogue.shared.kubernetes_versions import source_minor, target_minor
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import removed_resource, removed_versions

@@ -28,7 +28,7 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 from kubekit.lang.version import Version
 from runup.checks.catalogue.declaring import MINOR, declared, named, risk
-from runup.checks.catalogue.shared.bundles import weak_signature
+from runup.checks.catalogue.shared.certificate_bundles import weak_signature
 from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from runup.api.config_v1 import ConfigNode
 from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.kubernetes import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document

@@ -16,7 +16,7 @@ from functools import lru_cache
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import Version
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.shared.kubernetes import target_in_words
+from runup.checks.catalogue.shared.kubernetes_versions import target_in_words
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide import kubernetes_path
 from runup.checks.decide.cluster_kinds import ClusterKind

@@ -21,7 +21,7 @@ from functools import lru_cache
 
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue.declaring import declared, risk, unsure
-from runup.checks.catalogue.shared.kubernetes import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.checks.catalogue.olm.shared.installed_operators import READS, installed
-from runup.checks.catalogue.shared.kubernetes import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import removed_versions
 from runup.checks.decide.wording import names

@@ -28,7 +28,7 @@ from datetime import UTC, datetime, timedelta
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.platform_v1 import CertManagerCertificate
 from runup.checks.catalogue.declaring import declared, named, refer, risk
-from runup.checks.catalogue.shared.bundles import Validity, is_late
+from runup.checks.catalogue.shared.certificate_bundles import Validity, is_late
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, told_of_each
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from kubekit.api.core_v1 import Namespace, Node, Taint
 from kubekit.api.meta_v1 import LabelSelectorRequirement
-from runup.checks.catalogue.shared.workloads import NodeSelectorTerm, TemplateSpec, Toleration
+from runup.checks.catalogue.shared.workload_reads import NodeSelectorTerm, TemplateSpec, Toleration
 
 # Taints that controllers set and take back, or with which a node goes and is replaced: of the node lifecycle and the
 # cloud controller (kubernetes, core/v1 well-known taints), of the cluster autoscaler and of Karpenter.

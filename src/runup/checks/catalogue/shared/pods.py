@@ -28,7 +28,7 @@ from kubekit.api.core_v1 import (
 )
 from kubekit.lang.quantity import parse_quantity
 from runup.checks.catalogue.declaring import named
-from runup.checks.catalogue.shared.pod_security import exceeded
+from runup.checks.catalogue.shared.pod_security_levels import exceeded
 from runup.checks.catalogue.shared.result_cache import grouped, of_groups
 from runup.checks.decide.reads import Slim
 

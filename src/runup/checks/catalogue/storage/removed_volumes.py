@@ -21,9 +21,9 @@ from functools import partial
 
 from kubekit.api.meta_v1 import Object
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
-from runup.checks.catalogue.shared.kubernetes import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.presence import told_of_each
-from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, REMOVED_PLUGINS, STATEFUL_SETS, inline_plugins
+from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, REMOVED_PLUGINS, STATEFUL_SETS, inline_plugins
 from runup.checks.catalogue.storage.shared.volumes import VOLUMES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim

@@ -29,7 +29,7 @@ from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.shared.node_fit import has
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.presence import told_of_each
-from runup.checks.catalogue.shared.workloads import NodeSelector
+from runup.checks.catalogue.shared.workload_reads import NodeSelector
 from runup.checks.catalogue.storage.shared.volumes import AFFINITY, CLAIMS, DRIVER, VOLUMES, claims_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names

@@ -23,7 +23,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Condition, Object, Wire
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim

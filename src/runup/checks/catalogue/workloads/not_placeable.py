@@ -30,7 +30,7 @@ from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.shared.node_fit import fits, project_selector
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.presence import told_of_each
-from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
+from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import count, names

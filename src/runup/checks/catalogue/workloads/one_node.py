@@ -24,7 +24,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import ENDED, PODS, by_namespace
 from runup.checks.catalogue.shared.result_cache import of_groups
 from runup.checks.catalogue.shared.topology import control_plane

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from kubekit.api.core_v1 import PlacedPod
 from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.shared.pods import PODS, is_broken
-from runup.checks.catalogue.shared.workloads import STATEFUL_SETS, with_pods_that_move
+from runup.checks.catalogue.shared.workload_reads import STATEFUL_SETS, with_pods_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import DOWN_PATIENCE, count, names
 

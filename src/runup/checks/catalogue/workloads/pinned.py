@@ -25,12 +25,12 @@ from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.namespaces import is_system
 from runup.checks.catalogue.shared.node_fit import fits, project_selector
+from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.presence import told_of_each
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, STATEFUL_SETS, TemplateSpec, with_pods_that_move
+from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, TemplateSpec, with_pods_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import count, names

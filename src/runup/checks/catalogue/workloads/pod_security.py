@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Namespace, PlacedPod
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.pod_security import BASELINE, RESTRICTED
+from runup.checks.catalogue.shared.pod_security_levels import BASELINE, RESTRICTED
 from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, Workload
+from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, Workload
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import cause, count
 

@@ -26,9 +26,9 @@ from decimal import Decimal
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object, Wire
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, amount, by_namespace, drained
-from runup.checks.catalogue.shared.workloads import DEPLOYMENTS, needs_surge
+from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, needs_surge
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import count, names

@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 
 from kubekit.api.core_v1 import Namespace, PlacedPod
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained, those
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import at, count, names

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from kubekit.api.core_v1 import PlacedPod
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, drained, those
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH

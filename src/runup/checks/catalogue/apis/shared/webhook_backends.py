@@ -17,7 +17,7 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.extension_v1 import ServiceReference, WebhookClientConfig
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.platform_v1 import Service
-from runup.checks.catalogue.shared.bundles import last_validity
+from runup.checks.catalogue.shared.certificate_bundles import last_validity
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.wording import names

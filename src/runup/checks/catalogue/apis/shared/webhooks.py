@@ -17,7 +17,7 @@ from kubekit.api.extension_v1 import (
     Webhook,
 )
 from kubekit.api.scheme import Resource, resource_of
-from runup.checks.catalogue.shared.namespaces import is_system
+from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.presence import told_of_each
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.wording import names

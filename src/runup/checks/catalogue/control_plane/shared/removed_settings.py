@@ -7,7 +7,7 @@ from typing import Any
 
 from runup.checks.catalogue.control_plane.shared.component_settings import Setting
 from runup.checks.catalogue.declaring import risk, unsure
-from runup.checks.catalogue.shared.kubernetes import target_minor
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.decide.model import Context, Finding
 from runup.checks.decide.removal_tables import table
 

@@ -11,7 +11,7 @@ from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
 from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import PersistentVolume
 from runup.checks.catalogue.shared.pods import PODS, drained
-from runup.checks.catalogue.shared.workloads import REMOVED_PLUGINS
+from runup.checks.catalogue.shared.workload_reads import REMOVED_PLUGINS
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim
 

@@ -15,7 +15,7 @@ from runup import __version__
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError
 from runup.install.cli.choices import Flags, options_of
-from runup.install.control import health, installing, observing, sources
+from runup.install.control import healthy_objects, installing, observing, sources
 from runup.install.control.installing import Manner
 from runup.install.control.sets import Done, InstallError, ObjectSets, Told
 from runup.install.decide.component import COMPONENTS, OPERATOR, Component, Options, Platform
@@ -68,7 +68,7 @@ def install(connection: Connection, flags: Flags, manner: Manner, timeout_s: flo
         tell = _teller(dry_run=manner.dry_run)
         applied = installing.install(client, sets, clock, flags.chosen, objects, options, known, manner, tell)
         if timeout_s is not None:
-            health.wait(client, sets, clock, applied, timeout_s)
+            healthy_objects.wait(client, sets, clock, applied, timeout_s)
             click.echo(f"{flags.component} is installed and healthy: {_NEXT[flags.component]}")
     return 0
 
