@@ -22,6 +22,10 @@ Kind = Literal[
 Fields = Callable[[str], "CelType | None"]
 
 
+# Fields of an entry of a map, https://github.com/google/cel-spec/blob/master/proto/cel/expr/syntax.proto
+_MAP_KEY, _MAP_VALUE = 3, 4
+
+
 @dataclass(frozen=True, slots=True)
 class CelType:
     """A declared type: `element` of a list, map or optional value, `fields` of an object and the name that it has.
@@ -157,14 +161,15 @@ class _Checker:
     def _list(self, node: Node) -> CelType:
         return list_of(_joined([self._of(element) for element in node.children(1)]))
 
-    def _struct(self, node: Node) -> CelType:
+    def _map_literal(self, node: Node) -> CelType:
+        """Returns the type of a map literal, by the common type of its values; its keys are checked, too."""
         values = []
         for _, entry in node.fields:
             if isinstance(entry, cel_ast.Entry):
                 nodes = {at: each for at, each in entry.fields if isinstance(each, Node)}
-                if 3 in nodes:
-                    self._of(nodes[3])
-                values.append(self._of(nodes[4]))
+                if _MAP_KEY in nodes:
+                    self._of(nodes[_MAP_KEY])
+                values.append(self._of(nodes[_MAP_VALUE]))
         return map_of(_joined(values))
 
     def _comprehension(self, node: Node) -> CelType:
@@ -226,7 +231,7 @@ _OF: dict[int, Callable[[_Checker, Node], CelType]] = {
     SELECT: _Checker._select,
     CALL: _Checker._call,
     LIST: _Checker._list,
-    STRUCT: _Checker._struct,
+    STRUCT: _Checker._map_literal,
     COMPREHENSION: _Checker._comprehension,
 }
 

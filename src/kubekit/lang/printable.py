@@ -16,7 +16,10 @@ _LONGEST_ESCAPE = 6
 
 @cache
 def _hazard() -> re.Pattern[str]:
-    """Returns the pattern of what is escaped. Compiling it takes an eighth of an interpreter, and few texts need it."""
+    """Returns the pattern of the characters that are escaped.
+
+    It is compiled at its first use: that takes an eighth of the time in which Python starts, and few texts need it.
+    """
     # C0 but tab and newline, DEL and C1; marks and overrides of writing direction; line and paragraph separators; the
     # byte order mark, annotations and non-characters, which YAML refuses; halves of surrogate pairs, which UTF-8 cannot
     # carry.

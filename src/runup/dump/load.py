@@ -173,7 +173,10 @@ def moment_of(dump: Dump) -> datetime | None:
 
 
 def _place(file: Path, layout: Layout) -> str:
-    """Returns what to give for the cluster of a file instead of the dump: file or folder, or the root of a tree."""
+    """Returns the path to name instead of the whole dump, so that only the cluster of `file` is read.
+
+    It is the folder of the file, or the file; of `oc adm inspect`, the root of its tree.
+    """
     below = file.relative_to(layout.root)
     tops = [index for index, part in enumerate(below.parts) if part in {"cluster-scoped-resources", "namespaces"}]
     if layout.style == "inspect" and tops:

@@ -63,6 +63,11 @@ def show(path: Path) -> str:
 
 
 def _show(part: str) -> str:
+    """Returns an element of a path as messages print it.
+
+    Its prefix tells what it is: `f:` a field, `v:` a value of a set, `i:` an index, `k:` the keys of an item as JSON
+    (structured-merge-diff, `fieldpath/serialize-pe.go`).
+    """
     kind, text = part[0], part[2:]
     if kind == "f":
         return f".{text}"

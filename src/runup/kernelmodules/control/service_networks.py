@@ -29,7 +29,10 @@ UNKNOWN = (
 
 
 async def service_networks(client: Client, notes: list[str]) -> tuple[Network, ...]:
-    """Returns the networks of the Services of `client`'s cluster; adds to `notes` if they are not known."""
+    """Returns the networks of the Services of `client`'s cluster.
+
+    If they are not known: in a cluster, all private networks, with a note in `notes`; outside of one, none.
+    """
     networks = await _of_openshift(client) or await _of_kubernetes(client)
     if networks or not is_inside():
         return networks

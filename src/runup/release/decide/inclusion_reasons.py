@@ -111,6 +111,10 @@ def _spellings(kind: str) -> tuple[str, ...]:
 
 
 def _asked(name: str, annotations: Mapping[str, str]) -> bool:
+    """Returns whether a rule decides about a manifest with these annotations.
+
+    Those in `_ALWAYS` do; another does if the manifest has the rule's annotation, whose key ending in `/` is a prefix.
+    """
     if name in _ALWAYS:
         return True
     if name == "set and gates together":
