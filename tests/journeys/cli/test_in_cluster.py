@@ -22,7 +22,7 @@ from tests.journeys.conftest import COMMAND_S, RUNUP, Done, Sandbox
 from tests.servers import eventually
 
 import runup
-from kubekit.api.conditions import status_of
+from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import ConfigMap, Node, Pod
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import CronJob, Job
@@ -81,6 +81,8 @@ def risks(text: str) -> dict[str, str]:
 
 def test_it_finds_what_the_command_finds_and_writes_one_config_map(here: InCluster) -> None:
     """The audit log has every request: none of the Job's account and none of the command's writes ClusterVersion."""
+    # Both look at a cluster of which everything is said that will be.
+    here.sandbox.until(lambda version: find(version.status.conditions, "Upgradeable"), "Upgradeable is told")
     log = here.sandbox.data / "audit.log"
     since = log.stat().st_size
     within = here.run("--to", "5.1.0", "-o", "json")
