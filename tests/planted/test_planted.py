@@ -54,9 +54,13 @@ def says(risk: Risk, plant: Plant) -> bool:
 
 
 def rows(kind: str) -> list[Any]:
-    """Every plant of that kind with its cluster."""
+    """Every plant of that kind with its cluster, which one process judges for all of its plants."""
     every = [(cluster, plant) for cluster in CLUSTERS for plant in read(cluster, "truth.yaml")]
-    return [pytest.param(cluster, plant, id=plant["id"]) for cluster, plant in every if plant["plant"] == kind]
+    return [
+        pytest.param(cluster, plant, id=plant["id"], marks=pytest.mark.xdist_group(f"planted {cluster}"))
+        for cluster, plant in every
+        if plant["plant"] == kind
+    ]
 
 
 @pytest.mark.parametrize(("cluster", "plant"), rows("risk"))
