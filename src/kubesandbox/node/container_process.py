@@ -14,6 +14,7 @@ from pathlib import Path
 import structlog
 
 from kubekit.kube.clock import Clock, within
+from kubesandbox.node.container_log import ContainerLog
 from kubesandbox.node.runner_bwrap import descendants
 from kubesandbox.node.runner_interface import Launch, Runner
 
@@ -45,10 +46,13 @@ class Exit:
 class RunningContainer:
     """A container that has been started."""
 
-    def __init__(self, runner: Runner, launch: Launch, process: asyncio.subprocess.Process, clock: Clock) -> None:
+    def __init__(
+        self, runner: Runner, launch: Launch, process: asyncio.subprocess.Process, output: ContainerLog, clock: Clock
+    ) -> None:
         self._runner = runner
         self._launch = launch
         self._process = process
+        self._output = output
         self._clock = clock
         self._over_limit = False
 
@@ -67,6 +71,7 @@ class RunningContainer:
         finally:
             if sampler:
                 sampler.cancel()
+            self._output.close()
         over_limit = self._over_limit
         try:
             over_limit = over_limit or await asyncio.to_thread(self._runner.out_of_memory, self._launch)
@@ -107,19 +112,25 @@ async def start(runner: Runner, launch: Launch, log_file: Path, clock: Clock) ->
     launch.work.mkdir(parents=True, exist_ok=True)
     log_file.parent.mkdir(parents=True, exist_ok=True)
     command = await asyncio.to_thread(runner.command, launch)
-    with log_file.open("ab") as output:
+    output = ContainerLog(log_file)
+    try:
+        standard_output, standard_error = output.writing_ends
         process = await asyncio.create_subprocess_exec(
             *command.argv,
             env=dict(command.env),
             cwd=command.cwd,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=output,
-            stderr=asyncio.subprocess.STDOUT,
+            stdout=standard_output,
+            stderr=standard_error,
             # The process leads its own group, which SIGKILL ends as a whole.
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
-    return RunningContainer(runner, launch, process, clock)
+    except BaseException:
+        output.close()
+        raise
+    output.started()
+    return RunningContainer(runner, launch, process, output, clock)
 
 
 def die_with_parent() -> None:

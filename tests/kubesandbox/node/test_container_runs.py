@@ -63,6 +63,21 @@ async def test_a_kill_from_outside_is_not_taken_for_lack_of_memory(world: World)
     assert (ended(status)["exitCode"], ended(status)["reason"]) == (137, "Error")
 
 
+TORN = (
+    "import os\nfor _ in range(300):\n os.write(1, b'o' * 40)\n os.write(2, b'e' * 40 + bytes([10]))\n"
+    " os.write(1, bytes([10]))\nos.write(1, b'no line feed')"
+)
+
+
+async def test_a_line_of_one_stream_is_not_torn_by_the_other(world: World) -> None:
+    """As a container runtime writes logs: line by line of each stream, also if a line is written in two pieces."""
+    unbuffered = {"command": ["python3", "-c", TORN]}
+    await world.run("", container=unbuffered, restartPolicy="Never")
+    await world.until(ended, "its end")
+    lines = world.log().splitlines()
+    assert sorted(lines) == sorted(["e" * 40] * 300 + ["o" * 40] * 300 + ["no line feed"])
+
+
 async def test_sigterm_first(world: World) -> None:
     """A container that knows what SIGTERM means ends by itself, and its object goes after it."""
     await world.run("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done")
