@@ -142,6 +142,20 @@ def tests_that_are_named() -> Iterator[str]:
                 yield f"{_name(path)}: {file} has no test {name}"
 
 
+def doors() -> Iterator[str]:
+    """Every module in ARCHITECTURE's table of doors is there: by its path, or by its name beside one of its row."""
+    section = (HERE / "ARCHITECTURE.md").read_text().partition("\n## Doors\n")[2].partition("\n## ")[0]
+    for row in section.splitlines():
+        beside: list[Path] = []
+        for name in re.findall(r"`([\w./-]+\.py)`", row.partition(" | ")[2]):
+            roots = (HERE / "src" / "runup", HERE / "src", HERE) if "/" in name else beside
+            path = next((root / name for root in roots if (root / name).is_file()), None)
+            if path is None:
+                yield f"ARCHITECTURE.md: there is no {name} where its table of doors says"
+            else:
+                beside.append(path.parent)
+
+
 def private_names() -> Iterator[str]:
     """No path of one machine and no host of a package index in any text file."""
     for path in files():
@@ -191,6 +205,7 @@ RULES: tuple[Rule, ...] = (
     records,
     links,
     tests_that_are_named,
+    doors,
     private_names,
     readme_commands,
     fragments,
