@@ -26,7 +26,7 @@ from runup.clusterversion.decide import reconcile, view
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.target_release import asks_for
 
-SEQUENCES = int(os.environ.get("RUNUP_PREFLIGHT_SEQUENCES", "200"))
+SEQUENCES = int(os.environ.get("RUNUP_PREFLIGHT_SEQUENCES", "120"))
 VERSIONS = ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0")
 UPDATES = ("5.0.3", "5.1.0", "5.2.0")
 RISKS = ("SlowNodeDrain", "UpdatePathNotOffered", "Found")

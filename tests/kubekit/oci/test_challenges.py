@@ -69,7 +69,7 @@ BUSY = {
 def test_no_header_keeps_the_reader_busy(name: str) -> None:
     """65 kB took 33 s, and a hundred of them are a head. One that is short enough to be read is read as quickly."""
     assert parse([BUSY[name]] * 256) == {}
-    for size in range(3_996, 4_096):
+    for size in range(3_996, 4_096, 9):
         parse([BUSY[name][:size]] * 16)
 
 

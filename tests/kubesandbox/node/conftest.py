@@ -259,7 +259,11 @@ async def world_with(runner_name: str, folder: Path, clock: Clock) -> AsyncItera
         await asyncio.to_thread(runner.sweep)
 
 
-@pytest.fixture(params=NAMES)
+# What bubblewrap does of its own is between the other two: every row of it, too, with the slow ones.
+WITH_EACH_RUNNER = [pytest.param(name, marks=pytest.mark.slow if name == "bubblewrap" else ()) for name in NAMES]
+
+
+@pytest.fixture(params=WITH_EACH_RUNNER)
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
     """An agent with each runner, by the real clock."""
     async with world_with(request.param, tmp_path, SystemClock()) as made, made.agent_at_work():
