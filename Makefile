@@ -27,7 +27,7 @@ demo: $(VENV)/.runtime ## a 5.0.0 cluster is checked by release 5.2.0, with no c
 	@$(BIN)/python -m runup demo
 
 test: $(VENV)/.dev ## the tests that take milliseconds, some seconds at most: before each commit
-	$(PYTEST) -n 2 -m "not slow"
+	$(PYTEST) -n 3 -m "not slow"
 
 # In this order also where make may do two things at once: each takes both cores.
 test-all: test ## those and the slow ones: everything that needs no real server
