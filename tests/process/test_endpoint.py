@@ -303,6 +303,32 @@ async def trusts(endpoint: Endpoint, ca: bytes) -> bool:
     return await answered(endpoint, ssl.create_default_context(cadata=ca.decode()))
 
 
+@pytest.mark.parametrize(
+    ("health_listen", "unserved"),
+    [
+        pytest.param("", "metrics and health", id="everything waits for the certificate"),
+        pytest.param("127.0.0.1:0", "metrics and readiness", id="health has a port of its own"),
+    ],
+)
+async def test_the_log_names_what_waits_for_a_certificate(tmp_path: Path, health_listen: str, unserved: str) -> None:
+    """Health that is answered in plain HTTP is not said to be unserved."""
+    endpoint = Endpoint(Metrics())
+    with structlog.testing.capture_logs() as logged:
+        try:
+            if health_listen:
+                await endpoint.start_health(health_listen)
+            await endpoint.start(
+                "127.0.0.1:0", ready=_ready, refused=None, cert_file=str(tmp_path / "tls.crt"), key_file=""
+            )
+            if health_listen:
+                async with aiohttp.ClientSession() as session:
+                    assert (await session.get(f"{endpoint.health_address}/healthz")).status == 200
+        finally:
+            await endpoint.stop()
+    told = f"no serving certificate yet: {unserved} are not served until there is one"
+    assert [line["event"] for line in logged] == [told]
+
+
 async def test_a_certificate_may_come_later_and_is_replaced(tmp_path: Path) -> None:
     """Without one nobody is answered, and one line says so; a new one counts, a broken one changes nothing."""
     now, clock = SystemClock().now(), ManualClock()

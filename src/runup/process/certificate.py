@@ -1,8 +1,9 @@
 """The certificate that a process serves with, which may appear late and is replaced while the process runs.
 
 The cluster's own authority writes it into a Secret some time after the Service that asks for it, on a new cluster
-after the operator itself, and again every year. So the operator starts without it: until there is one, no request is
-answered, least of all in plain text, and the log says so. If its folder is absent too, the flag names the wrong place.
+after the operator itself, and again every year. So the operator starts without it: until there is one, no request to
+its TLS port is answered, least of all in plain text, and the log says so. If its folder is absent too, the flag names
+the wrong place.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ log = structlog.get_logger("serving")
 class ServingCertificate:
     """A TLS `context` for serving; it loads the certificate as soon as there is one, and each later one."""
 
-    def __init__(self, cert_file: str, key_file: str, clock: Clock) -> None:
+    def __init__(self, cert_file: str, key_file: str, clock: Clock, *, serves: str = "metrics and health") -> None:
+        """`serves` is what the log names while there is no certificate."""
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._cert_file = cert_file
         # One file may hold both.
         self._key_file = key_file or cert_file
         self._clock = clock
+        self._serves = serves
         self._seen: tuple[FileVersion | None, FileVersion | None] = (None, None)
 
     def start(self) -> None:
         """Loads an existing certificate. Raises Terminal, which names the flags, if it cannot be used."""
         self._seen = self._stamps()
         if self._seen == (None, None) and Path(self._cert_file).parent.is_dir():
-            text = "no serving certificate yet: metrics and health are not served until there is one"
+            text = f"no serving certificate yet: {self._serves} are not served until there is one"
             log.warning(text, cert_file=self._cert_file, key_file=self._key_file)
             return
         if why := self._load():

@@ -75,7 +75,9 @@ class Endpoint:
         # Tokens are sent with requests for metrics: never in plain text over a network.
         if not cert_file and host not in _LOOPBACK:
             raise _bad(listen, "give --serving-cert-file and --serving-key-file, or listen on 127.0.0.1")
-        certificate = ServingCertificate(cert_file, key_file, self._clock) if cert_file else None
+        # Health that is served in plain HTTP waits for nothing.
+        serves = "metrics and readiness" if self.health_address else "metrics and health"
+        certificate = ServingCertificate(cert_file, key_file, self._clock, serves=serves) if cert_file else None
         if certificate is not None:
             certificate.start()
         context = certificate.context if certificate else None

@@ -11,8 +11,8 @@ from tests.factories import NOW
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Event, Pod
-from kubekit.api.workloads_v1 import Deployment
-from runup.preflight.decide.start_failures import Trouble, active_pod, cut, look_again_s, trouble
+from kubekit.api.workloads_v1 import Deployment, Job
+from runup.preflight.decide.start_failures import Trouble, active_pod, cut, look_again_s, trouble, trouble_of_job
 
 NAME = "cvo-preflight"
 Found = Callable[[], Trouble | None]
@@ -29,10 +29,12 @@ def deployment(*conditions: dict[str, str], age_s: float = 60) -> Deployment:
     return codec.convert(Deployment, made | {"status": {"conditions": list(conditions)}})
 
 
-def pod(name: str = "one", *, age_s: float = 60, node: str = "", going: bool = False, **status: Any) -> Pod:
-    """A pod of that name and age."""
-    metadata = {"name": name, "uid": f"uid-{name}", "creationTimestamp": iso(age_s)}
-    metadata |= {"deletionTimestamp": iso(1)} if going else {}
+def pod(
+    name: str = "one", *, age_s: float = 60, node: str = "", going: bool = False, going_s: float = 1, **status: Any
+) -> Pod:
+    """A pod of that name and age; `going`: its grace period ended `going_s` seconds ago."""
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": iso(age_s)}
+    metadata |= {"deletionTimestamp": iso(going_s)} if going else {}
     return codec.convert(Pod, {"metadata": metadata, "spec": {"nodeName": node}, "status": status})
 
 
@@ -132,6 +134,17 @@ REASONS: dict[str, tuple[Found, str]] = {
     ),
     "its pod is being deleted": (found(pod(going=True)), ""),
     "a pod that failed is being deleted": (found(pod(going=True, phase="Failed", reason="Evicted")), ""),
+    "its pod should have ended a minute ago": (found(pod(going=True, going_s=60)), "PodTerminating"),
+    "its pod should have ended a second less ago": (found(pod(going=True, going_s=59)), ""),
+    "its pod has ended and waits for a finalizer": (found(pod(going=True, going_s=900, phase="Succeeded")), ""),
+    "one of two pods should have ended": (
+        found(pod(going=True, going_s=90), pod("two", going=True, going_s=1)),
+        "PodTerminating",
+    ),
+    "another pod was created beside one that does not end": (
+        found(pod(going=True, going_s=900), pod("two", **container(state={"running": {}}))),
+        "",
+    ),
     "its pod ended well": (found(pod(phase="Succeeded")), ""),
     "its pod is as old as nobody waits": (found(pod(age_s=5)), PENDING),
     "its pod is a second younger": (found(pod(age_s=4), events=(event("FailedMount"),)), ""),
@@ -172,6 +185,11 @@ TEXTS: dict[str, tuple[Found, str]] = {
         found(pod(), events=(event("FailedMount", "no volume"),)),
         "the target's pod cannot be set up (FailedMount): no volume",
     ),
+    "not ended on a node": (
+        found(pod(node="n", going=True, going_s=90)),
+        f"its pod one on node n has been terminating since {iso(90)}; "
+        "no other is created until the node confirms its end",
+    ),
     "slow on a node": (
         found(pod(node="n")),
         f"its pod is being set up on node n since {iso(60)}; the image may still be on its way",
@@ -199,7 +217,11 @@ def test_what_is_told_of_it(asked: Found, text: str) -> None:
         pytest.param((), deployment(age_s=5), None, id="it is worth a word"),
         pytest.param((pod(age_s=2),), deployment(age_s=60), 3.0, id="a new pod of an old Deployment"),
         pytest.param((pod(age_s=2, **container(state={"running": {}})),), deployment(), None, id="a pod that runs"),
-        pytest.param((pod(age_s=2, going=True),), deployment(age_s=3), 2.0, id="a pod that goes is none"),
+        pytest.param((pod(age_s=2, going=True),), deployment(age_s=3), 59.0, id="a pod that goes"),
+        pytest.param((pod(going=True, going_s=60),), deployment(), None, id="a pod that should be gone"),
+        pytest.param(
+            (pod(age_s=2, going=True, phase="Failed"),), deployment(age_s=3), 2.0, id="a pod that has failed is none"
+        ),
         pytest.param((), None, None, id="no Deployment"),
         pytest.param((), codec.convert(Deployment, {}), 5.0, id="one of which nobody knows since when it is"),
     ],
@@ -207,6 +229,17 @@ def test_what_is_told_of_it(asked: Found, text: str) -> None:
 def test_when_to_look_again(pods: tuple[Pod, ...], of: Deployment | None, expected: float | None) -> None:
     """Once waiting is worth a word; not where it is already, nor where nothing waits."""
     assert look_again_s(of, pods, NOW) == expected
+
+
+def test_a_node_that_is_lost_has_a_way_out() -> None:
+    """A Job tells the same as a Deployment, with a command for exactly that pod."""
+    lost = pod(node="n", going=True, going_s=90)
+    job = codec.convert(Job, {"metadata": {"name": NAME, "creationTimestamp": iso(600)}})
+    told = trouble_of_job(job, [lost], (), now=NOW)
+    assert told == trouble(deployment(), [lost], (), name=NAME, now=NOW)
+    assert told is not None
+    assert told.failed
+    assert "`kubectl -n ns delete pod one --force`" in told.way_out
 
 
 def test_the_pod_that_counts() -> None:

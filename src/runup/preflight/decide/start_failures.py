@@ -4,7 +4,8 @@ In: the Deployment or the Job, its pods, the Warning events of the namespace. Ou
 Where Kubernetes reports what: a pod that may not be created (quota, admission, a missing account) is condition
 ReplicaFailure of the ReplicaSet, which the Deployment repeats, and an event of a Job; a pod that no node accepts is
 condition PodScheduled; one that its node rejects or evicts has phase Failed with a reason; a volume that cannot be
-mounted is reported by an event only. An image that cannot be pulled and a container that cannot be created are states
+mounted is reported by an event only; a pod that is not replaced because its node does not confirm its end is known
+from its deletionTimestamp alone. An image that cannot be pulled and a container that cannot be created are states
 of the container, which `outcome` and `job_progress` read.
 """
 
@@ -23,7 +24,10 @@ from kubekit.lang.pattern import Pattern
 # Seconds: mounts and sandboxes often succeed at the second try, so only longer waits are reported.
 REPORT_AFTER_S = 5.0
 REASON = Pattern(r"[A-Za-z]([A-Za-z0-9_]{0,99})")
+# Seconds after its grace period in which the kubelet of a working node confirms a pod's end.
+ENDED_WITHIN_S = 60.0
 PENDING, FAILED_CREATE, UNSCHEDULABLE, POD_FAILED = "TargetPending", "FailedCreate", "Unschedulable", "PodFailed"
+TERMINATING = "PodTerminating"
 # Events that conditions and container states report already, in better words.
 _TOLD_ELSEWHERE = frozenset({"FailedScheduling", "Failed", "BackOff", "InspectFailed", "Unhealthy"})
 _MAX_WORDS = 600
@@ -50,6 +54,7 @@ def trouble(
         return (
             _not_created(deployment)
             or _thrown_out(pods)
+            or _not_ended(pods, now)
             or _no_pod(deployment, pods, _refusals(deployment, events, name), now)
         )
     if _has_begun(pod):
@@ -61,7 +66,7 @@ def trouble_of_job(job: Job, pods: Sequence[Pod], events: Iterable[Event], *, no
     """Returns what keeps `job` from having a running pod; None if nothing does, or nothing is known yet."""
     pod = active_pod(pods)
     if pod is None:
-        return _thrown_out(pods) or _no_pod(job, pods, _refusals_of_job(job, events), now)
+        return _thrown_out(pods) or _not_ended(pods, now) or _no_pod(job, pods, _refusals_of_job(job, events), now)
     if _has_begun(pod):
         return None
     return _not_scheduled(pod) or _not_set_up(pod, events, now)
@@ -70,6 +75,8 @@ def trouble_of_job(job: Job, pods: Sequence[Pod], events: Iterable[Event], *, no
 def look_again_s(deployment: Deployment | None, pods: Sequence[Pod], now: datetime) -> float | None:
     """Returns the seconds until a waiting pod is worth reporting; None if it is already, or nothing waits."""
     pod = active_pod(pods)
+    if pod is None and deployment is not None and (ending := _ending_pod(pods)) is not None:
+        return _until_overdue_s(ending, now)
     waiting = deployment if pod is None else pod
     if waiting is None or (pod is not None and _has_begun(pod)):
         return None
@@ -141,6 +148,39 @@ def _thrown_out(pods: Iterable[Pod]) -> Trouble | None:
         f"the target's pod failed{node} ({reason}): {cut(pod_status.message)}",
         "it is made again: give the node room, or lower what the preflight asks for",
     )
+
+
+def _not_ended(pods: Iterable[Pod], now: datetime) -> Trouble | None:
+    """Returns the trouble of a pod that should have ended: no other pod is created while it has not.
+
+    Strategy Recreate (and podReplacementPolicy Failed of a Job) waits for as long as the node confirms nothing.
+    https://kubernetes.io/docs/concepts/architecture/nodes/#node-shutdown
+    """
+    pod = _ending_pod(pods)
+    if pod is None or _until_overdue_s(pod, now) is not None:
+        return None
+    node = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
+    since = pod.metadata.deletion_timestamp
+    return Trouble(
+        TERMINATING,
+        f"its pod {pod.metadata.name}{node} has been terminating since {since:%Y-%m-%dT%H:%M:%SZ}; "
+        "no other is created until the node confirms its end",
+        "it goes on when the node is back; if the node is lost, "
+        f"`kubectl -n {pod.metadata.namespace} delete pod {pod.metadata.name} --force`",
+    )
+
+
+def _ending_pod(pods: Iterable[Pod]) -> Pod | None:
+    """Returns the pod that has been asked to end first and has not ended, or None."""
+    ending = [pod for pod in pods if pod.status.phase not in _OVER and pod.metadata.deletion_timestamp is not None]
+    return min(ending, key=lambda pod: (str(pod.metadata.deletion_timestamp), pod.metadata.name), default=None)
+
+
+def _until_overdue_s(pod: Pod, now: datetime) -> float | None:
+    """Returns the seconds until the pod's end is overdue; None if it is. Its deletionTimestamp is the end of grace."""
+    assert pod.metadata.deletion_timestamp is not None
+    remaining_s = ENDED_WITHIN_S - (now - pod.metadata.deletion_timestamp).total_seconds()
+    return remaining_s if remaining_s > 0 else None
 
 
 def _refusals(deployment: Deployment, events: Iterable[Event], name: str) -> list[Event]:
