@@ -34,7 +34,9 @@ def main(arguments: list[str]) -> int:
     environ = {**os.environ, "RUNUP_REAL": os.environ.get("RUNUP_REAL") or "on"}
     # One after the other, in one process: they share a cluster.
     command = [sys.executable, "-m", "pytest", "tests/realcluster", "-m", MARKED, "-rs", *arguments]
-    return subprocess.run(command, env=environ, check=False).returncode
+    code = subprocess.run(command, env=environ, check=False).returncode
+    print(f"real cluster: {time.monotonic() - began:.0f} s in all")
+    return code
 
 
 if __name__ == "__main__":

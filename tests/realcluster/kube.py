@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ JSON = dict[str, Any]
 MANAGER = "realcluster"
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-DEADLINE_S = 240.0
+STALLED_S = 240.0
+LOOKS_S = 10.0
 
 
 class Kube:
@@ -27,6 +29,8 @@ class Kube:
     def __init__(self, kubeconfig: Path) -> None:
         self.client = SyncClient(config.load(str(kubeconfig)))
         self._kinds: dict[tuple[str, str], Resource] = {}
+        self.signs: list[Callable[[], Any]] = [self._pod_states]
+        """What changes while the cluster is getting somewhere."""
 
     def close(self) -> None:
         """Closes the connection."""
@@ -100,8 +104,12 @@ class Kube:
         query = (("previous", "true"),) if previous else ()
         return self.client.send(calls.get_path(path, query)).decode()
 
-    def until(self, condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_S) -> Any:
-        """The first true value of `condition`; what the server cannot answer meanwhile is not yet true."""
+    def until(self, condition: Callable[[], Any], what: str, stalled_s: float = STALLED_S) -> Any:
+        """The first true value of `condition`; what the server cannot answer meanwhile is not yet true.
+
+        Fails once the cluster's `signs` have not changed for `stalled_s`: on a busy machine everything takes longer,
+        and nothing is wrong as long as it goes on. What goes on for ever is ended by the test's own time limit.
+        """
 
         def looked() -> Any:
             try:
@@ -109,7 +117,41 @@ class Kube:
             except KubeError:
                 return None
 
-        return eventually(looked, what, deadline_s)
+        before, changed = None, time.monotonic()
+        while True:
+            try:
+                return eventually(looked, what, LOOKS_S)
+            except AssertionError as error:
+                now = self._signs()
+                if now != before:
+                    before, changed = now, time.monotonic()
+                elif time.monotonic() - changed >= stalled_s:
+                    text = f"{what} did not happen, and nothing else did for {stalled_s:g} s"
+                    raise AssertionError(text) from error
+
+    def _signs(self) -> list[Any]:
+        try:
+            return [sign() for sign in self.signs]
+        except KubeError:
+            return []
+
+    def _pod_states(self) -> list[Any]:
+        """Each pod's node, phase and containers' states, without times."""
+        pods = self.client.send(calls.list_raw(PODS)).items
+        return sorted(
+            (
+                pod["metadata"]["namespace"],
+                pod["metadata"]["name"],
+                pod["spec"].get("nodeName", ""),
+                pod["status"].get("phase", ""),
+                "deletionTimestamp" in pod["metadata"],
+                [
+                    (each["name"], each["ready"], each["restartCount"], *each.get("state", {}))
+                    for each in pod["status"].get("containerStatuses", [])
+                ],
+            )
+            for pod in pods
+        )
 
     def _await_served(self, spec: Mapping[str, Any]) -> None:
         version = next(each["name"] for each in spec["versions"] if each["served"])

@@ -1,8 +1,9 @@
 """A node: containerd, kubelet and kube-proxy in namespaces of their own, with a disk that outlives a reboot.
 
-Its processes are in one PID namespace: when its first process is killed the kernel ends all others, which is how
-`power_off` works and why nothing is left behind. Its file systems are mounted in its mount namespace only. The cgroups
-of its pods are below one of its own, which `remove_cgroups` takes away.
+Each program is started again a second after its end, as systemd would. Its processes are in one PID namespace: when its
+first process is killed the kernel ends all others, which is how `power_off` works and why nothing is left behind. Its
+file systems are mounted in its mount namespace only. The cgroups of its pods are below one of its own, which
+`remove_cgroups` takes away.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ SOCKET = "/run/containerd/containerd.sock"
 INTERFACE = "eth0"
 _INIT = Path(__file__).with_name("node_init.py")
 READY_S = 120.0
+# As a unit with Restart=always and RestartSec=1; $0 is the program's name.
+_SUPERVISOR = 'while :; do "$@"; echo "$0 ended with $?; it is started again"; sleep 1; done'
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class Node:
         self.start("kube-proxy")
 
     def start(self, name: str) -> None:
-        """Starts one of the node's programs; what it prints is appended to NAME.log."""
+        """Starts one of the node's programs and keeps it running; what it prints is appended to NAME.log."""
         commands = {
             "containerd": ["containerd", "--config=/etc/containerd/config.toml"],
             "kubelet": [
@@ -114,8 +117,15 @@ class Node:
         }
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
-                [*self._entering(), *commands[name]], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*self._entering(), "sh", "-c", _SUPERVISOR, name, *commands[name]],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
+
+    def kill(self, name: str) -> None:
+        """Kills one of its programs as `kill -9` does; it is started again, pods go on meanwhile."""
+        os.kill(_child_of(_child_of(self._running[name].pid)), signal.SIGKILL)
 
     def run(self, *command: str, check: bool = True) -> str:
         """What a command prints that is run on the node."""

@@ -39,6 +39,11 @@ class Story:
         self.cluster = cluster
         self.kube = kube
         self.world = world
+        kube.signs.append(self._said)
+
+    def _said(self) -> list[JSON]:
+        """ClusterVersion's conditions and history."""
+        return [*self.status.get("conditions", []), *self.status.get("history", [])]
 
     @property
     def version(self) -> JSON:
@@ -60,10 +65,10 @@ class Story:
         newest: JSON = next(iter(self.status.get("history") or ()), {})
         return newest.get("version") == version and newest.get("state") == "Completed"
 
-    def until(self, condition: Any, what: str, deadline_s: float = 240) -> Any:
+    def until(self, condition: Any, what: str, stalled_s: float = 240) -> Any:
         """As `Kube.until`; a failure has what ClusterVersion says and the operator's last lines."""
         try:
-            return self.kube.until(condition, what, deadline_s)
+            return self.kube.until(condition, what, stalled_s)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.told()}") from error
 
@@ -84,7 +89,7 @@ class Story:
 
     def preflight(self, version: str, *words: str) -> subprocess.CompletedProcess[str]:
         """A preflight of that release, waited for."""
-        return self.type("upgrade", "--preflight", f"--to={version}", "--wait", "--timeout=5m", *words)
+        return self.type("upgrade", "--preflight", f"--to={version}", "--wait", "--timeout=10m", *words)
 
     def set_preflights(self, **values: str) -> None:
         """The administrator's settings of preflights; none removes them."""

@@ -83,9 +83,28 @@ def test_an_api_server_that_is_killed_while_a_target_checks(story: Story) -> Non
     assert story.condition("Available")["status"] == "True"
 
 
+def test_a_node_whose_programs_are_killed(story: Story) -> None:
+    """Pods outlive their kubelet and container runtime: the operator is not even started anew."""
+    node = story.cluster.nodes[story.operator_node()]
+    (before,) = story.kube.running(OPERATOR_NAMESPACE, OPERATOR)
+    for program in ("kubelet", "containerd"):
+        node.kill(program)
+    done = story.preflight(LATER)
+    assert done.returncode in (0, 2, 3), done.stdout + done.stderr + story.told()
+    assert story.condition("PreflightCompleted")["status"] == "True"
+    (after,) = story.kube.running(OPERATOR_NAMESPACE, OPERATOR)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
 def test_an_operator_whose_node_dies_is_started_on_the_other(story: Story) -> None:
-    """It leaves after two minutes, takes the lease over, and goes on; the node comes back to a cluster that is led."""
+    """It leaves after two minutes, takes the lease over, and goes on; the node comes back to a cluster that is led.
+
+    The preflight's pod was on that node: its end is waited for with a word, and the preflight goes on afterwards.
+    """
+    assert story.preflight(LATER).returncode in (0, 2, 3)
     dead = story.operator_node()
+    (lost,) = story.kube.pods(OPERATOR_NAMESPACE, PREFLIGHT)
     lease = story.kube.get("coordination.k8s.io/v1", "Lease", "version", OPERATOR_NAMESPACE)["spec"]
     story.cluster.nodes[dead].power_off()
 
@@ -96,7 +115,17 @@ def test_an_operator_whose_node_dies_is_started_on_the_other(story: Story) -> No
     story.until(taken_over, "another operator leads", 600)
     assert story.operator_node() != dead
     assert story.condition("Available")["status"] == "True"
+    failed = story.until(
+        lambda: (found := story.condition("PreflightFailed")).get("reason") == "PodTerminating" and found,
+        "the preflight's pod is named",
+        600,
+    )
+    assert f"{lost['metadata']['name']} on node {dead}" in failed["message"]
     story.cluster.boot(dead)
     story.until(lambda: ready(story.kube.get("v1", "Node", dead)), f"{dead} is Ready")
     (operator,) = story.kube.running(OPERATOR_NAMESPACE, OPERATOR)
     assert operator["spec"]["nodeName"] != dead
+    story.until(lambda: story.condition("PreflightFailed").get("status") == "False", "the preflight goes on")
+    story.until(lambda: story.condition("PreflightCompleted").get("status") == "True", "the report is complete")
+    (anew,) = story.kube.running(OPERATOR_NAMESPACE, PREFLIGHT)
+    assert anew["spec"]["nodeName"] == operator["spec"]["nodeName"]
