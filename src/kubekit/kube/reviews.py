@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ServiceAccount
@@ -19,6 +20,9 @@ TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "TokenReview", "tokenrev
 SUBJECT_REVIEWS = Resource(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False
 )
+
+# https://kubernetes.io/docs/reference/access-authn-authz/authentication/#service-account-tokens
+_ACCOUNT, _ACCOUNTS = "system:serviceaccount:", "system:serviceaccounts"
 
 
 class Access(Wire, frozen=True):
@@ -68,22 +72,20 @@ class _TokenRequest(Wire, frozen=True):
 
 def may_i(verb: str, resource: Resource, namespace: str = "", *, name: str = "", subresource: str = "") -> Call[Access]:
     """Returns a call that asks whether the client may `verb` the resource; an empty `namespace` means all of them."""
-    attributes = {
-        "verb": verb,
-        "group": resource.group,
-        "version": resource.version,
-        "resource": resource.plural,
-        "namespace": namespace,
-        "name": name,
-        "subresource": subresource,
-    }
-    body = {
-        "apiVersion": ACCESS_REVIEWS.api_version,
-        "kind": ACCESS_REVIEWS.kind,
-        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
-    }
-    request = calls.create(ACCESS_REVIEWS, body).request
-    return Call(request, lambda data: codec.decode(_Review, data).status)
+    attributes = _attributes(verb, resource, namespace, name, subresource)
+    return _review(ACCESS_REVIEWS, {"resourceAttributes": attributes})
+
+
+def may_they(
+    username: str, verb: str, resource: Resource, namespace: str = "", *, name: str = "", subresource: str = ""
+) -> Call[Access]:
+    """As `may_i`, for another user; the groups of a service account are those that the server gives it."""
+    groups = []
+    if username.startswith(_ACCOUNT):
+        account_namespace = username.removeprefix(_ACCOUNT).partition(":")[0]
+        groups = [_ACCOUNTS, f"{_ACCOUNTS}:{account_namespace}", "system:authenticated"]
+    attributes = _attributes(verb, resource, namespace, name, subresource)
+    return _review(SUBJECT_REVIEWS, {"user": username, "groups": groups, "resourceAttributes": attributes})
 
 
 def who_is(token: str) -> Call[Identity]:
@@ -101,8 +103,25 @@ def may(user: User, verb: str, path: str) -> Call[Access]:
         "extra": dict(user.extra),
         "nonResourceAttributes": {"verb": verb, "path": path},
     }
-    body = {"apiVersion": SUBJECT_REVIEWS.api_version, "kind": SUBJECT_REVIEWS.kind, "spec": spec}
-    return Call(calls.create(SUBJECT_REVIEWS, body).request, lambda data: codec.decode(_Review, data).status)
+    return _review(SUBJECT_REVIEWS, spec)
+
+
+def _attributes(verb: str, resource: Resource, namespace: str, name: str, subresource: str) -> dict[str, str]:
+    attributes = {
+        "verb": verb,
+        "group": resource.group,
+        "version": resource.version,
+        "resource": resource.plural,
+        "namespace": namespace,
+        "name": name,
+        "subresource": subresource,
+    }
+    return {key: value for key, value in attributes.items() if value}
+
+
+def _review(kind: Resource, spec: dict[str, Any]) -> Call[Access]:
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}
+    return Call(calls.create(kind, body).request, lambda data: codec.decode(_Review, data).status)
 
 
 def token_request(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubesandbox.pytest_plugin import KubeApiFactory
+from runup import __version__
 from runup.install.decide.component import COMPONENTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("install")]
@@ -110,6 +112,27 @@ def test_what_is_installed_is_healthy_and_goes_without_a_trace(world: World, nam
     assert {line.rpartition(" ")[2] for line in again.out.splitlines()} == {"unchanged"}
     world.typed("uninstall", name, "--definitions", "--yes")
     assert set(world.settled()) == before
+
+
+def component_row(world: World, name: str) -> tuple[str, str] | None:
+    """The row of `runup check` about a component: its result and text; None where it is told among the absent."""
+    ran = world.run("check", "-o", "json", "--kubeconfig", str(world.kubeconfig))
+    found = [row for row in json.loads(ran.out)["checks"] if row["name"] == f"component {name}"]
+    assert bool(found) != (f" {name}" in json.loads(ran.out)["checks"][-2]["message"]), ran.out
+    return (found[0]["result"], found[0]["message"]) if found else None
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_a_check_says_what_is_installed(world: World, name: str) -> None:
+    """Before, when it is ready, and after it was removed; in whichever namespace."""
+    assert component_row(world, name) is None
+    world.make(NAMESPACE, f"checked-{name}")
+    world.typed("install", name, "--image", IMAGE, "--namespace", f"checked-{name}", "--wait")
+    replicas = world.deployment(COMPONENTS[name].deployment, f"checked-{name}")["spec"]["replicas"]
+    ready = f"runup {__version__} in namespace checked-{name}, {replicas} of {replicas} pods ready"
+    assert component_row(world, name) == ("ok", f"{ready}, its account has its rights")
+    world.typed("uninstall", name, "--namespace", f"checked-{name}", "--definitions", "--yes")
+    assert component_row(world, name) is None
 
 
 @pytest.mark.parametrize("name", COMPONENTS)

@@ -59,7 +59,8 @@ def _is_place(target: Target, kind: Kind) -> bool:
     if target.rest:
         return False
     if kind.namespaced:
-        return bool(target.namespace) or not target.name
+        # The name of a list is its field selector's: https://kubernetes.io/docs/reference/access-authn-authz/rbac/
+        return bool(target.namespace) or not target.name or target.path.rstrip("/").endswith(f"/{target.resource}")
     return not target.namespace or kind.resource == "namespaces"
 
 

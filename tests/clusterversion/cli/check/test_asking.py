@@ -19,12 +19,18 @@ from tests.servers import Server
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
+from runup import __version__
+from runup.clusterversion.cli.check.components_probe import installed
+from runup.clusterversion.cli.check.prerequisite_facts import Installed
 
 NAMESPACE = "openshift-config-managed"
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+DEPLOYMENTS = resource_of(Deployment)
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
 VERIFICATION = {"release.openshift.io/verification-config-map": ""}
 
 
@@ -143,6 +149,45 @@ def test_a_cluster_without_a_version_yet(server: Server, run: Run) -> None:
     _, rows = asked(run, server.kubeconfig)
     assert rows["cluster its"] == ("ok", "its ClusterVersion says no version yet")
     assert rows["preflight field the"][0] == "ok"
+
+
+@pytest.fixture
+def component(server: Server, run: Run) -> Iterator[Installed]:
+    """The UpdateStatus controller, whose pod is declared available as a node would."""
+    where = ("--namespace", "checked", "--kubeconfig", server.kubeconfig)
+    image = f"registry.example/runup@sha256:{'5' * 64}"
+    # Nothing removes a namespace here: it is somebody else's, and stays.
+    server.client.send(
+        calls.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "checked"}})
+    )
+    done = run("install", "update-status", "--image", image, *where)
+    assert done.code == 0, done.out + done.err
+    found = next(iter(installed(server.client)))
+    told = {"observedGeneration": 100, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
+    server.client.send(
+        calls.merge_patch(DEPLOYMENTS, found.deployment, {"status": told}, "checked", subresource="status")
+    )
+    yield found
+    assert run("uninstall", "update-status", "--definitions", "--yes", *where).code == 0
+
+
+def test_a_component_is_asked_about(server: Server, run: Run, component: Installed) -> None:
+    """Its account's rights are those that the server's authorizer gives it; who may not ask hears so."""
+    server.set_cluster_version()
+    assert component.ready == 0
+    ready = f"runup {__version__} in namespace checked, 1 of 1 pods ready"
+    row = "component update-status runup"
+    assert asked(run, server.kubeconfig)[1][row] == ("ok", f"{ready}, its account has its rights")
+    verbs = dict.fromkeys(("clusterversions.config.openshift.io", "deployments.apps", "configmaps"), ("get", "list"))
+    let_looker(server.client, verbs)
+    result, text = asked(run, server.kubeconfig, "--as", LOOKER)[1][row]
+    assert result == "unknown"
+    assert 'cannot create resource "subjectaccessreviews"' in text
+    server.client.send(calls.delete(BINDINGS, component.deployment))
+    assert asked(run, server.kubeconfig)[1][row] == (
+        "problem",
+        f"{ready}; its account may not watch nodes, update updatestatuses.update.openshift.io/status",
+    )
 
 
 def test_who_may_do_nothing_is_told_what_is_lacking(server: Server, run: Run) -> None:

@@ -12,7 +12,7 @@ from kubekit.lang import yaml
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.clusterversion.cli.check.judge import exit_code, rows
 from runup.clusterversion.cli.check.lines import text
-from runup.clusterversion.cli.check.prerequisite_facts import Facts, Result, Right, Row
+from runup.clusterversion.cli.check.prerequisite_facts import Facts, Installed, Result, Right, Row
 
 OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN
 PATCH = Right("patch", "clusterversions.config.openshift.io", "asking for preflights")
@@ -51,6 +51,7 @@ ALL_WELL = Facts(
     rights={PATCH: True, NODES: True},
     stores=(STORE,),
     reached={REGISTRY: "", STORE: ""},
+    components=(),
 )
 
 
@@ -71,6 +72,7 @@ def test_all_is_well() -> None:
         ("update service", "the operator reached it, in channel stable-5.0"),
         ("registry", f"{REGISTRY} answers from here"),
         ("signature store", f"{STORE} answers from here"),
+        ("components", "not installed as a Deployment: operator, update-status, kernel-modules"),
         ("rights", "you may do all that the commands need"),
     ]
     assert {row.result for row in found} == {OK}
@@ -190,3 +192,70 @@ def test_the_rows_as_lines() -> None:
     assert text(found) == (
         "ok       server: answers\nproblem  rights: you may not\n         ask\nunknown  gate: who knows\n"
     )
+
+
+COMPONENT = Installed("update-status", "ns", "update-status-controller", version="1.2.0")
+COMPONENTS: dict[str, tuple[Installed, Result, str, str]] = {
+    "ready": (COMPONENT, OK, "runup 1.2.0 in namespace ns, 1 of 1 pods ready, its account has its rights", ""),
+    "its version could not be read": (
+        replace(COMPONENT, version="", version_error="forbidden"),
+        OK,
+        "a version that could not be read (forbidden) in namespace ns, 1 of 1 pods ready, its account has its rights",
+        "",
+    ),
+    "no pod is ready": (
+        replace(COMPONENT, ready=0, why="Deployment does not have minimum availability."),
+        PROBLEM,
+        "runup 1.2.0 in namespace ns, 0 of 1 pods ready: Deployment does not have minimum availability.",
+        "see `kubectl -n ns describe pods`",
+    ),
+    "an older pod is ready, the newest is not": (
+        replace(COMPONENT, rolled_out=False),
+        PROBLEM,
+        "runup 1.2.0 in namespace ns, 1 of 1 pods ready: its newest pods are not available yet",
+        "see `kubectl -n ns describe pods`",
+    ),
+    "scaled to nothing": (
+        replace(COMPONENT, wanted=0, ready=0),
+        PROBLEM,
+        "runup 1.2.0 in namespace ns, 0 of 0 pods ready: it is scaled to 0 replicas",
+        "`kubectl -n ns scale deployment/update-status-controller --replicas=1`",
+    ),
+    "its account lacks a right": (
+        replace(COMPONENT, lacking=("watch nodes",)),
+        PROBLEM,
+        "runup 1.2.0 in namespace ns, 1 of 1 pods ready; its account may not watch nodes",
+        "`runup install update-status` gives it its roles again",
+    ),
+    "its rights could not be told": (
+        replace(COMPONENT, rights_error="forbidden"),
+        UNKNOWN,
+        "runup 1.2.0 in namespace ns, 1 of 1 pods ready; whether its account has its rights: forbidden",
+        "ask again as somebody who may create subjectaccessreviews",
+    ),
+    "of a release": (
+        replace(COMPONENT, by_install=False, version="", image="quay.example/release@sha256:1"),
+        OK,
+        "quay.example/release@sha256:1 in namespace ns, 1 of 1 pods ready; "
+        "Deployment ns/update-status-controller was not made by `runup install`",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("component", "result", "says", "way_out"), COMPONENTS.values(), ids=COMPONENTS.keys())
+def test_an_installed_component(component: Installed, result: Result, says: str, way_out: str) -> None:
+    """Where it is, its version, its pods, its rights; the others are named in one row."""
+    found = [row for row in rows(replace(ALL_WELL, components=(component,))) if row.name.startswith("component")]
+    assert found == [
+        Row("component update-status", result, says, way_out),
+        Row("components", OK, "not installed as a Deployment: operator, kernel-modules"),
+    ]
+
+
+def test_components_that_nobody_may_list() -> None:
+    """That none was found is not said."""
+    facts = replace(ALL_WELL, components=None, errors={"components": "forbidden"})
+    assert _row(facts, "components").result is UNKNOWN
+    assert "forbidden" in _row(facts, "components").says
+    assert exit_code(rows(facts)) == 3

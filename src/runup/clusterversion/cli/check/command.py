@@ -16,7 +16,8 @@ from runup.cli.options import option
 @connection_options
 @click.pass_context
 def check(ctx: click.Context, output: str | None) -> int:
-    """Look whether the cluster can be preflighted and by you: server, field, gates, rights, registry, stores.
+    """Look whether the cluster can be preflighted and by you: server, field, gates, components, registry, stores,
+    rights.
 
     Nothing is changed. Exit codes: 0 all is well, 2 something is to be done, 3 something could not be told, 1 the
     server did not answer.

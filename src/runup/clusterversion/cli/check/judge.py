@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kubekit.api.conditions import find
+from runup.clusterversion.cli.check.components_judge import component_rows
 from runup.clusterversion.cli.check.prerequisite_facts import Facts, Result, Right, Row
 from runup.clusterversion.decide import gates
 
@@ -23,6 +24,8 @@ def rows(facts: Facts) -> tuple[Row, ...]:
     checked_rows += [_plain(facts) if facts.is_plain else _cluster(facts)]
     if facts.cluster is not None:
         checked_rows += [_operator(facts), _mode(facts), *_gates(facts), _update_service(facts), *_places(facts)]
+    if facts.cluster is not None or facts.is_plain:
+        checked_rows += component_rows(facts)
     return (*checked_rows, *_rights(facts.rights.items()))
 
 

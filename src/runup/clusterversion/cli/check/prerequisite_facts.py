@@ -36,12 +36,36 @@ class Right(msgspec.Struct, frozen=True):
     needed: bool = True
 
 
+class Installed(msgspec.Struct, frozen=True):
+    """A component's Deployment, wherever it is.
+
+    `by_install`: it is of an inventory of `runup install`, which has `version`; of others `image` tells it. `why` is
+    the Deployment's own message if it is not available, `lacking` the rights that its account lacks. A text that ends
+    in `_error` says why the fact of that name is missing.
+    """
+
+    component: str
+    namespace: str
+    deployment: str
+    image: str = ""
+    by_install: bool = True
+    version: str = ""
+    version_error: str = ""
+    wanted: int = 1
+    ready: int = 1
+    rolled_out: bool = True
+    why: str = ""
+    lacking: tuple[str, ...] = ()
+    rights_error: str = ""
+
+
 class Facts(msgspec.Struct, frozen=True):
     """The collected facts. A text in `errors` says why the fact of that name is missing.
 
     `mode` is the result of a strict dry run of a preflight request: "" if the server would accept it, else its
     message. `is_plain`: the cluster has no ClusterVersion, and is one of Kubernetes alone. `rights`: whether each is
-    allowed, None if the server did not say. `reached`: URL -> "" or why it was not reached.
+    allowed, None if the server did not say. `reached`: URL -> "" or why it was not reached. `components`: those that
+    are installed, None if that could not be read.
     """
 
     server: str = ""
@@ -54,3 +78,4 @@ class Facts(msgspec.Struct, frozen=True):
     reached: Mapping[str, str] = msgspec.field(default_factory=dict)
     errors: Mapping[str, str] = msgspec.field(default_factory=dict)
     is_plain: bool = False
+    components: tuple[Installed, ...] | None = None

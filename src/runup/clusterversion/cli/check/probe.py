@@ -29,6 +29,7 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.cli import clusterversion_client as clusters
 from runup.cli.connection import Connection
 from runup.cli.errors import message_of
+from runup.clusterversion.cli.check.components_probe import installed
 from runup.clusterversion.cli.check.prerequisite_facts import Facts, Right
 
 LIMIT_S = 5.0
@@ -68,7 +69,15 @@ class _Asker:
         cluster = self._try("ClusterVersion", self._cluster_version)
         if cluster is None and "ClusterVersion" not in self._errors:
             allowed = {right: self._may(right, kind) for right, kind in plain_rights()}
-            return Facts(server=server, kubernetes=kubernetes, rights=allowed, errors=self._errors, is_plain=True)
+            components = self._try("components", lambda: installed(self._client))
+            return Facts(
+                server=server,
+                kubernetes=kubernetes,
+                rights=allowed,
+                errors=self._errors,
+                is_plain=True,
+                components=components,
+            )
         gates = self._try("FeatureGate", lambda: self._client.send(calls.get(FeatureGate, "cluster")))
         allowed = {right: self._may(right, kind) for right, kind in rights()}
         if cluster is None:
@@ -83,6 +92,7 @@ class _Asker:
             rights=allowed,
             stores=stores,
             reached=_reached((*_registries(cluster), *stores)),
+            components=self._try("components", lambda: installed(self._client)),
             errors=self._errors,
         )
 
