@@ -22,6 +22,7 @@ NAMES = (
     "hostile",
     "kernel_modules",
     "live",
+    "peers",
 )
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {

@@ -1,4 +1,4 @@
-"""Write the table of the API versions that Kubernetes removes: `python tools/removed_apis.py`.
+"""Write the tables of the API versions that Kubernetes removes and of their lives: `python tools/removed_apis.py`.
 
 usage: python tools/removed_apis.py [--check]
 
@@ -8,8 +8,12 @@ module k8s.io/api does not have any more. So the table is made of that module's 
 (`go` must be installed): a kind goes in the minor version that the newest module with the kind names, or in the one
 whose module lacks it, whichever comes first. `DATED` has what no module tells, each with its source.
 
+A second table has the life of each version that is or will be removed, and of each that is deprecated: the minor
+version that introduces it, the one that deprecates it, and what takes its place, as its methods say. Where the named
+replacement goes itself, it is the next one that stays; where none is named, the same kind in a more stable version.
+
 What was read of a module is kept in `$XDG_CACHE_HOME/runup/kubernetes-api`. `--check` writes nothing, prints how the
-table differs, and ends with 1 if it does; it ends with 3 where a module cannot be had.
+tables differ, and ends with 1 if they do; it ends with 3 where a module cannot be had.
 """
 
 from __future__ import annotations
@@ -23,8 +27,10 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-OUTPUT = Path(__file__).parents[1] / "src/runup/checks/decide/data/removed-apis.yaml"
+DATA = Path(__file__).parents[1] / "src/runup/checks/decide/data"
+OUTPUT, LIVES = DATA / "removed-apis.yaml", DATA / "api-lifecycle.yaml"
 MODULE = "k8s.io/api"
 # A patch of each minor version. Only the newest matters for what is still to go: its year and month are in `DATE`.
 VERSIONS = (
@@ -38,8 +44,19 @@ WIDTH = 125
 
 # Group, version and kind.
 Kind = tuple[str, str, str]
-# Kinds of a module, and the minor version that `APILifecycleRemoved` names; None without that method.
-Registered = dict[Kind, int | None]
+
+
+class Life(NamedTuple):
+    """What the lifecycle methods of a kind say, each a minor version of Kubernetes 1; None without the method."""
+
+    introduced: int | None = None
+    deprecated: int | None = None
+    removed: int | None = None
+    replacement: Kind | None = None
+
+
+# Kinds of a module.
+Registered = dict[Kind, Life]
 
 _GUIDE = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22"
 _ROLES = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
@@ -66,6 +83,15 @@ DATED: Mapping[Kind, tuple[int, str]] = {
         for kind in ("IPAddress", "ServiceCIDR")
     },
 }
+# Replacements that no method names: kinds of other modules, and what is replaced under another group.
+DATED_REPLACEMENTS: Mapping[Kind, Kind] = {
+    ("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition"): (
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+    ),
+    ("apiregistration.k8s.io", "v1beta1", "APIService"): ("apiregistration.k8s.io", "v1", "APIService"),
+}
 # Bodies of subresources and of webhooks, and documents: nobody can ask for an object of these.
 NO_OBJECTS = frozenset(
     {"AdmissionReview", "APIGroupDiscovery", "DeploymentRollback", "EphemeralContainers", "JobTemplate"}
@@ -73,7 +99,14 @@ NO_OBJECTS = frozenset(
 )
 _GROUP = re.compile(r'\bGroupName\s*=\s*"([^"]*)"')
 _KNOWN = re.compile(r"&(\w+)\{\}")
-_REMOVED = re.compile(r"func \(in \*(\w+)\) APILifecycleRemoved\(\) \(major, minor int\) \{\s*return 1, (\d+)\s")
+_MINOR = re.compile(
+    r"func \(in \*(\w+)\) APILifecycle(Introduced|Deprecated|Removed)\(\) \(major, minor int\) \{\s*return 1, (\d+)\s"
+)
+_REPLACEMENT = re.compile(
+    r"func \(in \*(\w+)\) APILifecycleReplacement\(\) [\w.]+ \{\s*"
+    r'return [\w.]+\{Group: "([^"]*)", Version: "([^"]*)", Kind: "([^"]*)"\}'
+)
+_STABILITY = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 class Unavailable(Exception):
@@ -82,14 +115,17 @@ class Unavailable(Exception):
 
 def registered(version: str, environ: Mapping[str, str] = os.environ) -> Registered:
     """Returns the kinds of one version of the module. Raises Unavailable."""
-    kept = _cache(environ) / f"{version}.json"
+    kept = _cache(environ) / f"{version}-lives.json"
     if not kept.exists():
         found = read_module(_download(version))
         kept.parent.mkdir(parents=True, exist_ok=True)
         written = kept.with_suffix(f".{os.getpid()}")
-        written.write_text(json.dumps([[*kind, minor] for kind, minor in sorted(found.items())]))
+        written.write_text(json.dumps([[*kind, *life] for kind, life in sorted(found.items())]))
         written.rename(kept)
-    return {(group, api, kind): minor for group, api, kind, minor in json.loads(kept.read_text())}
+    return {
+        (group, api, kind): Life(*minors, tuple(replacement) if replacement else None)
+        for group, api, kind, *minors, replacement in json.loads(kept.read_text())
+    }
 
 
 def _cache(environ: Mapping[str, str]) -> Path:
@@ -118,11 +154,20 @@ def read_module(module: Path) -> Registered:
         text = file.read_text()
         group = _GROUP.search(text)
         methods = file.with_name("zz_generated.prerelease-lifecycle.go")
-        removed = dict(_REMOVED.findall(methods.read_text())) if methods.exists() else {}
+        lives = _lives(methods.read_text()) if methods.exists() else {}
         for kind in _KNOWN.findall(text):
-            minor = removed.get(kind)
             if group is not None and _is_object(kind):
-                found[group[1], file.parent.name, kind] = int(minor) if minor else None
+                found[group[1], file.parent.name, kind] = lives.get(kind, Life())
+    return found
+
+
+def _lives(methods: str) -> dict[str, Life]:
+    """Returns what generated lifecycle methods say, by kind."""
+    found: dict[str, Life] = {}
+    for kind, when, minor in _MINOR.findall(methods):
+        found[kind] = found.get(kind, Life())._replace(**{when.lower(): int(minor)})
+    for kind, *replacement in _REPLACEMENT.findall(methods):
+        found[kind] = found.get(kind, Life())._replace(replacement=tuple(replacement))
     return found
 
 
@@ -136,12 +181,86 @@ def removals(modules: Mapping[int, Registered], dated: Mapping[Kind, int]) -> di
     last = {kind: minor for minor in sorted(modules) for kind in modules[minor]}
     found: dict[Kind, int] = {}
     for kind in {*last, *dated}:
-        named = modules[last[kind]][kind] if kind in last else None
+        named = modules[last[kind]][kind].removed if kind in last else None
         lacking = last[kind] + 1 if kind in last and last[kind] < newest else None
         said = [minor for minor in (named, lacking, dated.get(kind)) if minor is not None]
         if said:
             found[kind] = min(said)
     return found
+
+
+def lives(modules: Mapping[int, Registered], removed: Mapping[Kind, int]) -> dict[Kind, Life]:
+    """Returns the life of each kind that is removed, will be, or is deprecated, with a replacement that stays."""
+    newest = modules[max(modules)]
+    said = {kind: life for minor in sorted(modules) for kind, life in modules[minor].items()}
+    return {
+        kind: Life(
+            said.get(kind, Life()).introduced,
+            said.get(kind, Life()).deprecated,
+            removed.get(kind),
+            _replacement(kind, said, removed, newest),
+        )
+        for kind in sorted({*removed, *(kind for kind in newest if newest[kind].deprecated is not None)})
+    }
+
+
+def _replacement(
+    kind: Kind, said: Mapping[Kind, Life], removed: Mapping[Kind, int], newest: Mapping[Kind, Life]
+) -> Kind | None:
+    """Returns what takes the place of a kind: what is named and stays, else the most stable version that there is."""
+    after, seen = kind, {kind}
+    while (following := said.get(after, Life()).replacement) is not None and following not in seen:
+        seen.add(after := following)
+    # The methods of networking.k8s.io/v1beta1 IngressClass name the list of the kind.
+    after = (after[0], after[1], after[2] if kind[2].endswith("List") else after[2].removesuffix("List"))
+    if after != kind and after not in removed:
+        return after
+    if kind in DATED_REPLACEMENTS:
+        return DATED_REPLACEMENTS[kind]
+    versions = [each for each in newest if (each[0], each[2]) == (after[0], after[2])]
+    best = max(versions, key=lambda each: _stability(each[1]), default=None)
+    return best if best is not None and _stability(best[1]) > _stability(kind[1]) else None
+
+
+def _stability(version: str) -> tuple[int, int, int]:
+    """Returns the order of versions as the API server prefers them: v2 before v1 before v1beta1 before v1alpha1."""
+    match = _STABILITY.fullmatch(version)
+    assert match is not None, version
+    level = {"alpha": 0, "beta": 1}.get(match[2] or "", 2)
+    return level, int(match[1]), int(match[3] or 0)
+
+
+def lives_text(found: Mapping[Kind, Life], newest: int) -> str:
+    """Returns the table of lives."""
+    lines = [
+        "# The life of built-in API versions that are removed, will be, or are deprecated, in minor versions of",
+        "# Kubernetes 1. Written by tools/removed_apis.py, not by hand. What no method tells is left out.",
+        f"source: the methods APILifecycleIntroduced, Deprecated and Replacement of {MODULE} {VERSIONS[0]} to",
+        f"  {VERSIONS[-1]}; removals as in removed-apis.yaml",
+        f"date: {DATE}",
+        f"last: {newest}",
+        "lives:",
+    ]
+    rows: dict[tuple[str, str, Life], list[str]] = {}
+    for (group, version, kind), life in sorted(found.items()):
+        other = life.replacement
+        # The same kind in another version is the usual replacement, and one row tells it of all kinds.
+        same = other is not None and other[2] == kind
+        shown = life._replace(replacement=(other[0], other[1], "")) if other is not None and same else life
+        rows.setdefault((group, version, shown), []).append(kind)
+    for (group, version, life), kinds in rows.items():
+        lines += _wrapped(f"- {{group: {group}, version: {version}, {_life_words(life)}kinds: [", kinds)
+    return "\n".join(lines) + "\n"
+
+
+def _life_words(life: Life) -> str:
+    minors = (("introduced", life.introduced), ("deprecated", life.deprecated), ("removed", life.removed))
+    said = "".join(f"{name}: {minor}, " for name, minor in minors if minor is not None)
+    if life.replacement is None:
+        return said
+    group, version, kind = life.replacement
+    told = f"{group}/{version}" if group else version
+    return f"{said}replacement: {told}, " + (f"as: {kind}, " if kind else "")
 
 
 def text(found: Mapping[Kind, int], newest: int) -> str:
@@ -186,14 +305,16 @@ def _wrapped(head: str, names: list[str]) -> Iterable[str]:
     yield line
 
 
-def made(environ: Mapping[str, str] = os.environ) -> str:
-    """Returns the table as it should be. Raises Unavailable."""
+def made(environ: Mapping[str, str] = os.environ) -> dict[Path, str]:
+    """Returns the tables as they should be, by their files. Raises Unavailable."""
     modules = {int(version.split(".")[1]): registered(version, environ) for version in VERSIONS}
-    return text(removals(modules, {kind: minor for kind, (minor, _) in DATED.items()}), max(modules))
+    removed = removals(modules, {kind: minor for kind, (minor, _) in DATED.items()})
+    newest = max(modules)
+    return {OUTPUT: text(removed, newest), LIVES: lives_text(lives(modules, removed), newest)}
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the table, or compares it; returns the exit code."""
+    """Writes the tables, or compares them; returns the exit code."""
     if arguments not in ([], ["--check"]):
         print("usage: python tools/removed_apis.py [--check]", file=sys.stderr)
         return 2
@@ -203,12 +324,18 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 3
     if not arguments:
-        OUTPUT.write_text(wanted)
-        print(f"wrote {OUTPUT}")
+        for file, content in wanted.items():
+            file.write_text(content)
+            print(f"wrote {file}")
         return 0
-    before = OUTPUT.read_text()
-    sys.stdout.writelines(difflib.unified_diff(before.splitlines(True), wanted.splitlines(True), str(OUTPUT), "made"))
-    return int(before != wanted)
+    differ = 0
+    for file, content in wanted.items():
+        before = file.read_text() if file.exists() else ""
+        sys.stdout.writelines(
+            difflib.unified_diff(before.splitlines(True), content.splitlines(True), str(file), "made")
+        )
+        differ |= before != content
+    return int(differ)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ from runup.checks.decide.stored_manifests import Manifest, Manifests, file_check
 # The versions are those of https://kubernetes.io/docs/reference/using-api/deprecation-guide/.
 BUDGET = Manifest("policy/v1beta1", "PodDisruptionBudget", "shop", "web", "a.yaml:1")
 SCHEMA = Manifest("flowcontrol.apiserver.k8s.io/v1beta3", "FlowSchema", "", "fs", "b.yaml:7")
+REVIEW = Manifest("authentication.k8s.io/v1beta1", "TokenReview", "", "t", "e.yaml:1")
+ROLE = Manifest("rbac.authorization.k8s.io/v1beta1", "Role", "shop", "r", "f.yaml:1")
+ISSUER = Manifest("cert-manager.io/v1alpha2", "Issuer", "shop", "ca", "g.yaml:1")
 SERVED = Manifest("policy/v1", "PodDisruptionBudget", "shop", "web", "a.yaml:9")
 CUSTOM = Manifest("example.com/v1beta1", "PodDisruptionBudget", "shop", "web", "c.yaml:1")
 EARLY = Manifest("resource.k8s.io/v1beta9", "ResourceClaim", "", "gpu", "d.yaml:1")
@@ -35,6 +38,10 @@ ROWS = {
     "removed by the next": ((SCHEMA,), 31, [("DeprecatedAPIInManifest-FlowSchema", "info", "True")]),
     "removed three minors on": ((SCHEMA,), 29, [("DeprecatedAPIInManifest-FlowSchema", "info", "True")]),
     "removed later": ((SCHEMA,), 28, []),
+    "not deprecated yet, removed later": ((REVIEW,), 18, []),
+    "deprecated long before it goes": ((ROLE,), 17, [("DeprecatedAPIInManifest-Role", "info", "True")]),
+    "a definition's that its add-on dropped": ((ISSUER,), 36, [("RemovedAPIInManifest-Issuer", "warning", "True")]),
+    "a definition's that its add-on serves": ((replace(ISSUER, api_version="cert-manager.io/v1"),), 36, []),
     "served": ((SERVED,), 36, []),
     "a definition's": ((CUSTOM,), 36, []),
     "an early version that the table knows nothing of": ((EARLY,), 36, []),
@@ -77,3 +84,27 @@ def test_releases_of_helm() -> None:
     (finding,) = run_check(helm_check(read), Snapshot(), update).findings
     assert "release shop/web of chart web-1.2.3" in finding.message
     assert finding.resources[0].text == "PodDisruptionBudget.policy shop/web"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "replacement"),
+    [
+        pytest.param(BUDGET, "policy/v1:", id="the version that stays"),
+        pytest.param(
+            Manifest("flowcontrol.apiserver.k8s.io/v1beta1", "FlowSchema", "", "f", "a:1"),
+            "flowcontrol.apiserver.k8s.io/v1:",
+            id="the one after those that went, too",
+        ),
+        pytest.param(
+            Manifest("extensions/v1beta1", "Ingress", "", "i", "a:1"), "networking.k8s.io/v1:", id="another group"
+        ),
+        pytest.param(
+            Manifest("policy/v1beta1", "PodSecurityPolicy", "", "p", "a:1"), "no version of this kind stays", id="none"
+        ),
+    ],
+)
+def test_the_way_out_names_the_replacement(manifest: Manifest, replacement: str) -> None:
+    """The version that https://kubernetes.io/docs/reference/using-api/deprecation-guide/ tells to migrate to."""
+    update = replace(context("1.35.0", "1.36.0", "1.36.0"), cluster=ClusterKind.KUBERNETES)
+    (finding,) = run_check(file_check(Manifests((manifest,))), Snapshot(), update).findings
+    assert replacement in finding.remediation

@@ -18,6 +18,30 @@ DATA = resources.files(__package__) / "data"
 
 
 @dataclass(frozen=True, slots=True)
+class Life:
+    """The life of a built-in API version in minor versions of Kubernetes 1; `replacement` is a version, and a kind if
+    that is another (`apps/v1`, `policy/v1 Eviction`).
+
+    None, and an empty replacement: nobody tells.
+    """
+
+    introduced: int | None = None
+    deprecated: int | None = None
+    removed: int | None = None
+    replacement: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AddonRemoval:
+    """The end of a version that an add-on's definitions had: from which version of the add-on on, and what to write."""
+
+    addon: str
+    removed: str
+    replacement: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """The rows of a table by minor version of Kubernetes 1; `source` and `date` say where they come from."""
 
@@ -73,6 +97,17 @@ def removal_of(group: str, version: str, kind: str) -> int | None:
     return _all_removed().get((group, version, kind))
 
 
+def life_of(group: str, version: str, kind: str) -> Life:
+    """Returns the life of a built-in kind in that version; of one that stays, nothing is known."""
+    return _lives().get((group, version, kind), Life())
+
+
+def addon_removal(group: str, version: str, kind: str) -> AddonRemoval | None:
+    """Returns when the add-on that defines the kind stopped to serve that version, or None if it is not known to."""
+    versions = _addon_removals()
+    return versions.get((group, version, kind)) or versions.get((group, version, ""))
+
+
 def removed_resource(resource: str, version: str, group: str) -> int | None:
     """Returns the minor version that no longer serves a resource in that version, or None if the table has none."""
     return _removed_resources().get((resource, version, group))
@@ -86,6 +121,33 @@ def _all_removed() -> Mapping[tuple[str, str, str], int]:
         for minor, row in (*rows.removed.items(), *rows.planned.items())
         for entry in row
         for kind in entry["kinds"]
+    }
+
+
+@cache
+def _lives() -> Mapping[tuple[str, str, str], Life]:
+    return {
+        (row["group"], row["version"], kind): Life(
+            row.get("introduced"),
+            row.get("deprecated"),
+            row.get("removed"),
+            f"{row.get('replacement', '')} {row.get('as', '')}".strip(),
+        )
+        for row in document("api-lifecycle")["lives"]
+        for kind in row["kinds"]
+    }
+
+
+@cache
+def _addon_removals() -> Mapping[tuple[str, str, str], AddonRemoval]:
+    """Returns the removals by group, version and kind; an empty kind stands for all of the group."""
+    return {
+        (row["group"], version, kind): AddonRemoval(
+            row["addon"], str(row["removed"]), row["replacement"], row["source"]
+        )
+        for row in document("removed-addon-apis")["removed"]
+        for version in row["versions"]
+        for kind in row.get("kinds", [""])
     }
 
 

@@ -1,7 +1,7 @@
 """Judges manifests that lie somewhere as text: in files that are yet to be applied, and in releases that Helm keeps.
 
 What is served is a matter of the version in the text: the API server converts what is stored, but refuses a write in a
-version that it does not serve. Versions of definitions are not judged, only built-in ones.
+version that it does not serve. Of definitions only those of widely used add-ons are known, by the add-on's version.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
-from runup.checks.decide.removal_tables import removal_of, table
+from runup.checks.decide.removal_tables import AddonRemoval, addon_removal, life_of, removal_of, table
 from runup.checks.decide.wording import count, names, not_told
 from runup.preflight.decide.report import ReportedResource, Severity
 
@@ -39,6 +39,11 @@ class Manifest:
         return self.api_version.rpartition("/")[0]
 
     @property
+    def version(self) -> str:
+        """The version without the group."""
+        return self.api_version.rpartition("/")[2]
+
+    @property
     def reference(self) -> ReportedResource:
         """The object, as a report refers to it."""
         return ReportedResource(group=self.group, kind=self.kind, namespace=self.namespace, name=self.name)
@@ -62,15 +67,16 @@ def file_check(read: Manifests) -> Check:
             IN_FILES,
             f"{context.target} does not serve, so that applying {{them}} fails",
             "critical",
-            "Write them in a version that is served: `oc api-resources` lists those of a cluster.",
+            "Write {them} in {replacement}: `oc api-resources` lists the versions of a cluster.",
         )
         yield from _told(
             [each for each in read.objects if _is_going(each, target)],
             SOON_IN_FILES,
-            f"one of the {AHEAD} minor versions after {context.target} does not serve",
+            f"{context.target} still serves",
             "info",
-            "Nothing for this update; plan to write them in a version that stays.",
+            "Nothing for this update; plan to write {them} in {replacement}.",
         )
+        yield from _of_addons(read.objects, IN_FILES, "applying {them} fails")
         yield from _unread(
             read, IN_FILES, "Render templates first (`helm template`, `kustomize build`), and mend the rest."
         )
@@ -89,9 +95,10 @@ def helm_check(read: Manifests) -> Check:
             IN_HELM,
             f"{context.target} does not serve, so that the next `helm upgrade` or `helm rollback` of {{them}} fails",
             "warning",
-            "Upgrade to a chart with a served version before the update; later only `helm mapkubeapis RELEASE` mends "
-            "what is stored.",
+            "Upgrade to a chart that writes {them} in {replacement} before the update; later only `helm mapkubeapis "
+            "RELEASE` mends what is stored.",
         )
+        yield from _of_addons(read.objects, IN_HELM, "the next `helm upgrade` or `helm rollback` of {them} fails")
         yield from _unread(read, IN_HELM, "Give the right to list what is named, or leave out --helm-releases.")
         yield from _beyond(read.objects, target, IN_HELM, context)
 
@@ -107,8 +114,13 @@ def _minor(context: Context) -> int:
 
 
 def _removal(manifest: Manifest) -> int | None:
-    version = manifest.api_version.rpartition("/")[2]
-    return removal_of(manifest.group, version, manifest.kind)
+    return removal_of(manifest.group, manifest.version, manifest.kind)
+
+
+def _replacement(manifest: Manifest) -> str:
+    """Returns the version to write, in words; of a kind that nothing takes the place of, that."""
+    replacement = life_of(manifest.group, manifest.version, manifest.kind).replacement
+    return replacement or "another way: no version of this kind stays"
 
 
 def _is_gone(manifest: Manifest, target: int) -> bool:
@@ -117,16 +129,17 @@ def _is_gone(manifest: Manifest, target: int) -> bool:
 
 
 def _is_going(manifest: Manifest, target: int) -> bool:
+    """Returns whether the target serves the version, but says that it will go, or a table does soon after."""
     removal = _removal(manifest)
-    return removal is not None and target < removal <= target + AHEAD
+    if removal is None or removal <= target:
+        return False
+    deprecated = life_of(manifest.group, manifest.version, manifest.kind).deprecated
+    return removal <= target + AHEAD or (deprecated is not None and deprecated <= target)
 
 
 def _told(manifests: Sequence[Manifest], name: str, what: str, severity: Severity, fix: str) -> Iterator[Finding]:
     """Yields one finding for each kind and version."""
-    by_type: dict[tuple[str, str], list[Manifest]] = {}
-    for each in manifests:
-        by_type.setdefault((each.kind, each.api_version), []).append(each)
-    for (kind, version), of_type in sorted(by_type.items()):
+    for kind, version, of_type in _by_type(manifests):
         removed = _IN_MINOR.format(_removal(of_type[0]))
         places = names(sorted({each.place for each in of_type}))
         them = "it" if len(of_type) == 1 else "them"
@@ -137,8 +150,37 @@ def _told(manifests: Sequence[Manifest], name: str, what: str, severity: Severit
             reason=name,
             severity=severity,
             resources=tuple(dict.fromkeys(each.reference for each in of_type)),
-            remediation=fix,
+            remediation=fix.format(them=them, replacement=_replacement(of_type[0])),
         )
+
+
+def _by_type(manifests: Iterable[Manifest]) -> Iterator[tuple[str, str, list[Manifest]]]:
+    by_type: dict[tuple[str, str], list[Manifest]] = {}
+    for each in manifests:
+        by_type.setdefault((each.kind, each.api_version), []).append(each)
+    return ((kind, version, of_type) for (kind, version), of_type in sorted(by_type.items()))
+
+
+def _of_addons(manifests: Iterable[Manifest], name: str, what: str) -> Iterator[Finding]:
+    """Yields the kinds that an add-on once defined in such a version; which version the cluster has, no text tells."""
+    for kind, version, of_type in _by_type(each for each in manifests if _addon(each)):
+        removal = _addon(of_type[0])
+        assert removal is not None
+        places = names(sorted({each.place for each in of_type}))
+        them = "it" if len(of_type) == 1 else "them"
+        yield Finding(
+            f"{name}-{kind}",
+            f"{count(len(of_type), kind)} in {version} ({places}), which {removal.addon} {removal.removed} and later "
+            f"do not serve, so that {what.format(them=them)}.",
+            reason=name,
+            severity="warning",
+            resources=tuple(dict.fromkeys(each.reference for each in of_type)),
+            remediation=f"Write {them} in {removal.replacement} ({removal.source}).",
+        )
+
+
+def _addon(manifest: Manifest) -> AddonRemoval | None:
+    return addon_removal(manifest.group, manifest.version, manifest.kind)
 
 
 def _unread(read: Manifests, name: str, fix: str) -> Iterator[Finding]:
@@ -160,5 +202,4 @@ def _beyond(manifests: Iterable[Manifest], target: int, name: str, context: Cont
 
 
 def _is_early(manifest: Manifest) -> bool:
-    version = manifest.api_version.rpartition("/")[2]
-    return is_built_in(manifest.group) and ("alpha" in version or "beta" in version)
+    return is_built_in(manifest.group) and ("alpha" in manifest.version or "beta" in manifest.version)
