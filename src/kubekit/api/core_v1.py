@@ -170,8 +170,9 @@ class ContainerPort(Wire, frozen=True):
 
 
 class RequestingContainer(Wire, frozen=True):
-    """The part of a container's declaration with its resource requests and its security."""
+    """The part of a container's declaration with its image, its resource requests and its security."""
 
+    image: str = ""
     resources: ResourceRequests = ResourceRequests()
     security_context: SecurityContext | None = None
     ports: tuple[ContainerPort, ...] = ()
@@ -278,9 +279,9 @@ class PlacedPod(Object, frozen=True):
     """A Pod of which little more than place and phase is read: there may be hundreds of thousands.
 
     `cpu_milli`, `memory_bytes`, `ready`, `waiting` (why a container does not run), `pending` (what a pod that has not
-    started waits for), `exceeds` (the level of the Pod Security Standards that it violates, and why) and `claims` (the
-    names of its PersistentVolumeClaims) are not fields of a Pod: whoever stores one computes them from the parts that
-    it then drops.
+    started waits for), `exceeds` (the level of the Pod Security Standards that it violates, and why), `claims` (the
+    names of its PersistentVolumeClaims) and `addons` (the images of its containers that belong to known add-ons) are
+    not fields of a Pod: whoever stores one computes them from the parts that it then drops.
     """
 
     # Narrower than ObjectMeta: annotations and times, which are not used, would be most of the decoded data.
@@ -294,6 +295,7 @@ class PlacedPod(Object, frozen=True):
     pending: str = ""
     exceeds: tuple[str, str] | None = None
     claims: tuple[str, ...] = ()
+    addons: tuple[str, ...] = ()
 
 
 class ConfigMap(Object, frozen=True):

@@ -561,6 +561,17 @@ ROWS = (
         )
         for kind in ("Etcd", "Authentication", "OpenShiftAPIServer", "OpenShiftControllerManager", "KubeAPIServer")
     ),
+    Row(
+        "runtime: Docker by the dockershim",
+        "ContainerRuntimeTooOld",
+        (("containerd://1.7.27", "docker://20.10.7"), ("v1.36.1", "v1.23.17")),
+        ("ContainerRuntimeTooOld-docker",),
+    ),
+    Row(
+        "runtime: Docker by cri-dockerd",
+        "ContainerRuntimeTooOld",
+        (("containerd://1.7.27", "docker://29.0.1"), ("v1.36.1", "v1.24.0")),
+    ),
     Row("runtime: old on Linux", "ContainerRuntimeTooOld", (), ("ContainerRuntimeTooOld",)),
     Row(
         "runtime: of the operator of Windows nodes",
@@ -1208,6 +1219,13 @@ ROWS = (
         (("containerStatuses", "initContainerStatuses"),),
         ("SystemPodsFailing",),
     ),
+    Row("add-ons: in its range", "AddonIncompatible", (("v0.3.7", "v0.8.0"),)),
+    Row("add-ons: another image", "AddonIncompatible", (("metrics-server/metrics-server:", "shop/metrics:"),)),
+    Row(
+        "retired add-ons: another controller", "AddonRetired", (("ingress-nginx/controller:", "nginx/nginx-ingress:"),)
+    ),
+    Row("proxies: three behind", "KubeProxySkew", (("v1.33.3", "v1.35.0"),)),
+    Row("node images: the successor", "NodeImageTooOld", (("Amazon Linux 2}", "Amazon Linux 2023.9.20260105}"),)),
     Row(
         "drains: a budget that allows one, and an owner",
         "NodeDrainRefused",

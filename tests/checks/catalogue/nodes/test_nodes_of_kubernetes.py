@@ -99,3 +99,17 @@ def test_builds_of_one_version(one: str, other: str, mixed: bool) -> None:
     """What a distribution names for a build of the same kubelet is no other release."""
     findings = found("NodeReleasesMixed", "1.35.0", labelled("a", one), labelled("b", other))
     assert [each.name for each in findings] == ["NodeReleasesMixed-workers"] * mixed
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "target", "severity"),
+    [
+        pytest.param("v1.32.9", "1.36.0", "info", id="the next step takes it, and the one after updates it before"),
+        pytest.param("v1.31.9", "1.36.0", "critical", id="the next step does not take it"),
+        pytest.param("v1.31.9", "1.34.9", None, id="a patch takes what the cluster has"),
+    ],
+)
+def test_kubelets_that_a_step_updates_in_time(kubelet: str, target: str, severity: str | None) -> None:
+    """What the steps of the way mend is no obstacle; the first step has none before it."""
+    findings = found("KubeletSkew", target, node("a", kubelet=kubelet))
+    assert [each.severity for each in findings] == [severity] * bool(severity)

@@ -22,6 +22,7 @@ from runup.checks.decide import kubernetes_path
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource
+from runup.preflight.decide.report import Severity
 
 NAME = "KubeletSkew"
 # A risk of its own, so that accepting what is unknown does not accept what is known, or the reverse.
@@ -60,12 +61,13 @@ def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> 
     kubelets = [(node, _minor(node.status.node_info.kubelet_version)) for node in nodes]
     unknown = [node for node, kubelet in kubelets if kubelet is None or kubelet[0] != server[0]]
     known = [(node, kubelet[1]) for node, kubelet in kubelets if kubelet is not None and kubelet[0] == server[0]]
-    late = [
-        node
-        for node, minor in known
-        if server[1] - minor > (kubernetes_path.allowed_skew(minor) if of_kubernetes else allowed)
-    ]
+    late = (
+        _too_old(known, server[1]) if of_kubernetes else [node for node, minor in known if server[1] - minor > allowed]
+    )
     early = [node for node, minor in known if minor > server[1]]
+    if of_kubernetes and late and not _too_old(known, min(context.source.minor + 1, server[1])):
+        yield _on_the_way(late, context)
+        late = []
     api = f"the API server of {target_in_words(context)}"
     if late:
         yield _finding(
@@ -93,6 +95,22 @@ def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> 
         )
 
 
+def _too_old(known: Sequence[tuple[Node, int]], server: int) -> list[Node]:
+    """Returns the nodes whose kubelets an API server of Kubernetes 1.`server` does not take."""
+    return [node for node, minor in known if server - minor > kubernetes_path.allowed_skew(minor)]
+
+
+def _on_the_way(nodes: Sequence[Node], context: Context) -> Finding:
+    """Returns what is told of nodes that the next step takes, and a later one only after it updated them."""
+    return _finding(
+        f"The kubelets of {_listed(nodes)} are too old for {target_in_words(context)} as they are: {_versions(nodes)}. "
+        "The steps of the way update them before.",
+        nodes,
+        "Follow the steps: nodes are updated before the control plane goes where their kubelets are too old.",
+        severity="info",
+    )
+
+
 # Nodes run a few versions, so few are ever parsed.
 @lru_cache(256)
 def _minor(version: str) -> tuple[int, int] | None:
@@ -108,13 +126,20 @@ def _versions(nodes: Sequence[Node]) -> str:
     return names(sorted({node.status.node_info.kubelet_version or "no version reported" for node in nodes}))
 
 
-def _finding(message: str, nodes: Sequence[Node], remediation: str, *, applies: Applies = Applies.YES) -> Finding:
+def _finding(
+    message: str,
+    nodes: Sequence[Node],
+    remediation: str,
+    *,
+    applies: Applies = Applies.YES,
+    severity: Severity = "critical",
+) -> Finding:
     return Finding(
         NAME if applies is Applies.YES else UNKNOWN,
         message,
         applies,
         reason="KubeletVersion",
-        severity="critical" if applies is Applies.YES else "warning",
+        severity=severity if applies is Applies.YES else "warning",
         resources=tuple(resource(node) for node in nodes),
         remediation=remediation,
     )

@@ -1,6 +1,7 @@
 """The container runtime of some nodes is too old for the target's kubelet.
 
-Applies when a Node runs containerd below the version that the target's Kubernetes asks for. CRI-O comes with the
+Applies when a Node runs containerd below the version that the target's Kubernetes asks for, or Docker with a kubelet
+of before 1.24, whose dockershim later ones do not have (one of 1.24 and later runs Docker by cri-dockerd). CRI-O comes with the
 release and is not judged, nor is the containerd that the Windows Machine Config Operator brings together with its
 kubelet (annotation `windowsmachineconfig.openshift.io/version`).
 
@@ -16,7 +17,7 @@ Source of the rule the Kubernetes blog of the minor versions, as the table `data
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from kubekit.api.core_v1 import Node
@@ -31,6 +32,7 @@ NAME = "ContainerRuntimeTooOld"
 # Set by openshift/windows-machine-config-operator (pkg/metadata: VersionAnnotation) on the nodes that it configures.
 WINDOWS_OPERATOR = "windowsmachineconfig.openshift.io/version"
 _CONTAINERD = re.compile(r"containerd://v?(\d+)\.(\d+)\.(\d+).*")
+_KUBELET = re.compile(r"v?1\.(\d+)\.")
 Number = tuple[int, ...]
 EXAMPLE = """
 apiVersion: v1
@@ -44,7 +46,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     nodes = [
         node
         for node in control_plane_first(snapshot.all(Node))
-        if _version(node) is not None and WINDOWS_OPERATOR not in node.metadata.annotations
+        if (_version(node) is not None or _is_docker(node)) and WINDOWS_OPERATOR not in node.metadata.annotations
     ]
     target = target_minor(context)
     if target is None and nodes:
@@ -52,6 +54,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             NAME, "the target does not say which Kubernetes it ships", nodes, fix="Ask the publisher of the release."
         )
         return
+    yield from _dockershim(nodes, target or 0)
     least = _least(target or 0)
     old = [node for node in nodes if (version := _version(node)) and version < least]
     if old:
@@ -64,6 +67,31 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             severity="critical",
             fix="Update the runtime of these nodes first; `oc get nodes -o wide` shows its version.",
         )
+
+
+def _dockershim(nodes: Sequence[Node], target: int) -> Iterator[Finding]:
+    ended = int(document("minimums")["dockershim"][0]["kubernetes"].partition(".")[2])
+    by_shim = [
+        node
+        for node in nodes
+        if _is_docker(node)
+        and (kubelet := _KUBELET.match(node.status.node_info.kubelet_version))
+        and int(kubelet[1]) < ended
+    ]
+    if by_shim and target >= ended:
+        yield risk(
+            f"{NAME}-docker",
+            f"{count(len(by_shim), 'node')} ({names([node.metadata.name for node in by_shim])}) "
+            f"{'runs' if len(by_shim) == 1 else 'run'} containers with Docker by the kubelet's dockershim, which "
+            f"Kubernetes 1.{ended} removed.",
+            by_shim,
+            severity="critical",
+            fix="Move these nodes to containerd, CRI-O or cri-dockerd first; `oc get nodes -o wide` shows the runtime.",
+        )
+
+
+def _is_docker(node: Node) -> bool:
+    return node.status.node_info.container_runtime_version.startswith("docker://")
 
 
 def _least(target: int) -> Number:

@@ -28,6 +28,7 @@ from kubekit.api.core_v1 import (
 )
 from kubekit.lang.quantity import parse_quantity
 from runup.checks.catalogue.declaring import named
+from runup.checks.catalogue.shared.addon_images import is_addon
 from runup.checks.catalogue.shared.pod_security_levels import exceeded
 from runup.checks.catalogue.shared.result_cache import grouped, of_groups
 from runup.checks.decide.reads import Slim
@@ -53,7 +54,7 @@ def _slim(pod: PlacedPod) -> PlacedPod:
     """Returns the pod with only what checks look at; what pods of one workload have in common is one object."""
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     pending = _pending(pod) if status.phase == "Pending" else ""
-    cpu_milli, memory_bytes, exceeds = _of_containers(
+    cpu_milli, memory_bytes, exceeds, addons = _of_containers(
         spec.containers, spec.init_containers, spec.security_context, _on_node(spec), spec.os.name == "windows"
     )
     return PlacedPod(
@@ -80,6 +81,7 @@ def _slim(pod: PlacedPod) -> PlacedPod:
         pending=pending,
         exceeds=exceeds,
         claims=_claims(spec.volumes) if spec.volumes else (),
+        addons=addons,
     )
 
 
@@ -155,7 +157,7 @@ def stays(pod: PlacedPod) -> bool:
     return False
 
 
-# One cache for both, since most of the time goes into the hash of the containers.
+# One cache for all, since most of the time goes into the hash of the containers.
 @lru_cache(4096)
 def _of_containers(
     containers: tuple[RequestingContainer, ...],
@@ -163,12 +165,15 @@ def _of_containers(
     of_pod: SecurityContext | None,
     on_node: str,
     windows: bool,
-) -> tuple[int, int, tuple[str, str] | None]:
-    """Returns the CPU (milli-cores) and memory (bytes) that the containers request together, and what they exceed."""
+) -> tuple[int, int, tuple[str, str] | None, tuple[str, ...]]:
+    """Returns what the containers request together (CPU in milli-cores, memory in bytes), what they exceed, and the
+    images of known add-ons.
+    """
     requests = [container.resources.requests for container in containers]
     cpu_milli = int(sum(amount(each.cpu) or 0 for each in requests) * 1000)
     memory_bytes = int(sum(amount(each.memory) or 0 for each in requests))
-    return cpu_milli, memory_bytes, exceeded((*init_containers, *containers), of_pod, on_node, windows=windows)
+    exceeds = exceeded((*init_containers, *containers), of_pod, on_node, windows=windows)
+    return cpu_milli, memory_bytes, exceeds, tuple(each.image for each in containers if is_addon(each.image))
 
 
 def _claims(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:

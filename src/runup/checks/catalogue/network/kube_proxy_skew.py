@@ -1,0 +1,90 @@
+"""kube-proxy would be too far behind the API server of the target, or is newer than it.
+
+Applies when pods run an image of kube-proxy that is more than three minor versions older than the target (two, if it is
+older than 1.25), or newer. It is not updated with the nodes where it is an add-on of its own, as on EKS.
+
+Why it matters kube-proxy of such a version is not known to understand what the API server tells it: Services may lead
+nowhere, on every node at once.
+
+What to do update kube-proxy first, to the version that the cluster runs now at least.
+
+Accepting it is right where this version was tried with the target.
+
+Source of the rule <https://kubernetes.io/releases/version-skew-policy/#kube-proxy>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.core_v1 import Node
+from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.shared.addon_images import KUBE_PROXY, running
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.decide.cluster_kinds import KUBERNETES
+from runup.checks.decide.distributions import distribution_of
+from runup.checks.decide.kubernetes_path import allowed_skew
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import names
+
+NAME = "KubeProxySkew"
+_ROW = ({"name": "kube-proxy", "image": KUBE_PROXY},)
+EXAMPLE = """
+apiVersion: v1
+kind: Node
+metadata: {name: ip-10-0-1-7.ec2.internal, labels: {eks.amazonaws.com/nodegroup: web}}
+status: {nodeInfo: {kubeletVersion: v1.37.1-eks-3025e55}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: kube-proxy-4xm2p, namespace: kube-system}
+spec:
+  nodeName: ip-10-0-1-7.ec2.internal
+  containers:
+  - {name: kube-proxy, image: "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/kube-proxy:v1.33.3-minimal-eksbuild.4"}
+status: {phase: Running}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    proxies = running(snapshot.listed(PODS), _ROW)
+    target = target_minor(context)
+    if not proxies:
+        return
+    if target is None:
+        yield unsure(NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release.")
+        return
+    unclear = [each for each in proxies if not each.number]
+    if unclear:
+        pods = [min(each.pods, key=named) for each in unclear]
+        why = "the tag of its image tells no version of kube-proxy"
+        yield unsure(NAME, why, pods, fix="See what runs with `oc logs POD -n NAMESPACE`.", kind=PODS)
+    known = [each for each in proxies if each.number]
+    wrong = [
+        each for each in known if target - each.number[1] > allowed_skew(each.number[1]) or each.number[1] > target
+    ]
+    if wrong:
+        command = distribution_of(snapshot.all(Node)).kube_proxy
+        yield risk(
+            NAME,
+            f"kube-proxy {names([each.tag for each in wrong])} is too far from Kubernetes {context.target_kubernetes}, "
+            "whose API server takes one up to three minor versions older and none that is newer.",
+            [min(each.pods, key=named) for each in wrong],
+            severity="critical",
+            fix=f"Update kube-proxy first{f': `{command}`' if command else ''}.",
+            kind=PODS,
+        )
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "kube-proxy",
+    (PODS, Node),
+    _run,
+    rank=116,
+    severity="critical",
+    example=EXAMPLE,
+    clusters=KUBERNETES,
+)

@@ -1,0 +1,68 @@
+"""The image of some nodes is not made for the target's Kubernetes.
+
+Applies when a node's operating system, as its kubelet reports it, is one whose publisher has no image for the target:
+Talos by its own support matrix, and Amazon Linux 2 on EKS, which ended with 1.32. From 1.35 on also when it is one that
+starts with cgroup v1 unless it was told otherwise (RHEL 8, CentOS 7, Ubuntu 20.04, Debian 10, Amazon Linux 2): which of
+both a node runs it does not report.
+
+Why it matters there is no image to update these nodes to; a kubelet of 1.35 and later does not start on cgroup v1.
+
+What to do move these nodes to an image of the target first: a node group of its own, then drain the old one.
+
+Accepting it is right where `stat -fc %T /sys/fs/cgroup` says cgroup2fs on these nodes, or the image is your own.
+
+Source of the rule the publishers' pages, and <https://kubernetes.io/docs/concepts/architecture/cgroups/>, as
+`data/distributions.yaml` has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kubekit.api.core_v1 import Node
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.decide.cluster_kinds import KUBERNETES
+from runup.checks.decide.distributions import distribution_of
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.removal_tables import document
+from runup.checks.decide.wording import count, names
+
+NAME = "NodeImageTooOld"
+EXAMPLE = """
+apiVersion: v1
+kind: Node
+metadata: {name: ip-10-0-1-7.ec2.internal, labels: {eks.amazonaws.com/nodegroup: web}}
+status: {nodeInfo: {kubeletVersion: v1.32.9-eks-113cf36, osImage: Amazon Linux 2}}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    nodes = control_plane_first(snapshot.all(Node))
+    target = target_minor(context)
+    if target is None and nodes:
+        yield unsure(NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release.")
+        return
+    distribution = distribution_of(nodes).name
+    told: set[str] = set()
+    for row in document("distributions")["images"]:
+        pattern = re.compile(row["osImage"])
+        those = [
+            node for node in nodes if pattern.search(node.status.node_info.os_image) and node.metadata.name not in told
+        ]
+        if those and (target or 0) > row["last"] and row.get("only", distribution) == distribution:
+            told |= {node.metadata.name for node in those}
+            images = sorted({node.status.node_info.os_image for node in those})
+            yield risk(
+                NAME,
+                f"{count(len(those), 'node')} ({names([node.metadata.name for node in those])}) "
+                f"{'runs' if len(those) == 1 else 'run'} {names(images)}: {row['name']} is for Kubernetes up to "
+                f"1.{row['last']} ({row['source']}, as of {row['date']}).",
+                those,
+                fix="Move these nodes to an image of the target first; `oc get nodes -o wide` shows which they run.",
+            )
+
+
+CHECK = declared(__doc__, NAME, "nodes", (Node,), _run, rank=365, example=EXAMPLE, clusters=KUBERNETES)

@@ -1,0 +1,45 @@
+"""The minor version that the cluster is to go to is out of support, or soon will be, by its distribution's calendar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from kubekit.api.core_v1 import Node
+from runup.checks.catalogue.declaring import BY_HAND, declared, risk
+from runup.checks.decide.cluster_kinds import KUBERNETES
+from runup.checks.decide.distributions import Support, distribution_of
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "TargetSupportEnded"
+SOON = timedelta(days=60)
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    distribution = distribution_of(snapshot.all(Node))
+    support, minor, today = distribution.support, context.target.minor, context.now.date()
+    end = support.ends.get(minor)
+    # A minor version that is newer than the calendar has not ended when an older one of it has not.
+    if end is None and minor < min(support.ends, default=0):
+        end = min(support.ends.values())
+    if end is None or end - today > SOON:
+        return
+    ends = "ended" if end < today else "ends"
+    paid = support.paid.get(minor)
+    longer = f", paid support {'ended' if paid < today else 'ends'} on {paid}" if paid else ""
+    yield risk(
+        NAME,
+        f"Support of {distribution.name} 1.{minor} {ends} on {end}{longer} ({support.source}, as of {support.date}).",
+        severity="warning" if end < today else "info",
+        fix=_fix(support, minor, context),
+    )
+
+
+def _fix(support: Support, minor: int, context: Context) -> str:
+    later = [each for each, end in sorted(support.ends.items()) if each > minor and end - context.now.date() > SOON]
+    if not later:
+        return "See the calendar for a minor version that is supported for longer."
+    return f"Go on to 1.{later[0]} or later: `runup preflight run --to 1.{later[0]}` plans the steps."
+
+
+CHECK = declared(BY_HAND, NAME, "kubernetes", (Node,), _run, rank=369, clusters=KUBERNETES)

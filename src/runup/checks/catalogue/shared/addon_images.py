@@ -1,0 +1,77 @@
+"""Tells the add-ons of a cluster from the images of its pods: which are known, and in which version they run.
+
+What runs counts, not what a chart or an add-on's own object says that it should be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from kubekit.api.core_v1 import PlacedPod
+from runup.checks.decide.removal_tables import document
+
+KUBE_PROXY = "/kube-proxy"
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d.])")
+Number = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An add-on that runs: its row of the table, its version, and its pods.
+
+    `number` is empty where the image's tag tells no version, as a digest does.
+    """
+
+    row: Mapping[str, Any]
+    tag: str
+    number: Number
+    pods: tuple[PlacedPod, ...]
+
+
+@lru_cache(4096)
+def is_addon(image: str) -> bool:
+    """Returns whether a row of the table, or kube-proxy, has the image."""
+    repository = _repository(image)
+    return any(repository.endswith(end) for end in _ends())
+
+
+@cache
+def _ends() -> tuple[str, ...]:
+    table = document("addons")
+    return (KUBE_PROXY, *(row["image"] for name in ("addons", "retired") for row in table[name]))
+
+
+def _repository(image: str) -> str:
+    """Returns the image without tag and digest, with a slash before it: `calico/node` may be the whole name."""
+    name = image.partition("@")[0]
+    head, slash, last = name.rpartition("/")
+    return f"/{head}{slash}{last.partition(':')[0]}"
+
+
+def _tag(image: str) -> str:
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+
+
+def running(pods: Iterable[PlacedPod], rows: Iterable[Mapping[str, Any]]) -> list[Running]:
+    """Returns what runs of the rows, in their order: each version with its pods."""
+    having = [pod for pod in pods if pod.addons]
+    found: list[Running] = []
+    for row in rows:
+        by_tag: dict[str, list[PlacedPod]] = {}
+        for pod in having:
+            for image in pod.addons:
+                if _repository(image).endswith(row["image"]):
+                    by_tag.setdefault(_tag(image), []).append(pod)
+        found += [Running(row, tag, number(tag), tuple(pods)) for tag, pods in sorted(by_tag.items())]
+    return found
+
+
+@lru_cache(1024)
+def number(tag: str) -> Number:
+    """Returns the numbers of the version that a tag begins with, or none."""
+    match = _VERSION.match(tag)
+    return tuple(int(part) for part in match.groups() if part is not None) if match else ()

@@ -1,0 +1,144 @@
+"""An add-on runs in a version that its project does not have for the target's Kubernetes.
+
+Applies when pods run an image of cert-manager, Istio, Cilium, Calico, Argo CD, Karpenter, metrics-server or
+cluster-autoscaler in a version that the project's own table ends before the target with, while it has another version
+for the target. Each finding says whose table that is, and as of when. Not to be the newest is nothing; what a project
+calls untested is told as that. Where the table has no version for the target at all, or not the one that runs, it is
+Unknown. One risk for each add-on.
+
+Why it matters a controller that asks for versions of APIs that are gone, or does not know what is new, stands still:
+no certificates, no routes, no nodes, and for a network no pods.
+
+What to do update the add-on first, to a version that has both Kubernetes versions in its range.
+
+Accepting it is right where that version was tried with the target.
+
+Source of the rule the tables that the projects publish, as `data/addons.yaml` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.shared.addon_images import Number, Running, number, running
+from runup.checks.catalogue.shared.kubernetes_versions import target_minor
+from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.decide.cluster_kinds import KUBERNETES
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.removal_tables import document
+from runup.checks.decide.wording import names
+
+NAME = "AddonIncompatible"
+# An open end of a range.
+_ANY = 1000
+EXAMPLE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: metrics-server-6d94bc8694-x2b5k, namespace: kube-system}
+spec:
+  nodeName: worker-0
+  containers: [{name: metrics-server, image: "registry.k8s.io/metrics-server/metrics-server:v0.3.7"}]
+status: {phase: Running}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    found = running(snapshot.listed(PODS), document("addons")["addons"])
+    target = target_minor(context)
+    if target is None and found:
+        fix = "Ask the publisher of the release."
+        yield unsure(NAME, "the target does not say which Kubernetes it ships", fix=fix)
+        return
+    unknown: list[str] = []
+    told: dict[str, Finding] = {}
+    for each in found:
+        for finding in _judged(each, target or 0, unknown):
+            # An add-on may run in several versions at once, as meshes do; it is one risk.
+            told[finding.name] = _merged(told[finding.name], finding) if finding.name in told else finding
+    yield from told.values()
+    if unknown:
+        yield unsure(
+            NAME,
+            f"no table has it for Kubernetes 1.{target}: {'; '.join(unknown)}",
+            fix="See the project's own table of today, which may be newer.",
+        )
+
+
+def _judged(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+    row = each.row
+    if row.get("sameMinor"):
+        yield from _same_minor(each, target)
+    elif not each.number:
+        unknown.append(f"{row['name']} {each.tag or 'by digest'} (its image's tag tells no version)")
+    else:
+        judge = _by_least if "least" in row else _by_range
+        yield from judge(each, target, unknown)
+
+
+def _merged(first: Finding, second: Finding) -> Finding:
+    severity = "warning" if "warning" in (first.severity, second.severity) else first.severity
+    message, resources = f"{first.message} {second.message}", (*first.resources, *second.resources)
+    return replace(first, message=message, severity=severity, resources=resources)
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    return f"{row['source']}, as of {row['date']}"
+
+
+def _by_least(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+    row = each.row
+    least = row["least"].get(f"1.{target}")
+    if least is None:
+        unknown.append(f"{row['name']} {each.tag} ({_said(row)})")
+    elif each.number < number(least):
+        yield _finding(each, f"is older than {least}, the first for Kubernetes 1.{target} ({_said(row)})")
+
+
+def _by_range(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+    row = each.row
+    ranges = {number(version): (first, (*last, _ANY)[0]) for version, (first, *last) in row["ranges"].items()}
+    mine = ranges.get(each.number[:2])
+    others = sorted(version for version, (first, last) in ranges.items() if first <= target <= last)
+    if mine is not None and mine[0] <= target <= mine[1]:
+        return
+    if mine is None or not others:
+        unknown.append(f"{row['name']} {each.tag} ({_said(row)})")
+        return
+    is_untested = row.get("advice") == "untested"
+    what = "is tested with" if is_untested else "is for"
+    last = "later" if mine[1] == _ANY else f"1.{mine[1]}"
+    yield _finding(
+        each,
+        f"{what} Kubernetes 1.{mine[0]} to {last}, and {_words(others)} for 1.{target} ({_said(row)})",
+        untested=is_untested,
+    )
+
+
+def _words(versions: list[Number]) -> str:
+    return f"{names(['.'.join(map(str, version)) for version in versions])} {'is' if len(versions) == 1 else 'are'}"
+
+
+def _same_minor(each: Running, target: int) -> Iterator[Finding]:
+    """Yields that an add-on is to be of the minor version of Kubernetes itself, which is for after the update."""
+    if each.number and each.number[1] < target:
+        what = f"is meant for Kubernetes 1.{each.number[1]} ({_said(each.row)})"
+        yield _finding(each, what, untested=True)
+
+
+def _finding(each: Running, what: str, *, untested: bool = False) -> Finding:
+    name = each.row["name"]
+    # One pod stands for all of its version: an agent has one on each node.
+    return risk(
+        f"{NAME}-{name.replace(' ', '')}",
+        f"{name} {each.tag} {what}.",
+        [min(each.pods, key=named)],
+        severity="info" if untested else "warning",
+        fix=f"Update {name}: {each.row['update']}.",
+        kind=PODS,
+    )
+
+
+CHECK = declared(__doc__, NAME, "addons", (PODS,), _run, rank=117, example=EXAMPLE, clusters=KUBERNETES)

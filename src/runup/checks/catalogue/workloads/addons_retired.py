@@ -1,0 +1,58 @@
+"""An add-on runs that nobody maintains any more.
+
+Applies when pods run an image of the Ingress controller ingress-nginx, which ended on 24 March 2026. It informs: what
+runs goes on.
+
+Why it matters no version of it will be made or tested for the target's Kubernetes, and nothing that is found in it is
+mended. Each update of the cluster takes it further from what it was tested with.
+
+What to do move to what the finding names, before or after this update; `oc get pods -A -o yaml` shows the image.
+
+Accepting it is right for as long as it works and is guarded otherwise.
+
+Source of the rule <https://kubernetes.io/blog/2025/11/11/ingress-nginx-retirement/>, as `data/addons.yaml` has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.addon_images import running
+from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.decide.cluster_kinds import KUBERNETES
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.removal_tables import document
+from runup.checks.decide.wording import names
+
+NAME = "AddonRetired"
+EXAMPLE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: ingress-nginx-controller-7c6f5d9b8-4q2wz, namespace: ingress-nginx}
+spec: {nodeName: worker-0, containers: [{name: controller, image: "registry.k8s.io/ingress-nginx/controller:v1.14.0"}]}
+status: {phase: Running}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for row in document("addons")["retired"]:
+        found = running(snapshot.listed(PODS), [row])
+        if not found:
+            continue
+        ended = "ended" if f"{context.now:%Y-%m-%d}" > row["ended"] else "ends"
+        tags = names([each.tag or "of some digest" for each in found])
+        yield risk(
+            f"{NAME}-{row['name']}",
+            f"{row['name']} {tags} {ended} on {row['ended']} ({row['source']}): from then on nothing of it is mended "
+            "or tested.",
+            [min(each.pods, key=named) for each in found],
+            severity="info",
+            fix=f"Move to {row['instead']}.",
+            kind=PODS,
+        )
+
+
+CHECK = declared(
+    __doc__, NAME, "addons", (PODS,), _run, rank=118, severity="info", example=EXAMPLE, clusters=KUBERNETES
+)

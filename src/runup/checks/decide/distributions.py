@@ -1,0 +1,80 @@
+"""Tells the distribution or service of a cluster from its nodes, and gives what its table says of it.
+
+Nobody has to name it: kubelets, images, labels and annotations of nodes are those of their distribution. The table
+`data/distributions.yaml` has a source and a date for each range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from typing import Any
+
+from kubekit.api.core_v1 import Node
+from runup.checks.decide.removal_tables import document
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Until when minor versions are supported: the last days, those of paid support, and who says so, as of when."""
+
+    source: str
+    date: str
+    ends: Mapping[int, date]
+    paid: Mapping[int, date]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A distribution or service: how its control plane and its nodes are updated, and what leads back.
+
+    The commands have `{minor}`, `{patch}` (versions) and `{group}` (of nodes) in them.
+    """
+
+    name: str
+    control_plane: str
+    nodes: str
+    steps: str
+    back: str
+    support: Support
+    kube_proxy: str = ""
+
+
+def distribution_of(nodes: Iterable[Node]) -> Distribution:
+    """Returns what the nodes are of: the first row that one of them matches; else Kubernetes by itself."""
+    told = [(node, node.status.node_info) for node in nodes]
+    for row in document("distributions")["distributions"]:
+        if any(
+            (row.get("kubelet") and row["kubelet"] in info.kubelet_version)
+            or (row.get("osImage") and info.os_image.startswith(row["osImage"]))
+            or any(label in node.metadata.labels for label in row.get("labels", ()))
+            or any(annotation in node.metadata.annotations for annotation in row.get("annotations", ()))
+            for node, info in told
+        ):
+            return _distribution(row["name"])
+    return _distribution("")
+
+
+@cache
+def _distribution(name: str) -> Distribution:
+    table = document("distributions")
+    row = next((each for each in table["distributions"] if each["name"] == name), table["other"])
+    return Distribution(
+        name=row["name"],
+        control_plane=row["controlPlane"],
+        nodes=row["nodes"],
+        steps=row["steps"],
+        back=row["back"],
+        support=_support(row.get("support") or table["upstream"]),
+        kube_proxy=row.get("kubeProxy", ""),
+    )
+
+
+def _support(row: Mapping[str, Any]) -> Support:
+    return Support(row["source"], str(row["date"]), _days(row["ends"]), _days(row.get("paid") or {}))
+
+
+def _days(rows: Mapping[str, Any]) -> dict[int, date]:
+    return {int(minor.partition(".")[2]): date.fromisoformat(str(day)) for minor, day in rows.items()}

@@ -1,0 +1,262 @@
+"""Add-ons, kube-proxy, node images and calendars of distributions, against a target of Kubernetes.
+
+The ranges are those of the tables; which row is used, and what is said where a table has none, is tested.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from msgspec.structs import replace as with_fields
+from tests.factories import context, node, pod, snapshot
+
+from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.meta_v1 import Object
+from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.shared.addon_images import is_addon, number, running
+from runup.checks.decide.cluster_kinds import ClusterKind
+from runup.checks.decide.engine import CheckOutcome, run_check
+from runup.checks.decide.removal_tables import document
+
+BY_NAME = {check.name: check for check in CHECKS}
+
+
+def running_pod(image: str, name: str = "it-1") -> PlacedPod:
+    """A pod of an add-on."""
+    return with_fields(pod(name, "system"), addons=(image,))
+
+
+def on_image(os_image: str, kubelet: str = "v1.34.0", **metadata: dict[str, str]) -> Node:
+    """A node of an operating system."""
+    made = node(kubelet=kubelet, **metadata)
+    info = with_fields(made.status.node_info, os_image=os_image)
+    return with_fields(made, status=with_fields(made.status, node_info=info))
+
+
+def outcome(name: str, target: str, *objects: Object, now: datetime | None = None, **states: object) -> CheckOutcome:
+    """Of the check on these objects, for an update to 1.`target`."""
+    update = replace(context("1.34.2", f"{target}.0", f"{target}.0"), cluster=ClusterKind.KUBERNETES)
+    return run_check(BY_NAME[name], snapshot(*objects, **states), replace(update, now=now or update.now))  # type: ignore[arg-type]
+
+
+CERT_MANAGER = "quay.io/jetstack/cert-manager-controller"
+ADDONS = {
+    "nothing runs": ((), "1.35", []),
+    "in its range": ((f"{CERT_MANAGER}:v1.19.1",), "1.35", []),
+    "behind its range, and another version has the target": (
+        (f"{CERT_MANAGER}:v1.18.2",),
+        "1.35",
+        ["AddonIncompatible-cert-manager warning"],
+    ),
+    "no version has the target": ((f"{CERT_MANAGER}:v1.21.0",), "1.37", ["AddonIncompatibleUnknown warning"]),
+    "a version that no table has": ((f"{CERT_MANAGER}:v1.9.0",), "1.35", ["AddonIncompatibleUnknown warning"]),
+    "newer than the table": ((f"{CERT_MANAGER}:v1.30.0",), "1.35", ["AddonIncompatibleUnknown warning"]),
+    "by digest": ((f"{CERT_MANAGER}@sha256:1234",), "1.35", ["AddonIncompatibleUnknown warning"]),
+    "a mirror": (
+        (f"registry.local:5000/mirror/{CERT_MANAGER}:v1.18.2",),
+        "1.35",
+        ["AddonIncompatible-cert-manager warning"],
+    ),
+    "two versions, of which one is old": (
+        ("docker.io/istio/pilot:1.28.3", "docker.io/istio/pilot:1.29.0"),
+        "1.35",
+        ["AddonIncompatible-Istio warning"],
+    ),
+    "a variant of an image": (("docker.io/istio/pilot:1.29.0-distroless",), "1.35", []),
+    "two versions, both old": (
+        ("docker.io/istio/pilot:1.26.3", "docker.io/istio/pilot:1.27.0"),
+        "1.35",
+        ["AddonIncompatible-Istio warning"],
+    ),
+    "untested is not incompatible": (("quay.io/cilium/cilium:v1.15.6",), "1.33", ["AddonIncompatible-Cilium info"]),
+    "the first for a minor version": (("public.ecr.aws/karpenter/controller:1.6.0",), "1.34", []),
+    "before the first for it": (
+        ("public.ecr.aws/karpenter/controller:1.5.9",),
+        "1.34",
+        ["AddonIncompatible-Karpenter warning"],
+    ),
+    "an open range": (("registry.k8s.io/metrics-server/metrics-server:v0.7.2",), "1.37", []),
+    "of the minor version before": (
+        ("registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.1",),
+        "1.35",
+        ["AddonIncompatible-cluster-autoscaler info"],
+    ),
+    "of the target's": (("registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0",), "1.35", []),
+}
+
+
+@pytest.mark.parametrize("row", ADDONS)
+def test_addons(row: str) -> None:
+    """What their projects say that they work with."""
+    images, target, expected = ADDONS[row]
+    pods = [running_pod(image, f"it-{index}") for index, image in enumerate(images)]
+    found = outcome("AddonIncompatible", target, *pods).findings
+    assert [f"{each.name} {each.severity}" for each in found] == expected
+
+
+def test_whose_range_it_is_and_as_of_when() -> None:
+    """Not the newest is never incompatible, and a reader can look the range up."""
+    (finding,) = outcome("AddonIncompatible", "1.35", running_pod(f"{CERT_MANAGER}:v1.18.2")).findings
+    assert "https://cert-manager.io/docs/releases/, as of 2026-10" in finding.message
+    assert "1.19, 1.20 and 1.21 are for 1.35" in finding.message
+    assert [each.text for each in finding.resources] == ["Pod system/it-1"]
+
+
+def test_every_row_names_its_source_and_date() -> None:
+    """A range without them could not be judged by anybody."""
+    table = document("addons")
+    assert all(row["source"].startswith("https://") for row in (*table["addons"], *table["retired"]))
+    assert all(str(row["date"]).startswith("20") for row in table["addons"])
+    assert [row["name"] for row in table["addons"] if not {"ranges", "least", "sameMinor"} & row.keys()] == []
+
+
+@pytest.mark.parametrize(
+    ("image", "known"),
+    [
+        (f"{CERT_MANAGER}:v1.18.2", True),
+        ("calico/node:v3.31.0", True),
+        ("registry.k8s.io/kube-proxy:v1.34.0", True),
+        ("quay.io/example/my-calico/node-agent:v1", False),
+        ("example/not-kube-proxy:v1.34.0", False),
+        ("", False),
+    ],
+)
+def test_images_of_addons(image: str, known: bool) -> None:
+    """The end of the repository counts, whatever registry it comes from."""
+    assert is_addon(image) is known
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [
+        ("v1.19.1", (1, 19, 1)),
+        ("1.28", (1, 28)),
+        ("v1.33.3-minimal-eksbuild.4", (1, 33, 3)),
+        ("v1.32.0_ubi", (1, 32, 0)),
+        ("latest", ()),
+        ("", ()),
+        ("1.2.3.4", ()),
+    ],
+)
+def test_versions_of_tags(tag: str, expected: tuple[int, ...]) -> None:
+    """What a builder adds behind a version does not count; what is no version has none."""
+    assert number(tag) == expected
+
+
+def test_the_pods_of_a_version() -> None:
+    """Pods of other images are not among them."""
+    rows = [{"name": "cert-manager", "image": "/cert-manager-controller"}]
+    (found,) = running([running_pod(f"{CERT_MANAGER}:v1.18.2"), pod()], rows)
+    assert (found.tag, [each.metadata.name for each in found.pods]) == ("v1.18.2", ["it-1"])
+
+
+PROXY = "registry.k8s.io/kube-proxy"
+
+
+@pytest.mark.parametrize(
+    ("images", "target", "expected"),
+    [
+        pytest.param((), "1.35", [], id="another proxy"),
+        pytest.param((f"{PROXY}:v1.32.1",), "1.35", [], id="three behind"),
+        pytest.param((f"{PROXY}:v1.31.1",), "1.35", ["KubeProxySkew"], id="four behind"),
+        pytest.param((f"{PROXY}:v1.36.1",), "1.35", ["KubeProxySkew"], id="newer"),
+        pytest.param((f"{PROXY}@sha256:1",), "1.35", ["KubeProxySkewUnknown"], id="by digest"),
+        pytest.param((f"{PROXY}:v1.24.1",), "1.27", ["KubeProxySkew"], id="before 1.25 only two"),
+    ],
+)
+def test_kube_proxy(images: tuple[str, ...], target: str, expected: list[str]) -> None:
+    """https://kubernetes.io/releases/version-skew-policy/#kube-proxy."""
+    found = outcome("KubeProxySkew", target, node(), *map(running_pod, images)).findings
+    assert [each.name for each in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "words"),
+    [("v1.34.2-eks-113cf36", "aws eks update-addon"), ("v1.34.2", "Update kube-proxy first.")],
+)
+def test_the_way_out_is_the_services_own(kubelet: str, words: str) -> None:
+    """On EKS kube-proxy is an add-on; elsewhere nobody knows how it was installed."""
+    (found,) = outcome("KubeProxySkew", "1.35", node(kubelet=kubelet), running_pod(f"{PROXY}:v1.30.0")).findings
+    assert words in found.remediation
+
+
+EKS = {"eks.amazonaws.com/nodegroup": "web"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "target", "words"),
+    [
+        pytest.param((), "1.35", "", id="an empty cluster"),
+        pytest.param((on_image("Talos (v1.11.2)"),), "1.34", "", id="in Talos' matrix"),
+        pytest.param((on_image("Talos (v1.11.2)"),), "1.35", "Talos 1.11 is for Kubernetes up to 1.34", id="behind it"),
+        pytest.param((on_image("Talos (v1.30.0)"),), "1.35", "", id="newer than its table"),
+        pytest.param((on_image("Amazon Linux 2", labels=EKS),), "1.33", "up to 1.32", id="no image of EKS"),
+        pytest.param((on_image("Amazon Linux 2"),), "1.33", "", id="an image of one's own"),
+        pytest.param((on_image("Amazon Linux 2023", labels=EKS),), "1.35", "", id="its successor"),
+        pytest.param((on_image("Ubuntu 20.04.6 LTS"),), "1.34", "", id="cgroup v1 before 1.35"),
+        pytest.param((on_image("Ubuntu 20.04.6 LTS"),), "1.35", "cgroup v1 unless", id="cgroup v1 from 1.35 on"),
+        pytest.param((on_image("Ubuntu 22.04.5 LTS"),), "1.35", "", id="cgroup v2"),
+        pytest.param((on_image("Red Hat Enterprise Linux 8.10 (Ootpa)"),), "1.35", "cgroup v1 unless", id="RHEL 8"),
+        pytest.param((on_image("Red Hat Enterprise Linux 9.8 (Plow)"),), "1.35", "", id="RHEL 9.8 is not 8"),
+    ],
+)
+def test_node_images(nodes: tuple[Node, ...], target: str, words: str) -> None:
+    """By what the kubelet reports as its operating system."""
+    found = outcome("NodeImageTooOld", target, *nodes).findings
+    assert [each.name for each in found] == ["NodeImageTooOld"] * bool(words)
+    assert not words or words in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "target", "day", "expected"),
+    [
+        pytest.param("v1.34.2", "1.35", (2026, 11, 23), "", id="upstream, months to go"),
+        pytest.param("v1.34.2", "1.35", (2027, 1, 10), "Support of Kubernetes 1.35 ends on 2027-02-28", id="weeks"),
+        pytest.param("v1.34.2", "1.35", (2027, 3, 1), "ended on 2027-02-28", id="over"),
+        pytest.param("v1.34.2-eks-113cf36", "1.35", (2027, 1, 10), "", id="the service goes on for longer"),
+        pytest.param(
+            "v1.31.2-eks-113cf36",
+            "1.32",
+            (2026, 11, 23),
+            "paid support ends on 2027-03-23",
+            id="only paid support is left",
+        ),
+        pytest.param("v1.38.2", "1.39", (2027, 3, 1), "", id="newer than the calendar"),
+        pytest.param("v1.22.2", "1.23", (2026, 11, 23), "1.23 ended", id="older than the calendar"),
+    ],
+)
+def test_calendars(kubelet: str, target: str, day: tuple[int, int, int], expected: str) -> None:
+    """The distribution's own, else that of Kubernetes; with its source."""
+    now = datetime(*day, 12, tzinfo=UTC)
+    found = outcome("TargetSupportEnded", target, node(kubelet=kubelet), now=now).findings
+    assert [each.name for each in found] == ["TargetSupportEnded"] * bool(expected)
+    assert not expected or (expected in found[0].message and "as of 20" in found[0].message)
+
+
+@pytest.mark.parametrize(
+    ("day", "word"), [(datetime(2026, 1, 1, tzinfo=UTC), "ends"), (datetime(2026, 11, 1, tzinfo=UTC), "ended")]
+)
+def test_what_nobody_maintains(day: datetime, word: str) -> None:
+    """It informs, before and after the day."""
+    image = "registry.k8s.io/ingress-nginx/controller:v1.14.0@sha256:1"
+    (found,) = outcome("AddonRetired", "1.35", running_pod(image), now=day).findings
+    assert (found.name, found.severity) == ("AddonRetired-ingress-nginx", "info")
+    assert f"v1.14.0 {word} on 2026-03-24" in found.message
+    assert outcome("AddonRetired", "1.35", pod()).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("AddonIncompatible", PlacedPod),
+        ("AddonRetired", PlacedPod),
+        ("KubeProxySkew", PlacedPod),
+        ("NodeImageTooOld", Node),
+        ("TargetSupportEnded", Node),
+    ],
+)
+def test_what_is_not_readable(name: str, kind: type[Object]) -> None:
+    """Nothing is known then."""
+    assert outcome(name, "1.35", unreadable={kind: "no rights"}).result == "Unknown"

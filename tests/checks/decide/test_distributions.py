@@ -1,0 +1,57 @@
+"""Which distribution or service a cluster is of, told from its nodes as their documentation shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.factories import node
+
+from kubekit.api.core_v1 import Node
+from runup.checks.decide.distributions import distribution_of
+from runup.checks.decide.removal_tables import document
+
+
+def of(kubelet: str, os_image: str = "Ubuntu 24.04.3 LTS", **metadata: Any) -> Node:
+    """A node with what tells its distribution."""
+    made = node(kubelet=kubelet, **metadata)
+    info = replace(made.status.node_info, os_image=os_image)
+    return replace(made, status=replace(made.status, node_info=info))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "name"),
+    [
+        pytest.param((), "Kubernetes", id="no node"),
+        pytest.param((of("v1.34.2"),), "Kubernetes", id="nothing tells it"),
+        pytest.param((of("v1.33.5-eks-113cf36"),), "EKS", id="EKS by its kubelet"),
+        pytest.param((of("v1.33.5", labels={"eks.amazonaws.com/compute-type": "hybrid"}),), "EKS", id="a hybrid node"),
+        pytest.param((of("v1.33.5-gke.1080000"),), "GKE", id="GKE"),
+        pytest.param((of("v1.33.5", labels={"kubernetes.azure.com/agentpool": "np1"}),), "AKS", id="AKS"),
+        pytest.param((of("v1.34.1", "Talos (v1.11.2)"),), "Talos", id="Talos"),
+        pytest.param((of("v1.34.2+rke2r1"),), "RKE2", id="RKE2"),
+        pytest.param((of("v1.34.2+k3s1"),), "k3s", id="k3s"),
+        pytest.param(
+            (of("v1.34.2", annotations={"kubeadm.alpha.kubernetes.io/cri-socket": "unix:///run/containerd/c.sock"}),),
+            "kubeadm",
+            id="kubeadm, and kind, which uses it",
+        ),
+        pytest.param((of("v1.34.2"), of("v1.34.2+k3s1")), "k3s", id="one node is enough"),
+    ],
+)
+def test_distributions(nodes: tuple[Node, ...], name: str) -> None:
+    """Nobody has to name it."""
+    assert distribution_of(nodes).name == name
+
+
+def test_every_distribution_says_how_it_is_updated() -> None:
+    """And each range whose it is, and as of when."""
+    table = document("distributions")
+    for row in (*table["distributions"], table["other"]):
+        assert all(row[field] for field in ("name", "controlPlane", "nodes", "steps", "back"))
+        assert row["steps"].startswith("https://")
+    calendars = [table["upstream"], *(row["support"] for row in table["distributions"] if "support" in row)]
+    for row in (*calendars, *table["images"]):
+        assert row["source"].startswith("https://")
+        assert str(row["date"]).startswith("20")
