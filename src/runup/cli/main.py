@@ -21,6 +21,7 @@ from runup.cli.output import shown
 COMMANDS: dict[str, str] = {
     "upgrade": "runup.clusterversion.cli.command:upgrade",
     "preflight": "runup.preflight.cli.command:preflight",
+    "fleet": "runup.fleet.cli.command:fleet",
     "dump": "runup.preflight.cli.collecting.command:dump",
     "kmod": "runup.kernelmodules.cli.command:kmod",
     "check": "runup.clusterversion.cli.check.command:check",
@@ -38,6 +39,7 @@ COMMANDS: dict[str, str] = {
 SUMMARIES: dict[str, str] = {
     "upgrade": "Check, accept and start updates of the cluster.",
     "preflight": "Run a preflight, or look at past ones.",
+    "fleet": "Preflights, updates and recommendations of many clusters at once.",
     "dump": "Collect what the checks read, to judge a cluster without reaching it.",
     "kmod": "Look whether kernel modules will load after an update.",
     "check": "Look whether this cluster can be preflighted, and by you.",

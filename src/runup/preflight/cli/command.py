@@ -16,6 +16,7 @@ import click
 from runup.cli import cluster_completion as names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
+from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of
 from runup.release.cli.shared import access, guarded, inner_option, registry_options
 
 if TYPE_CHECKING:
@@ -317,9 +318,7 @@ def _page(page: str, cluster: ClusterVersion | None) -> str:
 @click.option(
     "--api-metrics", is_flag=True, help="Ask the API server's metrics which removed versions clients still use."
 )
-@click.option(
-    "-o", "--output", type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]), help="The form."
-)
+@outputs_option(FORMS)
 @click.option("-v", "--verbose", is_flag=True, help="Every risk, every check and every kind that a dump lacks, too.")
 @click.option(
     "--fail-on",
@@ -329,6 +328,10 @@ def _page(page: str, cluster: ClusterVersion | None) -> str:
     help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
 )
 @click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
+@click.option(
+    "--baseline", default="", metavar="FILE", help="An earlier `-o json`: only what is new since then counts."
+)
+@click.option("--store", default="", metavar="DIR", help="Keep the report in this folder, by cluster and time.")
 @click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos for checks that are queries.")
 @click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it.")
 @click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take on a cluster.")
@@ -356,10 +359,12 @@ def run(
     catalogs: tuple[str, ...],
     read_catalogs: bool,
     dumps: tuple[str, ...],
-    output: str | None,
+    outputs: tuple[tuple[Target, ...], ...],
     verbose: bool,
     fail_on: str,
     suppressions: str,
+    baseline: str,
+    store: str,
     prometheus_url: str,
     prometheus_ca: str,
     check_timeout: float,
@@ -384,6 +389,7 @@ def run(
       runup preflight run --in-cluster --to 4.16.0
       runup preflight run --dump must-gather --to 4.16.0
       runup preflight run --dump a --dump b -o junit > preflight.xml
+      runup preflight run -o json=report.json -o html=report.html --store reports
       helm template ./chart | runup preflight run --manifests - --to 1.36
     """
     from runup.preflight.cli import run_command as runs
@@ -398,15 +404,18 @@ def run(
         raise click.UsageError(
             "--helm-releases and --api-metrics are read from here: leave out --dump and --in-cluster", ctx
         )
-    if output == "html" and len(dumps) > 1:
-        raise click.UsageError("-o html is a page of one cluster; give one --dump", ctx)
+    wanted = targets_of(outputs)
+    if len(dumps) > 1 and any(form == "html" for form, _ in wanted):
+        raise click.UsageError("-o html is a page of one cluster; give one --dump, or see `runup fleet preflight`", ctx)
+    if store and manifests:
+        raise click.UsageError("--store keeps reports of clusters; manifests have none", ctx)
     flags = Flags(
         to,
         from_,
         to_image,
         release_dir,
         dumps,
-        output,
+        wanted,
         fail_on,
         suppressions,
         check_timeout,
@@ -420,6 +429,8 @@ def run(
         helm_releases,
         api_metrics,
         JobFlags(image, timeout, keep) if in_cluster else None,
+        store,
+        baseline,
     )
     return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))
 

@@ -7,7 +7,7 @@ exit code is that of `--wait`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace as dataclass_replace
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
+from kubekit.errors import Terminal
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.files import contents
 from runup.advice.decide import lifting
@@ -24,11 +25,13 @@ from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
 from runup.clusterversion.decide import preconditions
-from runup.preflight.cli import evaluate
+from runup.preflight.cli import evaluate, outputs
 from runup.preflight.cli import suppressions as suppress
 from runup.preflight.cli.catalog_options import images_of
 from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.cli.render.cluster_result import ClusterResult
+from runup.preflight.decide import baseline as baselines
+from runup.preflight.decide.baseline import Baseline
 from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, Risk, of_refusal, of_report, ordered
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 from runup.preflight.decide.report import Report
@@ -48,28 +51,30 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         raise CommandError(
             "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
         )
-    rules = _suppressions(flags.suppressions)
+    rules, known = suppressions_in(flags.suppressions), baseline_in(flags.baseline)
     now = SystemClock().now()
     if flags.manifests:
-        return _of_manifests(flags, rules, now)
+        return _of_manifests(flags, rules, known, now)
     paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))] if flags.job is None else []
     judged = _judged(connection, flags, access(), paths, now)
-    clusters, notes = _findings(judged, rules, now)
-    if flags.dumps and flags.output == "sarif":
-        clusters = [_placed(path, one) for path, one in zip(paths, clusters, strict=True)]
-    write([*(err(f"warning: {note}\n") for note in notes), *_printed(clusters, flags, many=len(judged) > 1)])
+    if flags.store:
+        stored(Path(flags.store), [(one.where, one.report, flags.to, one.problem) for one in judged], now)
+    clusters, notes = _findings(judged, rules, known, now)
+    if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
+        clusters = [placed(path, one) for path, one in zip(paths, clusters, strict=True)]
+    _print(clusters, notes, flags, many=len(judged) > 1)
     return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in clusters])
 
 
-def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], now: datetime) -> int:
+def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], known: Baseline | None, now: datetime) -> int:
     """Prints what is wrong with manifests that no cluster has yet, and returns the exit code."""
     from runup.preflight.cli.manifest_files import of_manifests
 
     judged, places = of_manifests(flags.manifests, flags.to, now)
-    clusters, notes = _findings([judged], rules, now)
-    placed = [dataclass_replace(one, places=places) for one in clusters]
-    write([*(err(f"warning: {note}\n") for note in notes), *_printed(placed, flags, many=False)])
-    return forms.exit_code(placed[0].found, flags.fail_on)
+    clusters, notes = _findings([judged], rules, known, now)
+    results = [dataclass_replace(one, places=places) for one in clusters]
+    _print(results, notes, flags, many=False)
+    return forms.exit_code(results[0].found, flags.fail_on)
 
 
 def _judged(
@@ -100,7 +105,7 @@ def _judged(
     return [evaluate.of_cluster(connection.config(), wanted)]
 
 
-def _placed(path: Path, one: ClusterResult) -> ClusterResult:
+def placed(path: Path, one: ClusterResult) -> ClusterResult:
     """Returns the result with the places of its objects in the dump."""
     from runup.preflight.cli.dump_places import places
 
@@ -109,7 +114,8 @@ def _placed(path: Path, one: ClusterResult) -> ClusterResult:
     return dataclass_replace(one, places=places(path, [item for risk in one.found.risks for item in risk.resources]))
 
 
-def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
+def suppressions_in(path: str) -> tuple[suppress.Suppression, ...]:
+    """Returns the entries of the file; none without one. Raises CommandError."""
     if not path:
         return ()
     try:
@@ -118,18 +124,56 @@ def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
         raise CommandError(f"--suppressions {path}: cannot be read: {error}") from error
 
 
+def baseline_in(path: str) -> Baseline | None:
+    """Returns the baseline of the file, None without one. Raises CommandError."""
+    if not path:
+        return None
+    import msgspec
+
+    try:
+        return baselines.read(msgspec.json.decode(contents(path)), path)
+    except OSError as error:
+        raise CommandError(f"--baseline {path}: cannot be read: {error.strerror or error}") from error
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        hint = "give what `-o json` of an earlier run printed"
+        raise CommandError(f"--baseline {path}: is not JSON ({error}); {hint}") from error
+    except Terminal as error:
+        raise CommandError(f"--baseline {error.message}") from error
+
+
+def stored(folder: Path, results: Iterable[tuple[str, Report | None, str, str]], now: datetime) -> None:
+    """Keeps the report of each cluster: (name, report, typed target, why there is none). Raises Terminal."""
+    from runup.preflight.control import report_store
+
+    for name, report, target, problem in results:
+        report_store.keep(folder, name, report or report_store.failed(target, problem, now), now)
+
+
 def _findings(
-    judged: Sequence[evaluate.EvaluatedCluster], rules: Sequence[suppress.Suppression], now: datetime
+    judged: Sequence[evaluate.EvaluatedCluster],
+    rules: Sequence[suppress.Suppression],
+    known: Baseline | None,
+    now: datetime,
 ) -> tuple[list[ClusterResult], list[str]]:
+    notes = [f"{one.where}: {note}" for one in judged for note in one.notes]
+    results = [ClusterResult(one.where, findings_of(one), one.lacking, one.collect, tried=now) for one in judged]
+    marked, further = with_accepted(results, rules, known, now)
+    return marked, list(dict.fromkeys([*notes, *further]))
+
+
+def with_accepted(
+    results: Sequence[ClusterResult], rules: Sequence[suppress.Suppression], known: Baseline | None, now: datetime
+) -> tuple[list[ClusterResult], list[str]]:
+    """Returns the results with what is suppressed, or known from a baseline, marked as accepted; and warnings."""
     clusters: list[ClusterResult] = []
     notes: list[str] = []
-    for one in judged:
-        notes += [f"{one.where}: {note}" for note in one.notes]
-        whole = findings_of(one)
-        risks, over = suppress.applied(whole.risks, rules, one.where, now.date())
+    for one in results:
+        risks, over = suppress.applied(one.found.risks, rules, one.where, now.date())
         notes += over
-        ordered_risks = replace(whole, risks=ordered(risks))
-        clusters.append(ClusterResult(one.where, ordered_risks, one.lacking, one.collect, tried=now))
+        if known is not None:
+            before = baselines.of_cluster(known, one.where, alone=len(results) == 1)
+            risks = baselines.applied(risks, before, known.name)
+        clusters.append(dataclass_replace(one, found=replace(one.found, risks=ordered(risks))))
     notes += suppress.unused(rules, [(one.where, one.found.risks) for one in clusters])
     return clusters, list(dict.fromkeys(notes))
 
@@ -179,13 +223,23 @@ def _conditions(report: Report) -> tuple[Condition, ...]:
     return (Condition(type=FAILED, status="True", reason="NotJudged", message=report.message),)
 
 
-def _printed(found: Sequence[ClusterResult], flags: Flags, *, many: bool) -> list[Output]:
-    output = flags.output
-    if output in ("json", "yaml"):
+def _print(found: Sequence[ClusterResult], notes: Sequence[str], flags: Flags, *, many: bool) -> None:
+    """Writes each output to its file, and prints what is for the terminal: the text, if no other form is."""
+    for form, path in flags.outputs:
+        if path != outputs.STDOUT:
+            outputs.save(path, _in_form(found, form, many=many))
+    printed = [out(_in_form(found, form, many=many)) for form, path in flags.outputs if path == outputs.STDOUT]
+    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _text(found, flags, many=many))])
+
+
+def _in_form(found: Sequence[ClusterResult], form: str, *, many: bool) -> str:
+    if form in ("json", "yaml"):
         data: Any = [forms.data(one) for one in found] if many else forms.data(found[0])
-        return [out(machine(data, output))]
-    if output is not None:
-        return [out(forms.FORMS[output](found))]
+        return machine(data, form)
+    return forms.FORMS[form](found)
+
+
+def _text(found: Sequence[ClusterResult], flags: Flags, *, many: bool) -> list[Output]:
     if many:
         return [out(text) for text in forms.table_of(found, screen_of(sys.stdout))]
     # A single target that could not be judged is an error of the command, as with --wait.

@@ -23,7 +23,8 @@ class Flags:
     to_image: str
     release_dir: str
     dumps: tuple[str, ...]
-    output: str | None
+    # (form, file) of each output; the file of what is printed is `-`.
+    outputs: tuple[tuple[str, str], ...]
     fail_on: str
     suppressions: str
     check_timeout_s: float
@@ -38,3 +39,6 @@ class Flags:
     api_metrics: bool = False
     # None: the checks run on this machine.
     job: JobFlags | None = None
+    # The folder in which every report is kept, and the earlier result beyond which only what is new counts.
+    store: str = ""
+    baseline: str = ""

@@ -109,21 +109,21 @@ def markdown(found: Sequence[ClusterResult]) -> str:
 def _markdown(one: ClusterResult) -> Iterator[str]:
     findings = one.found
     if not findings.completed:
-        yield f"# {_plain(one.where)}: could not be judged\n"
-        yield f"{_plain(findings.failed.message) if findings.failed else ''}\n"
+        yield f"# {plain(one.where)}: could not be judged\n"
+        yield f"{plain(findings.failed.message) if findings.failed else ''}\n"
         return
-    yield f"# {_plain(one.where)}: {findings.source} to {findings.target}\n"
+    yield f"# {plain(one.where)}: {findings.source} to {findings.target}\n"
     report = cause_texts.by_cause(findings)
-    yield f"{_plain(finding_texts.counted(findings.risks))}, as of {timestamp(findings.observed)}.\n"
+    yield f"{plain(finding_texts.counted(findings.risks))}, as of {timestamp(findings.observed)}.\n"
     if finding_texts.steps_on(findings):
         yield f"{finding_texts.STEPS}\n"
         for number, step in enumerate(findings.steps, 1):
-            yield f"{number}. {step.part} to {step.version}: {_plain(finding_texts.open_risks(findings, step))}"
+            yield f"{number}. {step.part} to {step.version}: {plain(finding_texts.open_risks(findings, step))}"
         yield ""
     for cause in report.every:
         yield from _markdown_cause(cause)
     if report.missing.risks:
-        yield f"\n{_plain(cause_texts.missing_text(report.missing, of_dump=findings.of_dump, named=_MOST_KINDS))}"
+        yield f"\n{plain(cause_texts.missing_text(report.missing, of_dump=findings.of_dump, named=_MOST_KINDS))}"
         yield f"Unknown: {', '.join(risk.name for risk in report.missing.risks)}."
     clear = [check.name for check in findings.checks if check.result == "Clear"]
     skipped = [check.name for check in findings.checks if check.result == "Skipped"]
@@ -135,8 +135,8 @@ def _markdown_cause(cause: Cause[Risk]) -> Iterator[str]:
     """Yields the entry of a cause; its other risks are entries below it, in full only with a remedy of their own."""
     if cause.node:
         box = "x" if all(risk.accepted for risk in cause.risks) else " "
-        yield f"- [{box}] **{_plain(cause.words)}** ({cause.severity or 'unknown severity'})"
-        yield f"  Fix: {_plain(cause_texts.fix_of(cause))}"
+        yield f"- [{box}] **{plain(cause.words)}** ({cause.severity or 'unknown severity'})"
+        yield f"  Fix: {plain(cause_texts.fix_of(cause))}"
     else:
         yield from _markdown_risk(cause.lead)
     for risk in cause.beside:
@@ -149,15 +149,15 @@ def _markdown_risk(risk: Risk, *, indent: str = "", follows: bool = False) -> It
     # A ticked box of a Markdown task list: nothing is left to do about the risk.
     box = "x" if risk.accepted else " "
     gravity = risk.severity or "unknown severity"
-    words = "" if follows else f": {_plain(risk.message)}"
+    words = "" if follows else f": {plain(risk.message)}"
     yield f"{indent}- [{box}] **{risk.name}** ({gravity}, {finding_texts.state(risk)}){words}"
     if risk.fix and not follows:
-        yield f"{indent}  Fix: {_plain(risk.fix)}"
+        yield f"{indent}  Fix: {plain(risk.fix)}"
     if risk.because:
-        yield f"{indent}  Why it may stay: {_plain(risk.because)}"
+        yield f"{indent}  Why it may stay: {plain(risk.because)}"
 
 
-def _plain(words: str) -> str:
+def plain(words: str) -> str:
     """Returns untrusted text on one line with its Markdown characters escaped."""
     line = " ".join(words.split())
     return "".join(f"\\{char}" if char in "\\*_[]<>#|`" else char for char in line)

@@ -1,0 +1,1 @@
+"""Many clusters at once: which they are, their preflights, updates and recommendations side by side."""

@@ -1,0 +1,193 @@
+"""Defines `runup fleet`: many clusters at once; each command names them by the same options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from runup.cli import static_completion
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Group
+from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of
+from runup.release.cli.shared import access, guarded, registry_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from runup.fleet.cli.members import Named
+
+F = TypeVar("F", bound=Callable[..., Any])
+_SECTIONS = (("Clusters", ("contexts", "kubeconfigs", "dumps", "inventories", "selector", "parallel", "timeout")),)
+
+
+def _contexts(ctx: click.Context) -> Iterable[str]:
+    from kubekit.kube.config import context_names
+
+    return ("all", *context_names(connection_of(ctx).kubeconfig))
+
+
+_MEMBERS = (
+    click.option(
+        "--contexts",
+        multiple=True,
+        metavar="A,B|all",
+        shell_complete=static_completion.of(_contexts),
+        help="Contexts of the kubeconfig; `all`: each server once.",
+    ),
+    click.option(
+        "--kubeconfigs",
+        multiple=True,
+        metavar="DIR",
+        shell_complete=static_completion.folders,
+        help="A folder of kubeconfigs, one for each cluster.",
+    ),
+    click.option(
+        "--dumps",
+        multiple=True,
+        metavar="DIR|TAR",
+        shell_complete=static_completion.files,
+        help="A folder of dumps, packed or not, or a tar archive of it.",
+    ),
+    click.option(
+        "--inventory",
+        "inventories",
+        multiple=True,
+        metavar="FILE",
+        shell_complete=static_completion.files,
+        help="A YAML file that names clusters, where each is read, and labels.",
+    ),
+    click.option("-l", "--selector", default="", metavar="LABELS", help="Only clusters with labels: env=production."),
+    click.option(
+        "--parallel",
+        default=0,
+        metavar="N",
+        type=click.IntRange(0, 64),
+        help="Clusters at once; else one dump a processor, 8 live clusters.",
+    ),
+    click.option(
+        "--timeout",
+        default=600,
+        show_default=True,
+        type=click.IntRange(1, 86400),
+        help="Seconds that one cluster may take.",
+    ),
+)
+
+
+def _member_options(function: F) -> F:
+    for option in reversed(_MEMBERS):
+        function = option(function)
+    return function
+
+
+def _named(members: dict[str, Any]) -> Named:
+    from runup.fleet.cli.members import Named
+
+    contexts = tuple(name for part in members["contexts"] for name in part.split(",") if name)
+    return Named(
+        contexts,
+        members["kubeconfigs"],
+        members["dumps"],
+        members["inventories"],
+        members["selector"],
+        members["parallel"],
+        members["timeout"],
+    )
+
+
+@click.group("fleet", cls=Group)
+@connection_options
+def fleet() -> None:
+    """Many clusters at once: live ones, dumps, or both.
+
+    \b
+      runup fleet preflight --contexts all
+      runup fleet preflight --dumps DIR --to 4.16.0 -o json=fleet.json,markdown=-
+      runup fleet status --kubeconfigs DIR
+      runup fleet recommend --inventory clusters.yaml -l env=production
+    """
+
+
+@fleet.command("preflight", sections=_SECTIONS)
+@_member_options
+@click.option("--to", default="", metavar="VERSION", help="Target version; else the release's, else the next minor.")
+@click.option("--from", "from_", default="", metavar="VERSION", help="Source version, if not each cluster's own.")
+@click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
+@click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
+@outputs_option(FORMS)
+@click.option("-v", "--verbose", is_flag=True, help="Every risk, group and name, and a line for each cluster.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
+    default="unknown",
+    show_default=True,
+    help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
+)
+@click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
+@click.option(
+    "--baseline", default="", metavar="FILE", help="An earlier `-o json`: only what is new since then counts."
+)
+@click.option("--store", default="", metavar="DIR", help="Keep every report in this folder, by cluster and time.")
+@click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take on a cluster.")
+@registry_options
+@connection_options
+@click.pass_context
+def preflight(
+    ctx: click.Context,
+    /,
+    to: str,
+    from_: str,
+    to_image: str,
+    release_dir: str,
+    outputs: tuple[tuple[Target, ...], ...],
+    verbose: bool,
+    fail_on: str,
+    suppressions: str,
+    baseline: str,
+    store: str,
+    check_timeout: float,
+    registry_config: str,
+    idms_file: str,
+    certificate_authority: str,
+    plain_http: tuple[str, ...],
+    **members: Any,
+) -> int:
+    """Check many clusters for an update, changing nothing: which risk is where, and which clusters are alike.
+
+    Exit codes as for `preflight run`, of the worst cluster: 0 nothing in the way, 2 risks apply, 3 something could not
+    be told, 1 a cluster could not be judged.
+
+    \b
+      runup fleet preflight --contexts harbour,lighthouse
+      runup fleet preflight --dumps DIR --to 4.16.0 -o html=fleet.html
+      runup fleet preflight --inventory clusters.yaml -l env=production --suppressions accepted.yaml
+      runup fleet preflight --dumps DIR --store reports --baseline last.json
+    """
+    from runup.fleet.cli import preflight_command as runs
+    from runup.preflight.cli.run_flags import Flags
+
+    flags = Flags(
+        to=to,
+        from_=from_,
+        to_image=to_image,
+        release_dir=release_dir,
+        dumps=(),
+        outputs=targets_of(outputs),
+        fail_on=fail_on,
+        suppressions=suppressions,
+        check_timeout_s=check_timeout,
+        verbose=verbose,
+        store=store,
+        baseline=baseline,
+    )
+    named = _named(members)
+    return guarded(
+        lambda: runs.run(
+            connection_of(ctx),
+            named,
+            flags,
+            lambda: access(registry_config, idms_file, certificate_authority, plain_http, ()),
+        )
+    )

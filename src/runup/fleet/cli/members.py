@@ -1,0 +1,175 @@
+"""Finds the clusters that the options of a command name, and reads each of them; shared by the commands of a fleet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from runup.cli.errors import CommandError, describe
+from runup.cli.output import bare
+from runup.cli.render.screen import joined
+from runup.fleet.control import sources
+from runup.fleet.control.workers import Lost, Pool, Retried
+from runup.fleet.decide.members import BadFleet, Member, fleet_of, selected
+
+if TYPE_CHECKING:
+    from runup.cli.connection import Connection
+    from runup.cli.render.text import Output
+
+R = TypeVar("R")
+
+# A live cluster waits for its answers most of the time; more at once would not be faster on a laptop.
+_LIVE_AT_ONCE = 8
+
+
+class Named(msgspec.Struct, frozen=True):
+    """The clusters as named: by contexts, folders, dumps, an inventory; and which of them are chosen."""
+
+    contexts: tuple[str, ...] = ()
+    kubeconfigs: tuple[str, ...] = ()
+    dumps: tuple[str, ...] = ()
+    inventories: tuple[str, ...] = ()
+    selector: str = ""
+    parallel: int = 0
+    timeout_s: int = 600
+
+
+@contextmanager
+def members_of(named: Named, connection: Connection) -> Iterator[tuple[tuple[Member, ...], list[str]]]:
+    """Yields the fleet, and notes about what was left out; archives of dumps are unpacked meanwhile.
+
+    Raises CommandError for a fleet that nobody could read, and ConfigError.
+    """
+    if connection.context:
+        raise CommandError(
+            f"--context {connection.context} is for a command about one cluster; a fleet is named by --contexts"
+        )
+    found: list[Member] = []
+    notes: list[str] = []
+    try:
+        with ExitStack() as unpacked:
+            if named.contexts:
+                _add(sources.of_contexts(named.contexts, connection.kubeconfig), found, notes)
+            for folder in named.kubeconfigs:
+                _add(sources.of_kubeconfigs(Path(folder)), found, notes)
+            for path in named.dumps:
+                _add(unpacked.enter_context(sources.of_dumps(Path(path))), found, notes)
+            for file in named.inventories:
+                found += sources.of_inventory(Path(file))
+            yield selected(fleet_of(found), named.selector), notes
+    except BadFleet as error:
+        raise CommandError(error.message) from error
+
+
+def _add(more: tuple[list[Member], list[str]], found: list[Member], notes: list[str]) -> None:
+    found += more[0]
+    notes += more[1]
+
+
+def connection_to(member: Member, of: Connection) -> Connection:
+    """Returns the connection to a live member, by the user and groups of the command's own."""
+    from runup.cli.connection import Connection
+
+    to = Connection(member.kubeconfig or of.kubeconfig, member.context or None)
+    to.as_user, to.as_group = of.as_user, of.as_group
+    return to
+
+
+def problem_of(error: Exception) -> str | None:
+    """Returns why a cluster could not be read, in the words of a command about it alone; None for a bug of ours."""
+    from kubekit.errors import RunupError
+    from kubekit.oci.errors import OciError
+
+    if isinstance(error, RunupError | OciError):
+        return str(error)
+    failure = describe(error)
+    return failure.text.strip().removeprefix("error: ") if failure else None
+
+
+def read_all(
+    members: Sequence[Member], work: Callable[[Member], R], lost: Callable[[Member, str], R], named: Named
+) -> list[R]:
+    """Returns the result of each member, in their order; what is lost on the way is told on stderr as it happens."""
+    results: dict[str, R] = {member.name: lost(member, member.problem) for member in members if member.problem}
+    progress = _Progress(len(members))
+    for member in members:
+        if member.problem:
+            progress.one_more()
+    for part, size in _parts(members, named.parallel):
+        if not part:
+            continue
+        pool: Pool[Member, R] = Pool(work, min(size, len(part)), float(named.timeout_s))
+        for index, answer in pool.run(part):
+            member = part[index]
+            if isinstance(answer, Retried):
+                progress.tell(f"{member.name}: {answer.why}; it is tried once more")
+            elif isinstance(answer, Lost):
+                progress.tell(f"{member.name}: {answer.why}\n{answer.bug}".rstrip())
+                results[member.name] = lost(member, answer.why)
+                progress.one_more()
+            else:
+                results[member.name] = answer
+                progress.one_more()
+    progress.end()
+    return [results[member.name] for member in members]
+
+
+def _parts(members: Sequence[Member], parallel: int) -> tuple[tuple[list[Member], int], ...]:
+    """Returns the dumps, which cost processor time, and the live clusters, which cost waiting; each with how many."""
+    readable = [member for member in members if not member.problem]
+    dumps = [member for member in readable if member.dump]
+    live = [member for member in readable if not member.dump]
+    return (dumps, parallel or _processors()), (live, parallel or _LIVE_AT_ONCE)
+
+
+def _processors() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+class _Progress:
+    """Tells on stderr how many clusters are done: in place on a terminal, every hundredth in a pipe."""
+
+    _EVERY = 100
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+        self._in_place = bare(sys.stderr).isatty()
+
+    def one_more(self) -> None:
+        """Counts a cluster."""
+        self._done += 1
+        text = f"{self._done} of {self._total} clusters"
+        if self._in_place:
+            self._raw(f"\r\x1b[K{text}")
+        elif self._done % self._EVERY == 0:
+            self.tell(text)
+
+    def tell(self, line: str) -> None:
+        """Writes a line, above the one in place."""
+        self.end()
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Clears the line in place."""
+        if self._in_place:
+            self._raw("\r\x1b[K")
+
+    def _raw(self, text: str) -> None:
+        stream = bare(sys.stderr)
+        stream.write(text)
+        stream.flush()
+
+
+def warnings(notes: Sequence[str]) -> list[Output]:
+    """Returns the notes as lines for stderr, each once."""
+    return [("err", joined(f"warning: {note}\n")) for note in dict.fromkeys(notes)]

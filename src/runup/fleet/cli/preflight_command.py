@@ -1,0 +1,168 @@
+"""The command `runup fleet preflight`: the preflight of each cluster, and what they have in common.
+
+Each cluster is judged in a process of its own (`control.workers`) by the functions of `preflight run`; what comes back
+is its findings. Suppressions and the baseline are applied here, to all of them at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kubekit.kube.clock import SystemClock
+from runup.cli.errors import CommandError
+from runup.cli.output import screen_of, write
+from runup.cli.render.text import machine, out
+from runup.fleet.cli.members import Named, connection_to, members_of, problem_of, read_all, warnings
+from runup.fleet.cli.render import fleet_forms, fleet_page, fleet_text
+from runup.fleet.decide.matrix import Matrix, matrix
+from runup.preflight.cli import evaluate, outputs, run_command
+from runup.preflight.cli.catalog_options import images_of
+from runup.preflight.cli.render import output_formats as forms
+from runup.preflight.cli.render.cluster_result import ClusterResult, Place
+
+if TYPE_CHECKING:
+    from kubekit.oci.access import Access
+    from runup.cli.connection import Connection
+    from runup.fleet.decide.members import Member
+    from runup.preflight.cli.run_flags import Flags
+    from runup.preflight.decide.findings import Findings
+    from runup.preflight.decide.report import Report
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What came of one cluster, small enough to be sent from the process that read it.
+
+    `cluster_id` tells dumps of one cluster, empty if it is not known.
+    """
+
+    found: Findings
+    report: Report | None = None
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    collect: str = ""
+    places: Mapping[str, tuple[str, int]] = {}
+    cluster_id: str = ""
+
+
+def run(connection: Connection, named: Named, flags: Flags, access: Callable[[], Access]) -> int:
+    """Judges and prints the fleet, and returns the exit code of its worst cluster."""
+    if flags.to_image and flags.release_dir:
+        raise CommandError("--to-image and --release-dir both name the release; give one of them")
+    rules, known = run_command.suppressions_in(flags.suppressions), run_command.baseline_in(flags.baseline)
+    now = SystemClock().now()
+    with members_of(named, connection) as (members, notes):
+        wanted = _wanted(flags, access())
+        with_places = any(form == "sarif" for form, _ in flags.outputs)
+        work = partial(judge, connection=connection, wanted=wanted, now=now, with_places=with_places)
+        judged = read_all(members, work, lost, named)
+    if flags.store:
+        kept = ((m.name, one.report, flags.to, one.problem) for m, one in zip(members, judged, strict=True))
+        run_command.stored(Path(flags.store), kept, now)
+    results = [_result(member, one, now) for member, one in zip(members, judged, strict=True)]
+    marked, further = run_command.with_accepted(results, rules, known, now)
+    notes += [f"{m.name}: {note}" for m, one in zip(members, judged, strict=True) for note in one.notes]
+    notes += [*_same_cluster(members, judged), *further]
+    code = forms.worst([forms.exit_code(one.found, flags.fail_on) for one in marked])
+    _print(marked, members, notes, flags, code)
+    return code
+
+
+def _wanted(flags: Flags, access: Access) -> evaluate.RequestedUpdate:
+    release = evaluate.release_of(flags.release_dir, flags.to_image, access.of_administrators())
+    return evaluate.RequestedUpdate(
+        release,
+        flags.to,
+        flags.from_,
+        flags.to_image,
+        flags.check_timeout_s,
+        catalogs=images_of(flags.catalogs),
+        reads_catalogs=flags.reads_catalogs,
+        access=access,
+    )
+
+
+def judge(
+    member: Member, *, connection: Connection, wanted: evaluate.RequestedUpdate, now: datetime, with_places: bool
+) -> Judged:
+    """Returns the preflight of one cluster; why it could not be read is a result, too."""
+    try:
+        if member.dump:
+            one = evaluate.of_dump(Path(member.dump), wanted, now)
+        else:
+            one = evaluate.of_cluster(connection_to(member, connection).config(), wanted)
+        found = run_command.findings_of(one)
+        places = _places(member, found) if with_places and member.dump and found.completed else {}
+    except Exception as error:
+        problem = problem_of(error)
+        if problem is None:
+            raise
+        return lost(member, problem)
+    cluster_id = one.cluster.spec.cluster_id if one.cluster is not None else ""
+    return Judged(found, one.report, one.problem, one.notes, one.lacking, one.collect, places, cluster_id)
+
+
+def _places(member: Member, found: Findings) -> Mapping[str, tuple[str, int]]:
+    from runup.preflight.cli.dump_places import places
+
+    resources = [item for risk in found.risks for item in risk.resources]
+    return {text: (place.uri, place.line) for text, place in places(Path(member.dump), resources).items()}
+
+
+def lost(member: Member, why: str) -> Judged:
+    """Returns the result of a cluster that could not be read."""
+    return Judged(run_command.findings_of(evaluate.EvaluatedCluster(member.name, problem=why)), problem=why)
+
+
+def _result(member: Member, one: Judged, now: datetime) -> ClusterResult:
+    places = {text: Place(uri, line) for text, (uri, line) in one.places.items()}
+    return ClusterResult(member.name, one.found, one.lacking, one.collect, places, now)
+
+
+def _same_cluster(members: Sequence[Member], judged: Sequence[Judged]) -> list[str]:
+    """Returns a warning for each cluster that is in the fleet under several names."""
+    by_id: dict[str, list[str]] = {}
+    for member, one in zip(members, judged, strict=True):
+        if one.cluster_id:
+            by_id.setdefault(one.cluster_id, []).append(member.name)
+    return [
+        f"{' and '.join(names)} are one cluster ({cluster_id}), which counts {len(names)} times"
+        for cluster_id, names in by_id.items()
+        if len(names) > 1
+    ]
+
+
+def _print(
+    results: Sequence[ClusterResult], members: Sequence[Member], notes: list[str], flags: Flags, code: int
+) -> None:
+    table = matrix([(one.where, one.found) for one in results])
+    for form, path in flags.outputs:
+        if path != outputs.STDOUT:
+            outputs.save(path, _in_form(form, results, members, table, code))
+    printed = [
+        out(_in_form(form, results, members, table, code)) for form, path in flags.outputs if path == outputs.STDOUT
+    ]
+    if not printed:
+        screen = screen_of(sys.stdout)
+        printed = [out(part) for part in fleet_text.text(table, screen, whole=flags.verbose)]
+        if flags.verbose:
+            printed += [out("\n"), *(out(part) for part in forms.table_of(results, screen))]
+    write([*warnings(notes), *printed])
+
+
+def _in_form(form: str, results: Sequence[ClusterResult], members: Sequence[Member], table: Matrix, code: int) -> str:
+    if form in ("json", "yaml"):
+        data: dict[str, Any] = fleet_forms.data(results, {m.name: m.labels for m in members}, table, code)
+        return machine(data, form)
+    if form == "markdown":
+        return fleet_forms.markdown(table)
+    if form == "html":
+        return fleet_page.page(table, results, results[0].tried)
+    return forms.FORMS[form](results)

@@ -1,0 +1,1 @@
+"""Renders the results of a fleet; pure."""

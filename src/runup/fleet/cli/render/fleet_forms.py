@@ -1,0 +1,83 @@
+"""Renders the preflights of a fleet as data for programs, and as Markdown for a pull request. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from runup.fleet.cli.render.fleet_text import headline, some
+from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
+from runup.preflight.cli.render import output_formats as forms
+from runup.preflight.cli.render.cluster_result import ClusterResult
+
+# Characters of a line of Markdown in which clusters are named.
+_ROOM = 100
+
+
+def data(
+    results: Sequence[ClusterResult], labels: Mapping[str, Mapping[str, str]], table: Matrix, code: int
+) -> dict[str, Any]:
+    """Returns the fleet for programs: what it comes to, each risk with its clusters, groups, and every cluster."""
+    return {
+        "exitCode": code,
+        "counts": {_key(words): table.number(each) for each, words in RESULTS.items()},
+        "risks": [_risk(row) for row in table.rows],
+        "groups": [
+            {"clusters": list(each.clusters), "applies": list(each.applies), "unknown": list(each.unknown)}
+            for each in table.groups
+        ],
+        "notJudged": [{"cluster": name, "why": why} for name, why in table.failed],
+        "clusters": [{**forms.data(one), "labels": dict(labels.get(one.where, {}))} for one in results],
+    }
+
+
+def _key(words: str) -> str:
+    first, *others = words.split()
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _risk(row: RiskRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "severity": row.severity or None,
+        "applies": list(row.applies),
+        "unknown": list(row.unknown),
+        "accepted": list(row.accepted),
+        "informs": list(row.informs),
+        "message": row.message,
+        "remediation": row.fix,
+    }
+
+
+def markdown(table: Matrix) -> str:
+    """Returns the fleet as Markdown: one list of risks with their clusters, short enough for a comment."""
+    return "\n".join(_markdown(table)) + "\n"
+
+
+def _markdown(table: Matrix) -> Iterator[str]:
+    yield f"# {headline(table)}\n"
+    total = len(table.clusters)
+    for row in table.rows:
+        if row.applies:
+            yield f"- [ ] **{row.name}** ({row.severity or 'unknown severity'}): {_where(row.applies, total)}"
+            if row.fix:
+                yield f"  Fix: {forms.plain(row.fix)}"
+    for row in table.rows:
+        if row.unknown:
+            yield f"- [ ] {row.name} could not be told: {_where(row.unknown, total)}"
+    for row in table.rows:
+        if row.accepted:
+            yield f"- [x] {row.name} is accepted: {_where(row.accepted, total)}"
+    if table.failed:
+        yield "\n## Could not be judged\n"
+        yield from (f"- **{forms.plain(name)}**: {forms.plain(why)}" for name, why in table.failed)
+    shared = [group for group in table.groups if len(group.clusters) > 1]
+    if shared and len(table.groups) > 1:
+        yield "\n## Clusters with the same result\n"
+        for group in shared:
+            risks = ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result]
+            yield f"- {len(group.clusters)}: {forms.plain(some(group.clusters, _ROOM))}: {risks}"
+
+
+def _where(clusters: Sequence[str], total: int) -> str:
+    return f"{len(clusters)} of {total}: {forms.plain(some(clusters, _ROOM))}"

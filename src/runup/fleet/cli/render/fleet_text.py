@@ -1,0 +1,115 @@
+"""Renders the preflights of a fleet as text: risks by cluster, clusters by what they share, and who was not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubekit.lang.printable import one_line
+from runup.cli.render.screen import PIPE, Drawn, Screen, joined
+from runup.cli.render.table import Column, Row, Table, cells, drawn, wrapped
+from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
+
+# The width that text has where none is known.
+_WIDTH = 80
+_INDENT = 2
+# As many rows and groups as are printed without `-v`.
+_ROWS = 25
+_GROUPS = 10
+_NAMED_RISKS = 6
+_MARKS = {"applies": "X", "unknown": "?", "accepted": "a", "informs": "i", "": "."}
+_LEGEND = "X applies, ? could not be told, a accepted, i informs, . not found"
+_SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
+
+
+def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterator[Drawn]:
+    """Yields the result of the fleet; `whole` has every risk, group and name."""
+    width = screen.width or _WIDTH
+    # Also in a pipe, of which most end in a log or a mail.
+    screen = screen if screen.width else Screen(width)
+    yield joined(wrapped(headline(table), screen))
+    rows = [row for row in table.rows if whole or row.applies or row.unknown]
+    if rows:
+        yield from _risks(rows if whole else rows[:_ROWS], table, screen, width, whole=whole)
+    if not whole and len(rows) > _ROWS:
+        yield joined(f"  and {len(rows) - _ROWS} more risks: -v\n")
+    shared = [group for group in table.groups if whole or len(group.clusters) > 1]
+    if shared and len(table.groups) > 1 and len(table.clusters) > 2:
+        yield joined("\nClusters with the same result:\n")
+        for group in shared if whole else shared[:_GROUPS]:
+            yield joined(*_group(group, screen, width, whole=whole))
+        if not whole and len(shared) > _GROUPS:
+            yield joined(f"  and {len(shared) - _GROUPS} more groups: -v\n")
+    if table.failed:
+        yield joined("\nCould not be judged, so nothing is known of them:\n")
+        for name, why in table.failed:
+            yield wrapped(f"{one_line(name)}: {why.strip()}", screen, first="  ", indent=4)
+
+
+def headline(table: Matrix) -> str:
+    """Returns one sentence with the number of clusters by their result, the worst first."""
+    parts = [
+        f"{table.number(code)} {RESULTS[code]}"
+        for code in (COULD_NOT_RUN, APPLY, UNKNOWN, EXIT_CLEAR)
+        if table.number(code)
+    ]
+    total = len(table.clusters)
+    return f"Preflight of {total} {'cluster' if total == 1 else 'clusters'}: {', '.join(parts)}"
+
+
+def _risks(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
+    judged = [name for name in table.clusters if table.results[name] != COULD_NOT_RUN]
+    names = max(cells(row.name) for row in rows)
+    # Beside the names of the risks: indentation, the severity, and two blanks before each column.
+    needed = _INDENT + names + 2 + len("SEVERITY") + sum(2 + max(cells(one_line(name)), 1) for name in judged)
+    if needed <= width:
+        columns = (
+            Column("RISK"),
+            Column("SEVERITY", styles=_SEVERITY_STYLES),
+            *(Column(one_line(name)) for name in judged),
+        )
+        lines = [Row((row.name, row.severity, *(_MARKS[row.mark(name)] for name in judged))) for row in rows]
+        yield joined("\n", drawn(Table(columns, lines, _INDENT, gap=2), screen), f"  {_LEGEND}\n")
+        return
+    for title, state in (("Risks that apply:", "applies"), ("Could not be told:", "unknown")):
+        shown = [row for row in rows if getattr(row, state)]
+        if shown:
+            yield joined(f"\n{title}\n", *(_line(row, state, table, screen, width, whole=whole) for row in shown))
+
+
+def _line(row: RiskRow, state: str, table: Matrix, screen: Screen, width: int, *, whole: bool) -> Drawn:
+    clusters = getattr(row, state)
+    severity = f" ({row.severity})" if row.severity and state == "applies" else ""
+    head = f"{len(clusters)} of {len(table.clusters)}: {row.name}{severity}: "
+    if whole:
+        return wrapped(f"{head}{', '.join(map(one_line, clusters))}", screen, first="  ", indent=6)
+    room = width - _INDENT - cells(head)
+    return joined(f"  {head}{some(clusters, room)}\n")
+
+
+def some(names: Sequence[str], room: int) -> str:
+    """Returns as many names as fit into `room` cells, one at least, and how many there are besides."""
+    shown = [one_line(name) for name in names]
+    for number in range(len(shown), 0, -1):
+        rest = len(shown) - number
+        told = ", ".join(shown[:number]) + (f" and {rest} more" if rest else "")
+        if number == 1 or cells(told) <= room:
+            return told
+    return ""
+
+
+def _group(group: Group, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
+    names = ", ".join(map(one_line, group.clusters)) if whole else some(group.clusters, width - 10)
+    yield wrapped(f"{len(group.clusters)}: {names}", screen, first="  ", indent=4)
+    yield wrapped(_shared(group, whole=whole), screen, first="    ", indent=6)
+
+
+def _shared(group: Group, *, whole: bool) -> str:
+    parts = []
+    for risks, words in ((group.applies, "apply"), (group.unknown, "could not be told")):
+        if risks and (whole or len(risks) <= _NAMED_RISKS):
+            parts.append(f"{', '.join(risks)} {'applies' if words == 'apply' and len(risks) == 1 else words}")
+        elif risks:
+            first = ", ".join(risks[:_NAMED_RISKS])
+            parts.append(f"{first} and {len(risks) - _NAMED_RISKS} more {words}")
+    return "; ".join(parts) or RESULTS[group.result]

@@ -1,0 +1,175 @@
+"""Finds the clusters of a fleet: in kubeconfigs, in folders and archives of dumps, in an inventory file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from kubekit.kube import config
+from kubekit.kube.errors import KubeError
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.files import contents
+from runup.dump import archive
+from runup.dump.documents import SUFFIXES
+from runup.dump.dump_files import COLLECTED, BadDump
+from runup.fleet.decide.inventory import members_in
+from runup.fleet.decide.members import BadFleet, Member
+
+ALL = "all"
+_CASE = "-cv.yaml"
+_PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".gz")
+# What the folder of one dump has at its top.
+_OF_ONE = ("cluster-scoped-resources", "namespaces", "config", "resources", "cluster-resources", COLLECTED)
+# Beside the folders of one must-gather of several images.
+_OF_ONE_GATHER = ("timestamp", "version")
+
+
+def of_contexts(names: Sequence[str], kubeconfig: str | None) -> tuple[list[Member], list[str]]:
+    """Returns a member for each context, and notes about contexts that were left out.
+
+    `all` is every context of the kubeconfig, one for each server: people have a context for each namespace of a
+    cluster. Raises BadFleet for a context that is named twice or is not there, and ConfigError.
+    """
+    known = config.context_names(kubeconfig)
+    if ALL in names:
+        if len(names) > 1:
+            raise BadFleet(f"--contexts {ALL} has every context; leave out {', '.join(set(names) - {ALL})}")
+        return _one_a_server(known, kubeconfig)
+    for name in names:
+        if names.count(name) > 1:
+            raise BadFleet(f"--contexts names {name} twice; a cluster counts once, so name it once")
+        if name not in known:
+            raise BadFleet(f'context "{name}" does not exist; there is {", ".join(known) or "none"}')
+    return [_of_context(name, kubeconfig) for name in names], []
+
+
+def _of_context(name: str, kubeconfig: str | None) -> Member:
+    return Member(name, kubeconfig=kubeconfig or "", context=name)
+
+
+def _one_a_server(names: Iterable[str], kubeconfig: str | None) -> tuple[list[Member], list[str]]:
+    by_server: dict[str, str] = {}
+    members, notes = [], []
+    for name in _current_first(names, kubeconfig):
+        try:
+            server = config.load(kubeconfig, name).server
+        except KubeError as error:
+            members.append(Member(name, kubeconfig=kubeconfig or "", context=name, problem=error.message))
+            continue
+        if server in by_server:
+            notes.append(f"context {name} leads to the server of {by_server[server]} ({server}), and is left out")
+            continue
+        by_server[server] = name
+        members.append(_of_context(name, kubeconfig))
+    return members, notes
+
+
+def _current_first(names: Iterable[str], kubeconfig: str | None) -> list[str]:
+    """Returns the names sorted, after that of the current context if it can be used."""
+    try:
+        current = config.load(kubeconfig).context
+    except KubeError:
+        current = ""
+    return sorted(names, key=lambda name: (name != current, name))
+
+
+def of_kubeconfigs(folder: Path) -> tuple[list[Member], list[str]]:
+    """Returns a member for each kubeconfig in the folder, named after its file, with its current context.
+
+    A file that cannot be read as one is a member that cannot be read. Raises BadFleet without such a folder.
+    """
+    members, notes = [], []
+    for file in _listed(folder, "--kubeconfigs"):
+        if file.is_dir():
+            notes.append(f"{file} is a folder, not a kubeconfig, and is left out")
+            continue
+        # The clusters of `a.yaml` and of `a.kubeconfig` are both called a, and then refused.
+        name = file.name.removesuffix(file.suffix) if file.suffix in (*SUFFIXES, ".kubeconfig", ".conf") else file.name
+        try:
+            context = config.load(str(file)).context
+        except KubeError as error:
+            members.append(Member(name, kubeconfig=str(file), problem=error.message))
+        else:
+            members.append(Member(name, kubeconfig=str(file), context=context))
+    return members, notes
+
+
+def _listed(folder: Path, flag: str) -> list[Path]:
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
+        raise BadFleet(f"{flag} {folder}: {what}; give the folder that they are in")
+    return sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+
+
+@contextmanager
+def of_dumps(path: Path) -> Iterator[tuple[list[Member], list[str]]]:
+    """Yields a member for each dump in a folder, or in an archive of such a folder, which is unpacked meanwhile.
+
+    Raises BadFleet if there is none, or the folder is itself a dump.
+    """
+    if path.is_file() and path.suffix not in SUFFIXES:
+        try:
+            with archive.opened(path) as unpacked:
+                yield _in_folder(_top(unpacked), str(path))
+        except BadDump as error:
+            raise BadFleet(f"--dumps {error.message}") from error
+        return
+    if path.is_file():
+        raise BadFleet(f"--dumps {path}: is one file; give the folder that the dumps are in")
+    yield _in_folder(path, str(path))
+
+
+def _top(unpacked: Path) -> Path:
+    """Returns the folder whose entries are the dumps: archives mostly have one folder around them."""
+    entries = list(unpacked.iterdir())
+    if len(entries) == 1 and entries[0].is_dir() and not _is_one_dump(entries[0]):
+        return entries[0]
+    return unpacked
+
+
+def _is_one_dump(folder: Path) -> bool:
+    return any((folder / name).exists() for name in (*_OF_ONE, *_OF_ONE_GATHER))
+
+
+def _in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]:
+    members, skipped = [], []
+    entries = _listed(folder, "--dumps")
+    if _is_one_dump(folder):
+        raise BadFleet(
+            f"--dumps {typed}: is one dump; give the folder that it is in, or `preflight run --dump {typed}`"
+        )
+    for entry in entries:
+        if entry.name.endswith(_CASE):
+            prefix = entry.name.removesuffix(_CASE)
+            members.append(Member(prefix, dump=str(entry.with_name(prefix))))
+        elif entry.is_dir() or entry.name.endswith(_PACKED):
+            members.append(Member(_name(entry), dump=str(entry)))
+        elif not any(entry.name.startswith(f"{member.name}-") for member in members):
+            skipped.append(entry.name)
+    if not members:
+        hint = "; if it is itself a dump: " + f"runup preflight run --dump {typed}" if skipped else ""
+        raise BadFleet(f"--dumps {typed}: has no dump (a folder or a tar archive){hint}")
+    first = ", ".join(skipped[:3]) + (f" and {len(skipped) - 3} more" if len(skipped) > 3 else "")
+    notes = [f"{typed}: not a folder or a tar archive, and left out: {first}"] if skipped else []
+    return members, notes
+
+
+def _name(entry: Path) -> str:
+    """Returns the name of a dump as `preflight run --dump` names it: without the suffixes of archives."""
+    name = entry.name
+    if entry.is_dir():
+        return name
+    for suffix in (".gz", ".tgz", ".xz", ".txz", ".bz2", ".tbz2", ".tar"):
+        name = name.removesuffix(suffix)
+    return name
+
+
+def of_inventory(file: Path) -> tuple[Member, ...]:
+    """Returns the clusters that an inventory file names. Raises BadFleet."""
+    try:
+        return members_in(kyaml.load(contents(file), name=str(file)), str(file))
+    except OSError as error:
+        raise BadFleet(f"--inventory {file}: cannot be read: {error.strerror or error}") from error
+    except kyaml.YamlError as error:
+        raise BadFleet(f"--inventory {error}") from error

@@ -1,0 +1,135 @@
+"""Lays the findings of many clusters side by side: each risk with its clusters, and clusters with the same risks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk
+
+_SEVERITIES = ("critical", "warning", "", "info")
+
+
+class RiskRow(msgspec.Struct, frozen=True):
+    """A risk of some clusters: the names of those where it applies, could not be told, and is accepted.
+
+    `informs` are those where it describes a failure that the update may repair. The texts are those of its gravest
+    finding.
+    """
+
+    name: str
+    severity: str
+    message: str
+    fix: str
+    applies: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
+    informs: tuple[str, ...] = ()
+
+    def mark(self, cluster: str) -> str:
+        """Returns what the risk is for one cluster: `applies`, `unknown`, `accepted`, `informs` or nothing."""
+        for state in ("applies", "unknown", "accepted", "informs"):
+            if cluster in getattr(self, state):
+                return state
+        return ""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """The clusters in which the same risks are open."""
+
+    clusters: tuple[str, ...]
+    applies: tuple[str, ...]
+    unknown: tuple[str, ...]
+    result: int
+
+
+class Matrix(msgspec.Struct, frozen=True):
+    """The results of a fleet. `clusters` are all names, `results` their exit codes, `failed` why there is no result.
+
+    Groups have the clusters that were judged, the largest group first.
+    """
+
+    clusters: tuple[str, ...]
+    results: Mapping[str, int]
+    rows: tuple[RiskRow, ...]
+    groups: tuple[Group, ...]
+    failed: tuple[tuple[str, str], ...]
+
+    def number(self, code: int) -> int:
+        """Returns the number of clusters with this result."""
+        return sum(result == code for result in self.results.values())
+
+
+def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
+    """Returns the matrix of the clusters' findings, in the order in which the clusters are given."""
+    codes = {name: found.exit_code for name, found in results}
+    failed = tuple(
+        (name, found.failed.message if found.failed else "it has no result yet")
+        for name, found in results
+        if found.exit_code == COULD_NOT_RUN
+    )
+    judged = [(name, found) for name, found in results if found.exit_code != COULD_NOT_RUN]
+    return Matrix(tuple(codes), codes, _rows(judged), _groups(judged), failed)
+
+
+def _rows(judged: Sequence[tuple[str, Findings]]) -> tuple[RiskRow, ...]:
+    by_name: dict[str, list[tuple[str, Risk]]] = defaultdict(list)
+    for cluster, found in judged:
+        for risk in found.risks:
+            if risk.applies != "False":
+                by_name[risk.name].append((cluster, risk))
+    return tuple(sorted((_row(name, pairs) for name, pairs in by_name.items()), key=_weight))
+
+
+def _row(name: str, pairs: Sequence[tuple[str, Risk]]) -> RiskRow:
+    gravest = min((risk for _, risk in pairs), key=lambda risk: (not risk.open, _grade(risk.severity)))
+    states: dict[str, list[str]] = defaultdict(list)
+    for cluster, risk in pairs:
+        states[_state(risk)].append(cluster)
+    return RiskRow(
+        name,
+        gravest.severity,
+        gravest.message,
+        gravest.fix,
+        **{state: tuple(clusters) for state, clusters in states.items()},
+    )
+
+
+def _state(risk: Risk) -> str:
+    if risk.accepted:
+        return "accepted"
+    if risk.informs:
+        return "informs"
+    return "applies" if risk.applies == "True" else "unknown"
+
+
+def _weight(row: RiskRow) -> tuple[bool, bool, int, int, str]:
+    """Returns the sort key of a row: what applies somewhere first, the gravest on top, then the most clusters."""
+    count = len(row.applies) or len(row.unknown)
+    return not row.applies, not row.unknown, _grade(row.severity), -count, row.name
+
+
+def _grade(severity: str) -> int:
+    return _SEVERITIES.index(severity) if severity in _SEVERITIES else 1
+
+
+def _groups(judged: Sequence[tuple[str, Findings]]) -> tuple[Group, ...]:
+    by_risks: dict[tuple[tuple[str, ...], tuple[str, ...], int], list[str]] = defaultdict(list)
+    for cluster, found in judged:
+        open_risks = [risk for risk in found.risks if risk.open]
+        applies = tuple(sorted(risk.name for risk in open_risks if risk.applies == "True"))
+        unknown = tuple(sorted(risk.name for risk in open_risks if risk.applies == "Unknown"))
+        by_risks[applies, unknown, found.exit_code].append(cluster)
+    groups = (Group(tuple(clusters), applies, unknown, code) for (applies, unknown, code), clusters in by_risks.items())
+    return tuple(sorted(groups, key=lambda group: (-len(group.clusters), group.clusters)))
+
+
+RESULTS = {
+    EXIT_CLEAR: "nothing in the way",
+    APPLY: "risks apply",
+    UNKNOWN: "not all known",
+    COULD_NOT_RUN: "could not be judged",
+}
+"""The result of a cluster in words, by its exit code."""

@@ -1,0 +1,92 @@
+"""The clusters of a fleet: each has a name, one place where it is read, and labels by which some are chosen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from kubekit.errors import Terminal
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A cluster of the fleet: a `dump` to read, else a `context` of a `kubeconfig` (empty: the usual one).
+
+    `problem` says why the cluster cannot be read; it is then named in every result, and Unknown.
+    """
+
+    name: str
+    dump: str = ""
+    kubeconfig: str = ""
+    context: str = ""
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where the cluster is read, in words."""
+        if self.dump:
+            return f"dump {self.dump}"
+        parts = (f"context {self.context}" if self.context else "", self.kubeconfig and f"kubeconfig {self.kubeconfig}")
+        return " of ".join(part for part in parts if part) or "the current context"
+
+
+class BadFleet(Terminal):
+    """The fleet as it was named cannot be read: it has no cluster, or two that nobody could tell apart."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="BadFleet")
+
+
+def fleet_of(members: Iterable[Member]) -> tuple[Member, ...]:
+    """Returns the members, sorted by name. Raises BadFleet if there is none, or two have one place or one name."""
+    found = tuple(sorted(members, key=lambda member: member.name))
+    if not found:
+        raise BadFleet("the fleet has no cluster; name some with --contexts, --kubeconfigs, --dumps or --inventory")
+    _refuse_repeated(found)
+    by_name: dict[str, list[Member]] = defaultdict(list)
+    for member in found:
+        by_name[member.name].append(member)
+    for name, same in by_name.items():
+        if len(same) > 1:
+            places = " and ".join(member.place for member in same)
+            way_out = "give each a name of its own in a file for --inventory"
+            raise BadFleet(f"{len(same)} clusters are called {name}: {places}; {way_out}")
+    return found
+
+
+def _refuse_repeated(members: Sequence[Member]) -> None:
+    seen: dict[tuple[str, str, str], str] = {}
+    for member in members:
+        if member.problem:
+            continue
+        key = (member.dump, member.kubeconfig, member.context)
+        if key in seen:
+            named = f" (as {seen[key]} and as {member.name})" if seen[key] != member.name else ""
+            raise BadFleet(f"{member.place} is given twice{named}; a cluster counts once, so give it once")
+        seen[key] = member.name
+
+
+def selected(members: Iterable[Member], selector: str) -> tuple[Member, ...]:
+    """Returns the members whose labels fit `selector`, which is empty for all of them. Raises BadFleet.
+
+    The selector has kubectl's forms `key=value`, `key!=value`, `key` and `!key`, joined by commas.
+    """
+    terms = [term.strip() for term in selector.split(",") if term.strip()]
+    found = tuple(members)
+    chosen = tuple(member for member in found if all(_fits(member.labels, term) for term in terms))
+    if found and not chosen:
+        keys = ", ".join(sorted({key for member in found for key in member.labels})) or "none"
+        raise BadFleet(f"no cluster has labels that fit {selector!r}; the labels that there are: {keys}")
+    return chosen
+
+
+def _fits(labels: Mapping[str, str], term: str) -> bool:
+    if "!=" in term:
+        key, _, value = term.partition("!=")
+        return labels.get(key.strip()) != value.strip()
+    if "=" in term:
+        key, _, value = term.partition("=")
+        return labels.get(key.strip()) == value.strip("= ")
+    return term[1:].strip() not in labels if term.startswith("!") else term in labels

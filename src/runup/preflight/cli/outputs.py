@@ -1,0 +1,97 @@
+"""The option `-o` of several outputs: `-o json`, `-o json=FILE -o html=FILE`, `-o json=FILE,markdown=-`.
+
+Whether the files can be written is looked at before anything is read of a cluster: a missing folder costs no run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from runup.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+STDOUT = "-"
+FORMS = ("json", "yaml", "junit", "sarif", "markdown", "html")
+# (form, file); the file of `-o json` is stdout.
+Target = tuple[str, str]
+
+
+class _Outputs(click.ParamType[tuple[Target, ...]] if TYPE_CHECKING else click.ParamType):
+    """One or several forms, each with its file."""
+
+    name = "output"
+
+    def __init__(self, forms: Sequence[str]) -> None:
+        self._choice = click.Choice(forms)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
+        """Returns the forms, as click shows choices."""
+        return f"[{'|'.join(self._choice.choices)}][=FILE]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Target, ...]:
+        """Returns the targets that are typed, or fails in click's words."""
+        targets: list[Target] = []
+        for part in str(value).split(","):
+            form, equals, path = part.partition("=")
+            if equals and not path:
+                self.fail(f"{part!r} has no file; `-` is the terminal.", param, ctx)
+            targets.append((self._choice.convert(form, param, ctx), path or STDOUT))
+        return tuple(targets)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Returns the forms that fit; after `=` the names of files."""
+        from runup.cli.static_completion import item
+
+        if "=" in incomplete.rpartition(",")[2]:
+            return [item(incomplete.rpartition("=")[2], type="file")]
+        return self._choice.shell_complete(ctx, param, incomplete)
+
+
+def outputs_option(forms: Sequence[str]) -> Callable[[F], F]:
+    """Adds `-o` with these forms to a command; the command gets a tuple of tuples for `outputs`."""
+    return click.option(
+        "-o",
+        "--output",
+        "outputs",
+        type=_Outputs(forms),
+        multiple=True,
+        help="The form, and the file for it; several by commas, or by repeating it.",
+    )
+
+
+def targets_of(typed: Sequence[Sequence[Target]]) -> tuple[Target, ...]:
+    """Returns the targets of all `-o`. Raises CommandError for two of one file, and for a file that cannot be made."""
+    targets = tuple(target for part in typed for target in part)
+    files = [path for _, path in targets]
+    for form, path in targets:
+        if files.count(path) > 1:
+            where = "the terminal" if path == STDOUT else path
+            both = " and ".join(each for each, file in targets if file == path)
+            raise CommandError(f"-o: {both} cannot both go to {where}; give a file of its own to each: -o {form}=FILE")
+        if path != STDOUT:
+            _check(path)
+    return targets
+
+
+def _check(path: str) -> None:
+    folder = os.path.dirname(path) or "."  # noqa: PTH120 (`pathlib` would change what was typed)
+    if os.path.isdir(path):  # noqa: PTH112
+        raise CommandError(f"-o: {path} is a folder; name a file in it")
+    if not os.path.isdir(folder):  # noqa: PTH112
+        raise CommandError(f"-o: there is no folder {folder} for {path}; make it first")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):  # noqa: PTH110
+        raise CommandError(f"-o: {path} cannot be written: permission denied")
+
+
+def save(path: str, text: str) -> None:
+    """Writes the text of an output to its file. Raises OSError."""
+    with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(text)

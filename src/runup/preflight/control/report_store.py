@@ -1,0 +1,164 @@
+"""Keeps every report in a folder: one folder a cluster, one file a report, named by time and target.
+
+    DIR/harbour/20261123T092159Z.20261123T092201125000Z.4.16.0.json
+
+The first time is when the cluster was as the report says, of a dump its own; the second one when the file was written.
+A file is a report as it is elsewhere (docs/spec/preflight-v1.schema.json), with the name of the cluster. It is written
+whole or not at all, so several commands may write to one folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+from msgspec.structs import replace
+
+from kubekit.api import codec
+from kubekit.errors import Terminal
+from kubekit.lang.files import contents
+from runup.preflight.decide.report import FORMAT, BadReport, Report, is_of, read
+from runup.preflight.decide.stored_reports import same_findings
+
+_TIME = "%Y%m%dT%H%M%S"
+_SUFFIX = ".json"
+# File systems allow 255 bytes; the rest of a longer name is its hash.
+_LONGEST = 200
+_PARTS = 4
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A report in the store: whose it is, when the cluster was so, and when it was written."""
+
+    cluster: str
+    observed: datetime
+    written: datetime
+    path: Path
+
+    def report(self) -> Report:
+        """Returns the report. Raises Terminal if the file cannot be used."""
+        return read_file(self.path)
+
+
+def failed(target: str, why: str, now: datetime) -> Report:
+    """Returns the report of a try that found nothing: whoever looks back sees that the cluster could not be judged."""
+    return Report(
+        format=FORMAT, target_version=target, execution_status="failed", observed_time=now, message=why or "no result"
+    )
+
+
+def keep(folder: Path, cluster: str, report: Report, now: datetime) -> Path:
+    """Adds a report, and returns its file; a dump that is judged again with the same result is not added twice.
+
+    Raises Terminal if it cannot be written.
+    """
+    place = folder / folder_name(cluster)
+    observed = (report.observed_time or now).astimezone(UTC)
+    before = [kept for kept in reports_of(folder, cluster) if kept.observed == observed.replace(microsecond=0)]
+    if before and _is_same(before[-1], report):
+        return before[-1].path
+    times = f"{observed:{_TIME}}Z.{now.astimezone(UTC):{_TIME}%f}Z"
+    file = place / f"{times}.{quote(report.target_version or 'unknown', safe='+')}{_SUFFIX}"
+    data = json.dumps({"cluster": cluster, **codec.to_dict(report)}, indent=1, ensure_ascii=True) + "\n"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        _write(file, data)
+    except OSError as error:
+        text = f"--store {folder}: {error.strerror or error}; name a folder that you may write to"
+        raise Terminal(text, reason="StoreNotWritable") from error
+    return file
+
+
+def _is_same(kept: Kept, report: Report) -> bool:
+    try:
+        old = kept.report()
+    except Terminal:
+        return False
+    # The engine's version is no finding.
+    return same_findings(replace(old, engine_version=report.engine_version), report)
+
+
+def _write(file: Path, text: str) -> None:
+    handle, scratch = tempfile.mkstemp(dir=file.parent, prefix=".writing-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        # mkstemp lets only its owner read; a store is for whoever may read the folder.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(scratch, 0o666 & ~umask)  # noqa: PTH101
+        Path(scratch).replace(file)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
+
+
+def folder_name(cluster: str) -> str:
+    """Returns the name of a cluster's folder: names of contexts have slashes and colons."""
+    name = quote(cluster, safe=" @+=,")
+    name = f"%2E{name[1:]}" if name.startswith(".") else name or "%"
+    if len(name) <= _LONGEST:
+        return name
+    digest = hashlib.sha256(cluster.encode()).hexdigest()[:16]
+    return f"{name[: _LONGEST - len(digest) - 1]}-{digest}"
+
+
+def clusters_in(folder: Path) -> tuple[str, ...]:
+    """Returns the names of the clusters that have reports, sorted. Raises Terminal if there is no such folder."""
+    if not folder.is_dir():
+        raise Terminal(f"--store {folder}: there is no such folder; a run with --store makes it", reason="NoStore")
+    names = set()
+    for place in folder.iterdir():
+        if place.is_dir() and (newest := next(iter(sorted(_files(place), reverse=True)), None)) is not None:
+            names.add(_name_in(newest))
+    return tuple(sorted(names))
+
+
+def _name_in(file: Path) -> str:
+    try:
+        document = msgspec.json.decode(contents(file), type=dict)
+    except (OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return file.parent.name
+    return str(document.get("cluster") or file.parent.name)
+
+
+def reports_of(folder: Path, cluster: str) -> tuple[Kept, ...]:
+    """Returns what is kept of a cluster, the oldest first."""
+    return tuple(sorted(_kept(folder / folder_name(cluster), cluster), key=lambda kept: (kept.observed, kept.written)))
+
+
+def _kept(place: Path, cluster: str) -> Iterator[Kept]:
+    for file in _files(place) if place.is_dir() else ():
+        parts = file.name.split(".", _PARTS - 2)
+        try:
+            observed = datetime.strptime(parts[0], f"{_TIME}Z").replace(tzinfo=UTC)
+            written = datetime.strptime(parts[1], f"{_TIME}%fZ").replace(tzinfo=UTC)
+        except (ValueError, IndexError):
+            continue  # somebody else's file
+        yield Kept(cluster, observed, written, file)
+
+
+def _files(place: Path) -> Iterator[Path]:
+    return (file for file in place.iterdir() if file.suffix == _SUFFIX and not file.name.startswith("."))
+
+
+def newest(kept: tuple[Kept, ...], until: datetime | None = None, target: str = "") -> Kept | None:
+    """Returns the newest report until a time, of a target if one is named; None if there is none."""
+    fitting = [each for each in kept if until is None or each.observed < until]
+    return next((each for each in reversed(fitting) if not target or is_of(each.report(), target)), None)
+
+
+def read_file(path: Path) -> Report:
+    """Returns the report in a file. Raises Terminal with the file's name."""
+    try:
+        return read(contents(path))
+    except (OSError, BadReport) as error:
+        why = error.strerror if isinstance(error, OSError) else error.message
+        raise Terminal(f"{path}: {why}", reason="BadReport") from error
