@@ -150,6 +150,15 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
     "preflight compare": (("5.2.0", "5.2.0"), ("5.2.0", "5.2.0", "-o", "json"), (EVIL, "5.2.0")),
     "preflight explain": ((f"Risk{EVIL}",), (f"Risk{EVIL}", "-o", "yaml"), (EVIL,)),
     "preflight run": (("--to", "5.2.0"), ("--to", EVIL), ("--dump", f"/nowhere/{EVIL}", "--to", "5.2.0")),
+    "fleet preflight": (("--contexts", "all"), ("--contexts", EVIL), ("--dumps", f"/nowhere/{EVIL}")),
+    "fleet status": (("--contexts", "all"), ("--contexts", "all", "-o", "json"), ("--kubeconfigs", f"/nowhere/{EVIL}")),
+    "fleet recommend": (
+        ("--contexts", "all"),
+        ("--contexts", "all", "-o", "json", "--version", "5.2.0"),
+        ("--inventory", f"/nowhere/{EVIL}"),
+        ("--contexts", "all", "--version", EVIL),
+    ),
+    "fleet history": (("--store", f"/nowhere/{EVIL}"),),
     "dump collect": (
         (f"/proc/{EVIL}",),
         (f"/proc/{EVIL}", "--with", f"/nowhere/{EVIL}"),

@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Connection:
-    """The values of the connection options; the last one given wins."""
+    """The values of the connection options; a command is about one cluster, so each has one value."""
 
     def __init__(self, kubeconfig: str | None = None, context: str | None = None) -> None:
         self.kubeconfig = kubeconfig
@@ -69,6 +69,23 @@ def _remember(ctx: click.Context, param: click.Parameter, value: str | tuple[str
         setattr(connection_of(ctx), param.name, value)
 
 
+def _remember_one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:
+    """Remembers the value of an option, which may be given before and after the command's name, but not to two ends.
+
+    Whoever names two clusters means both, and an update asked of the wrong one is not taken back easily.
+    """
+    connection, name = connection_of(ctx), str(param.name)
+    before: str | None = getattr(connection, name)
+    for each in filter(None, value):
+        if before is not None and before != each and not ctx.resilient_parsing:
+            from runup.cli.errors import CommandError
+
+            several = "; of several clusters: runup fleet, with --contexts" if name == "context" else ""
+            raise CommandError(f"{param.opts[0]} is given twice, {before} and {each}: give one of them{several}")
+        before = each
+    setattr(connection, name, before)
+
+
 def _contexts(ctx: click.Context) -> Iterable[str]:
     from kubekit.kube.config import context_names
 
@@ -81,7 +98,8 @@ _OPTIONS = (
         metavar="PATH",
         shell_complete=static_completion.files,
         expose_value=False,
-        callback=_remember,
+        callback=_remember_one,
+        multiple=True,
         help="The kubeconfig to use; else $KUBECONFIG, else ~/.kube/config.",
     ),
     option(
@@ -89,10 +107,19 @@ _OPTIONS = (
         metavar="NAME",
         shell_complete=static_completion.of(_contexts),
         expose_value=False,
-        callback=_remember,
+        callback=_remember_one,
+        multiple=True,
         help="The context of the kubeconfig to use.",
     ),
-    option("--as", "as_user", metavar="NAME", expose_value=False, callback=_remember, help="Act as this user."),
+    option(
+        "--as",
+        "as_user",
+        metavar="NAME",
+        expose_value=False,
+        callback=_remember_one,
+        multiple=True,
+        help="Act as this user.",
+    ),
     option(
         "--as-group",
         metavar="NAME",

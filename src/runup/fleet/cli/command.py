@@ -191,3 +191,48 @@ def preflight(
             lambda: access(registry_config, idms_file, certificate_authority, plain_http, ()),
         )
     )
+
+
+_output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+
+
+@fleet.command("status", sections=_SECTIONS)
+@_member_options
+@_output
+@connection_options
+@click.pass_context
+def status(ctx: click.Context, /, output: str | None, **members: Any) -> int:
+    """How the updates of many clusters go, and what needs attention; exit code 1 if one could not be read.
+
+    \b
+      runup fleet status --contexts all
+      runup fleet status --dumps DIR -o json
+    """
+    from runup.fleet.cli import status_command as runs
+
+    named = _named(members)
+    return guarded(lambda: runs.run(connection_of(ctx), named, output))
+
+
+@fleet.command("recommend", sections=_SECTIONS)
+@_member_options
+@click.option("--version", "target", default="", metavar="VERSION", help="Whether each cluster may go to this version.")
+@click.option("--accept", multiple=True, metavar="NAME[,NAME...]", help="Issues to put up with; may be repeated.")
+@_output
+@connection_options
+@click.pass_context
+def recommend(ctx: click.Context, /, target: str, accept: tuple[str, ...], output: str | None, **members: Any) -> int:
+    """Which updates many clusters are offered, those with the same answer together.
+
+    Exit code 1 if a cluster could not be read or, with --version, has an issue that is not accepted.
+
+    \b
+      runup fleet recommend --contexts all
+      runup fleet recommend --kubeconfigs DIR --version 4.16.3
+    """
+    from runup.advice.cli.recommend.recommend_text import RecommendFlags
+    from runup.fleet.cli import recommend_command as runs
+
+    names = frozenset(name for part in accept for name in part.split(","))
+    named = _named(members)
+    return guarded(lambda: runs.run(connection_of(ctx), named, RecommendFlags(target, accept=names), output))

@@ -24,7 +24,7 @@ FORMS = ("json", "yaml", "junit", "sarif", "markdown", "html")
 Target = tuple[str, str]
 
 
-class _Outputs(click.ParamType[tuple[Target, ...]] if TYPE_CHECKING else click.ParamType):
+class _Outputs(click.ParamType[tuple[Target, ...]]):
     """One or several forms, each with its file."""
 
     name = "output"

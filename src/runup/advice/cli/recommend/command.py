@@ -63,14 +63,14 @@ def recommend(
         raise CommandError("--dump and --mock-clusterversion both name files to read; give one of them")
     connection = connection_of(ctx)
     names = frozenset(name for part in accept for name in part.split(","))
-    inputs = _seen(connection, dump, mock_clusterversion, lambda: _check(target, quiet, show_outdated_releases))
+    inputs = seen(connection, dump, mock_clusterversion, lambda: check(target, quiet, show_outdated_releases))
     from runup.advice.cli.recommend.recommend_text import RecommendFlags
 
     _print(inputs, RecommendFlags(target, show_outdated_releases, quiet, names), output)
 
 
-def _check(target: str, quiet: bool, outdated: bool) -> None:
-    """Rejects flags that contradict each other; oc does so only once it knows where to read."""
+def check(target: str, quiet: bool, outdated: bool) -> None:
+    """Raises CommandError for flags that contradict each other; oc does so only once it knows where to read."""
     if not target and quiet:
         raise CommandError("--quiet can only be set when --version is set")
     if target and outdated:
@@ -96,7 +96,8 @@ class Seen(msgspec.Struct, frozen=True):
     now: datetime | None = None
 
 
-def _seen(connection: Connection, dump: str | None, mock: str | None, check: Callable[[], None]) -> Seen:
+def seen(connection: Connection, dump: str | None, mock: str | None, check: Callable[[], None]) -> Seen:
+    """Returns what is read of the cluster, or of a dump or a file in its place. Raises what reading raises."""
     from runup.advice.cli.recommend import alert_conditions
     from runup.cli import clusterversion_files
 
@@ -118,19 +119,19 @@ def _seen(connection: Connection, dump: str | None, mock: str | None, check: Cal
     return Seen(read.cluster, checks, "", read.config_maps)
 
 
-def _print(seen: Seen, asked: RecommendFlags, output: str | None) -> None:
+def _print(found: Seen, asked: RecommendFlags, output: str | None) -> None:
     from runup.advice.cli.recommend import additions_to_oc, recommend_text
     from runup.cli import facts
 
-    read = facts.read(seen.cluster)
-    advice = recommend_text.advise(read, seen.checks, seen.problem, asked)
-    more = additions_to_oc.of(seen.cluster, seen.config_maps, asked.version, seen.now)
+    read = facts.read(found.cluster)
+    advice = recommend_text.advise(read, found.checks, found.problem, asked)
+    more = additions_to_oc.of(found.cluster, found.config_maps, asked.version, found.now)
     if output:
         from runup.advice.cli.recommend.machine import as_data
         from runup.cli.render.text import machine
 
         if not asked.quiet:
-            sys.stdout.write(machine(as_data(read, seen.checks, seen.problem, asked, advice, more), output))
+            sys.stdout.write(machine(as_data(read, found.checks, found.problem, asked, advice, more), output))
     elif not asked.quiet:
         for stream, part in (*advice.output, *more.output):
             target = sys.stdout if stream == "out" else sys.stderr

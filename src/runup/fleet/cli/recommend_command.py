@@ -1,0 +1,153 @@
+"""The command `runup fleet recommend`: which updates each cluster is offered, clusters with one answer together."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from runup.cli.output import screen_of, write
+from runup.cli.render.screen import PIPE, Drawn, Screen, joined
+from runup.cli.render.table import Column, Row, Table, drawn, wrapped
+from runup.cli.render.text import machine, out
+from runup.fleet.cli.members import Named, connection_to, members_of, problem_of, read_all, warnings
+from runup.fleet.decide.alike import alike
+
+if TYPE_CHECKING:
+    from runup.advice.cli.recommend.recommend_text import RecommendFlags
+    from runup.cli.connection import Connection
+    from runup.cli.facts import Facts
+    from runup.fleet.decide.members import Member
+
+
+class AdviceRow(msgspec.Struct, frozen=True):
+    """The advice for one cluster, small enough to be sent from the process that read it.
+
+    `newest` is the newest recommended update of each minor version, `risky` the number of updates that are not
+    recommended, `issues` what was found. `refused` says, for one version, why the update is not recommended. `data` is
+    the machine form, only if it is printed.
+    """
+
+    cluster: str
+    version: str = ""
+    channel: str = ""
+    newest: tuple[str, ...] = ()
+    risky: int = 0
+    issues: tuple[str, ...] = ()
+    refused: str = ""
+    problem: str = ""
+    data: dict[str, Any] | None = None
+
+
+def run(connection: Connection, named: Named, asked: RecommendFlags, output: str | None) -> int:
+    """Reads and prints the advice for each cluster; returns 1 if one could not be read, or is refused the version."""
+    from runup.advice.cli.recommend.command import check
+
+    check(asked.version, asked.quiet, asked.outdated)
+    with members_of(named, connection) as (members, notes):
+        work = partial(advice_of, connection=connection, asked=asked, whole=bool(output))
+        rows = read_all(members, work, lambda member, why: AdviceRow(member.name, problem=why), named)
+    shown = (
+        [out(machine(data(rows), output))]
+        if output
+        else [out(part) for part in text(rows, asked.version, screen_of(sys.stdout))]
+    )
+    write([*warnings(notes), *shown])
+    return 1 if any(row.problem or row.refused for row in rows) else 0
+
+
+def advice_of(member: Member, *, connection: Connection, asked: RecommendFlags, whole: bool) -> AdviceRow:
+    """Returns the advice for one cluster; why it could not be read is a result, too."""
+    from runup.advice.cli.recommend import additions_to_oc, recommend_text
+    from runup.advice.cli.recommend.command import seen
+    from runup.advice.cli.recommend.machine import as_data
+    from runup.cli import facts
+
+    try:
+        found = seen(connection_to(member, connection), member.dump or None, None, lambda: None)
+        read = facts.read(found.cluster)
+        advice = recommend_text.advise(read, found.checks, found.problem, asked)
+        more = additions_to_oc.of(found.cluster, found.config_maps, asked.version, found.now)
+    except Exception as error:
+        problem = problem_of(error)
+        if problem is None:
+            raise
+        return AdviceRow(member.name, problem=problem)
+    document = as_data(read, found.checks, found.problem, asked, advice, more) if whole else None
+    return _row(member.name, read, tuple(sorted(advice.issues - asked.accept)), advice.error, document)
+
+
+def _row(
+    cluster: str, read: Facts, issues: tuple[str, ...], refused: str, document: dict[str, Any] | None
+) -> AdviceRow:
+    from runup.advice.cli.recommend.updates_by_minor import buckets, issue
+
+    offered = buckets(read).by_minor.values()
+    newest = [next((each for each in updates if issue(each) is None), None) for updates in offered]
+    return AdviceRow(
+        cluster,
+        read.desired.version,
+        read.channel,
+        tuple(update.release.version for update in newest if update is not None),
+        sum(issue(each) is not None for updates in offered for each in updates),
+        issues,
+        refused,
+        data=document,
+    )
+
+
+def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) -> Iterator[Drawn]:
+    """Yields the advice for the fleet, one line for all clusters with the same."""
+    read = [row for row in rows if not row.problem]
+    lost = len(rows) - len(read)
+    total = f"{len(rows)} {'cluster' if len(rows) == 1 else 'clusters'}"
+    words = f"recommended: {sum(not row.refused for row in read)} of {total}" if version else f"of {total}"
+    head = f"Update to {version} {words}" if version else f"Updates {words}"
+    yield joined(wrapped(f"{head}{f'; {lost} could not be read' if lost else ''}", screen))
+    if read:
+        columns = (
+            Column("NUMBER"),
+            Column("VERSION"),
+            Column("CHANNEL"),
+            Column("REFUSED" if version else "NEWEST RECOMMENDED", flows=True),
+            *(() if version else (Column("RISKY"),)),
+            Column("ISSUES", flows=True),
+            Column("CLUSTERS", flows=True),
+        )
+        lines = [_line(group, version=version) for _, group in alike(read, partial(_key, version=version))]
+        yield joined("\n", drawn(Table(columns, [Row(line) for line in lines], gap=2), screen))
+    if lost:
+        yield joined("\nCould not be read, so nothing is known of them:\n")
+        for row in rows:
+            if row.problem:
+                yield wrapped(f"{row.cluster}: {row.problem}", screen, first="  ", indent=4)
+
+
+def _key(row: AdviceRow, *, version: str) -> tuple[Any, ...]:
+    return row.version, row.channel, row.refused if version else (row.newest, row.risky), row.issues
+
+
+def _line(group: Sequence[AdviceRow], *, version: str) -> tuple[str, ...]:
+    one = group[0]
+    answer = (one.refused or "recommended",) if version else (", ".join(one.newest), str(one.risky))
+    names = ", ".join(row.cluster for row in group)
+    return str(len(group)), one.version, one.channel, *answer, ", ".join(one.issues), names
+
+
+def data(rows: Sequence[AdviceRow]) -> dict[str, Any]:
+    """Returns the fleet for programs: each cluster with what `upgrade recommend -o json` has, or why it has none."""
+    return {
+        "clusters": [
+            {
+                "cluster": row.cluster,
+                "version": row.version or None,
+                "newestRecommended": list(row.newest),
+                "problem": row.problem or None,
+                "advice": row.data,
+            }
+            for row in rows
+        ]
+    }

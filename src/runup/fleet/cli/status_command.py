@@ -1,0 +1,163 @@
+"""The command `runup fleet status`: how the update of each cluster goes, and what needs attention."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from runup.cli.output import screen_of, write
+from runup.cli.render.screen import PIPE, Drawn, Screen, joined
+from runup.cli.render.table import Column, Row, Table, drawn, wrapped
+from runup.cli.render.text import machine, out
+from runup.fleet.cli.members import Named, connection_to, members_of, problem_of, read_all, warnings
+
+if TYPE_CHECKING:
+    from runup.cli.connection import Connection
+    from runup.fleet.decide.members import Member
+    from runup.updatestatus.cli.status_reading import StatusReading
+    from runup.updatestatus.decide.report_rows import Report
+
+_UPDATING = ("Unknown", "True", "False")
+
+
+class StatusRow(msgspec.Struct, frozen=True):
+    """The status of one cluster, small enough to be sent from the process that read it.
+
+    `updating` is the status of the condition. Counts are of operators, worker pools and health rows. `obj` is the whole
+    UpdateStatus, only if it is printed.
+    """
+
+    cluster: str
+    updating: str = "Unknown"
+    target: str = ""
+    operators: tuple[int, int] = (0, 0)
+    pools: tuple[int, int] = (0, 0)
+    attention: int = 0
+    first: str = ""
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+    obj: dict[str, Any] | None = None
+
+
+def run(connection: Connection, named: Named, output: str | None) -> int:
+    """Reads and prints the status of each cluster; returns 1 if one could not be read."""
+    with members_of(named, connection) as (members, notes):
+        work = partial(status_of, connection=connection, whole=bool(output))
+        rows = read_all(members, work, lambda member, why: StatusRow(member.name, problem=why), named)
+    notes += [f"{row.cluster}: {note}" for row in rows for note in row.notes]
+    printed = (
+        [out(machine(data(rows), output))] if output else [out(part) for part in text(rows, screen_of(sys.stdout))]
+    )
+    write([*warnings(notes), *printed])
+    return 1 if any(row.problem for row in rows) else 0
+
+
+def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusRow:
+    """Returns the status of one cluster; why it could not be read is a result, too."""
+    from runup.updatestatus.decide import read_status
+
+    try:
+        reading = _reading(member, connection)
+        report = reading.read or read_status.report(reading.obj, pools_before_master=reading.pools_before_master)
+    except Exception as error:
+        problem = problem_of(error)
+        if problem is None:
+            raise
+        return StatusRow(member.name, problem=problem)
+    notes = (*reading.notes, *((reading.doubt,) if reading.doubt else ()))
+    return _row(member.name, report, tuple(_plain(note) for note in notes), reading.obj if whole else None)
+
+
+def _reading(member: Member, connection: Connection) -> StatusReading:
+    from kubekit.kube.clock import SystemClock
+
+    if member.dump:
+        from runup.updatestatus.cli import status_files
+
+        return status_files.dump(member.dump, SystemClock().now(), None)
+    from runup.updatestatus.cli import live_status
+
+    with connection_to(member, connection).client("upgrade-status") as client:
+        return live_status.read(client, client.now, whole=False)
+
+
+def _plain(note: str) -> str:
+    return note.strip().removeprefix("warning: ")
+
+
+def _row(cluster: str, report: Report, notes: tuple[str, ...], obj: dict[str, Any] | None) -> StatusRow:
+    updating = report.updating.status if report.updating else "Unknown"
+    # Workers may go on after the control plane, whose condition then says False.
+    updating = "True" if updating != "True" and report.is_updating else updating
+    return StatusRow(
+        cluster,
+        updating,
+        report.target if report.cluster_version else "",
+        (sum(operator.updated for operator in report.operators), len(report.operators)),
+        (sum(pool.is_complete for pool in report.worker_pools), len(report.worker_pools)),
+        len(report.health),
+        report.health[0].summary if report.health else "",
+        notes,
+        obj=obj,
+    )
+
+
+def headline(rows: Sequence[StatusRow]) -> str:
+    """Returns one sentence with the number of clusters that are updating, and that could not be read."""
+    read = [row for row in rows if not row.problem]
+    updating, unknown = (sum(row.updating == status for row in read) for status in ("True", "Unknown"))
+    parts = [f"{updating} updating"]
+    parts += [f"of {unknown} it is not known"] if unknown else []
+    parts += [f"{len(rows) - len(read)} could not be read"] if len(read) < len(rows) else []
+    return f"{len(rows)} {'cluster' if len(rows) == 1 else 'clusters'}: {', '.join(parts)}"
+
+
+def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
+    """Yields the status of the fleet: those that update first, then those that need attention."""
+    yield joined(wrapped(headline(rows), screen))
+    read = sorted((row for row in rows if not row.problem), key=_weight)
+    if read:
+        columns = tuple(map(Column, ("CLUSTER", "UPDATING", "TARGET", "OPERATORS", "POOLS", "ATTENTION")))
+        table = Table((*columns, Column("FIRST", flows=True)), [Row(_cells(row)) for row in read], gap=2)
+        yield joined("\n", drawn(table, screen))
+    if len(read) < len(rows):
+        yield joined("\nCould not be read, so nothing is known of them:\n")
+        for row in rows:
+            if row.problem:
+                yield wrapped(f"{row.cluster}: {row.problem}", screen, first="  ", indent=4)
+
+
+def _weight(row: StatusRow) -> tuple[int, int, str]:
+    order = {"True": 0, "Unknown": 1}
+    return order.get(row.updating, 2), -row.attention, row.cluster
+
+
+def _cells(row: StatusRow) -> tuple[str, ...]:
+    updating = {"True": "yes", "False": "no"}.get(row.updating, "unknown")
+    operators, pools = (f"{done}/{total}" if total else "" for done, total in (row.operators, row.pools))
+    return row.cluster, updating, row.target, operators, pools, str(row.attention), row.first
+
+
+def data(rows: Sequence[StatusRow]) -> dict[str, Any]:
+    """Returns the fleet for programs: each cluster with its whole UpdateStatus, or why it has none."""
+    return {
+        "clusters": [
+            {
+                "cluster": row.cluster,
+                "updating": row.updating if not row.problem else None,
+                "target": row.target or None,
+                "operatorsUpdated": row.operators[0],
+                "operators": row.operators[1],
+                "poolsUpdated": row.pools[0],
+                "pools": row.pools[1],
+                "attention": row.attention,
+                "problem": row.problem or None,
+                "updateStatus": row.obj,
+            }
+            for row in rows
+        ]
+    }
