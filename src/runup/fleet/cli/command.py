@@ -236,3 +236,21 @@ def recommend(ctx: click.Context, /, target: str, accept: tuple[str, ...], outpu
     names = frozenset(name for part in accept for name in part.split(","))
     named = _named(members)
     return guarded(lambda: runs.run(connection_of(ctx), named, RecommendFlags(target, accept=names), output))
+
+
+@fleet.command("history")
+@click.option("--store", required=True, metavar="DIR", help="The folder that `--store` of a preflight has filled.")
+@click.option("--cluster", default="", metavar="NAME", help="Every report of this cluster, instead of days.")
+@click.option("--days", default=0, metavar="N", type=click.IntRange(0), help="Only the last days.")
+@_output
+@connection_options
+def history(store: str, cluster: str, days: int, output: str | None) -> int:
+    """What came and went in the reports that were kept: day by day, or of one cluster. No cluster is asked.
+
+    \b
+      runup fleet history --store reports
+      runup fleet history --store reports --cluster harbour --days 14
+    """
+    from runup.fleet.cli import history_command as runs
+
+    return guarded(lambda: runs.run(store, cluster, days, output))

@@ -133,7 +133,7 @@ def _same_cluster(members: Sequence[Member], judged: Sequence[Judged]) -> list[s
         if one.cluster_id:
             by_id.setdefault(one.cluster_id, []).append(member.name)
     return [
-        f"{' and '.join(names)} are one cluster ({cluster_id}), which counts {len(names)} times"
+        f"{fleet_text.some(names, 100)} are one cluster ({cluster_id}), which counts {len(names)} times"
         for cluster_id, names in by_id.items()
         if len(names) > 1
     ]

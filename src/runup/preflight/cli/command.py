@@ -203,29 +203,46 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
 @preflight.command("compare")
 @click.argument("before", metavar="A", shell_complete=names.versions)
 @click.argument("after", metavar="B", shell_complete=names.versions)
+@click.option("--store", default="", metavar="DIR", help="Reports that `preflight run --store` has kept.")
+@click.option("--cluster", default="", metavar="NAME", help="With --store: whose, if a day alone is given.")
+@click.option("--to", default="", metavar="VERSION", help="Of two dumps, or of a store: the update that is compared.")
 @_wide
 @_dump
 @connection_options
 @click.pass_context
-def compare(ctx: click.Context, before: str, after: str, output: str | None, dump: str) -> None:
-    """Compare what two targets found on this cluster: risks that are new in B, gone from A, and in both.
+def compare(
+    ctx: click.Context, before: str, after: str, output: str | None, dump: str, store: str, cluster: str, to: str
+) -> None:
+    """Compare two results: risks that are new in B, gone from A, and in both.
 
-    A and B are versions, or preflight IDs as `history` lists them. Of a dump both versions are checked now.
+    A and B are versions, or preflight IDs as `history` lists them; files of reports, or dumps; with --store a cluster,
+    a day of it (harbour@2026-11-22), or a day. Of one dump (--dump) both versions are checked now.
 
     \b
       runup preflight compare 5.1.0 5.2.0
       runup preflight compare 5.1.0 5.2.0 -o json
       runup preflight compare 4.15.0 4.16.0 --dump DIR
+      runup preflight compare dump-of-monday dump-of-today --to 4.16.0
+      runup preflight compare yesterday today --store reports --cluster harbour
     """
     from kubekit.kube.clock import SystemClock
     from runup.preflight.cli.render import history_tables as rendered
     from runup.preflight.decide.findings import complete
 
-    cluster, stored, _ = _judged(dump, before, after) if dump else _read(ctx)
+    if store and dump:
+        raise click.UsageError("--store and --dump name two sources; give one of them", ctx)
+    if cluster and not store:
+        raise click.UsageError("--cluster is about the reports of --store; give that, too", ctx)
+    if store or (not dump and _are_places(before, after)):
+        _compare_kept((before, after), store, cluster, to, output)
+        return
+    if to:
+        raise click.UsageError("--to is about two dumps, or about --store; A and B are the versions here", ctx)
+    cluster_version, stored, _ = _judged(dump, before, after) if dump else _read(ctx)
     compared_history = stored if dump else complete(stored)
     # Without a ClusterVersion the newest report says what the cluster ran last.
     newest = next((report.source_version for report in stored.reports), "")
-    source = cluster.status.desired.version if cluster is not None else newest
+    source = cluster_version.status.desired.version if cluster_version is not None else newest
     compared = rendered.compare(
         rendered.pick(compared_history, before, source), rendered.pick(compared_history, after, source)
     )
@@ -235,6 +252,31 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None, dum
         rendered.comparison_data(compared),
         output,
     )
+
+
+def _are_places(*words: str) -> bool:
+    from runup.preflight.cli.compared import is_place
+
+    return any(is_place(word) for word in words)
+
+
+def _compare_kept(words: tuple[str, str], store: str, cluster: str, to: str, output: str | None) -> None:
+    """Prints what came and went between two reports that are not on the cluster."""
+    from runup.preflight.cli import compared as places
+    from runup.preflight.cli.render import history_tables as rendered
+
+    def compared() -> int:
+        if store:
+            pairs = places.of_store(words, store, cluster, to)
+        else:
+            pairs = [places.report_in(Path(word), to) for word in words]
+        (first, before), (second, after) = pairs
+        found = rendered.compare(before, after, (first, second))
+        wide = output == "wide"
+        _print(lambda screen: rendered.comparison(found, screen, wide=wide), rendered.comparison_data(found), output)
+        return 0
+
+    guarded(compared)
 
 
 @preflight.command("explain")

@@ -17,8 +17,11 @@ from runup.preflight.cli.render.finding_texts import risk_table
 from runup.preflight.decide.findings import Risk, weight
 from runup.preflight.decide.report import Report, ReportedRisk, is_of
 from runup.preflight.decide.stored_reports import History
+from runup.preflight.decide.untold import untold
 
 NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait"
+# Objects that came or went, as many as a line names.
+_OBJECTS = 3
 NO_JOBS = "No preflight has reported in this cluster. Make one: runup preflight run --in-cluster"
 
 
@@ -59,13 +62,22 @@ def history_data(found: History) -> list[dict[str, Any]]:
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The comparison of two reports; `both` pairs the two entries of a risk that is in each."""
+    """The comparison of two reports; `both` pairs the two entries of a risk that is in each.
+
+    `names` are what the reports are called where their targets do not tell them apart.
+    """
 
     before: Report
     after: Report
     new: tuple[ReportedRisk, ...]
     gone: tuple[ReportedRisk, ...]
     both: tuple[tuple[ReportedRisk, ReportedRisk], ...]
+    names: tuple[str, str] | None = None
+
+    @property
+    def called(self) -> tuple[str, str]:
+        """The two names: their targets, if they have no others."""
+        return self.names or (self.before.target_version, self.after.target_version)
 
 
 def pick(found: History, name: str, source: str) -> Report:
@@ -84,7 +96,7 @@ def pick(found: History, name: str, source: str) -> Report:
     raise CommandError(f"no report of {name}; there are reports of {targets}")
 
 
-def compare(before: Report, after: Report) -> Comparison:
+def compare(before: Report, after: Report, names: tuple[str, str] | None = None) -> Comparison:
     """Returns the differences between two reports, by the names of their risks."""
     before_risks = {risk.name: risk for risk in before.risks}
     after_risks = {risk.name: risk for risk in after.risks}
@@ -96,6 +108,7 @@ def compare(before: Report, after: Report) -> Comparison:
         both=tuple(
             (before_risks[name], after_risks[name]) for name in sorted(before_risks.keys() & after_risks.keys())
         ),
+        names=names,
     )
 
 
@@ -105,27 +118,57 @@ def comparison(
     """Returns the comparison as text: counts, new, gone and common risks, and each report's age if `now` is given."""
     before, after = compared.before, compared.after
     counts = f"{len(compared.new)} new, {len(compared.gone)} gone, {len(compared.both)} in both"
-    head = f"From {before.target_version} to {after.target_version}, as checked on {after.source_version}: {counts}"
+    names = compared.called
+    head = f"From {names[0]} to {names[1]}{_checked(compared)}: {counts}"
     aside = [
-        f"warning: the report of {report.target_version} is {report.execution_status}: it may lack risks"
-        for report in (before, after)
+        f"warning: the report of {name} is {report.execution_status}: it may lack risks"
+        for name, report in zip(names, (before, after), strict=True)
         if report.execution_status != "completed"
     ]
     return joined(
         *(wrapped(line, screen) for line in (head, *(_ages(compared, now) if now else ()), *aside)),
-        _part(f"Only for {after.target_version}", [(risk, "") for risk in compared.new], screen, wide=wide),
-        _part(f"Only for {before.target_version}", [(risk, "") for risk in compared.gone], screen, wide=wide),
-        _part("For both", [(new, _changed(old, new)) for old, new in compared.both], screen, wide=wide),
+        _part(f"Only for {names[1]}", [(risk, "") for risk in compared.new], screen, wide=wide),
+        _part(f"Only for {names[0]}", [(risk, _doubt(compared, risk)) for risk in compared.gone], screen, wide=wide),
+        _part("For both", [(new, _changed(old, new, compared)) for old, new in compared.both], screen, wide=wide),
     )
 
 
+def _checked(compared: Comparison) -> str:
+    """Returns of which updates the reports are, as far as their names do not say it."""
+    before, after = compared.before, compared.after
+    if compared.names is None:
+        return f", as checked on {after.source_version}"
+    updates = [f"{report.source_version} to {report.target_version}" for report in (before, after)]
+    return f" (update from {updates[0]})" if len(set(updates)) == 1 else f" (updates from {' and from '.join(updates)})"
+
+
 def _ages(compared: Comparison, now: datetime) -> list[str]:
-    reports = (compared.before, compared.after)
-    return [f"{r.target_version} was checked {age(r.observed_time, now)}" for r in reports]
+    reports = zip(compared.called, (compared.before, compared.after), strict=True)
+    return [f"{name} was checked {age(report.observed_time, now)}" for name, report in reports]
 
 
-def _changed(left: ReportedRisk, right: ReportedRisk) -> str:
-    return f"was {left.applies}; " if left.applies != right.applies else ""
+def _changed(left: ReportedRisk, right: ReportedRisk, compared: Comparison) -> str:
+    applies = f"was {left.applies}; " if left.applies != right.applies else ""
+    # Between two targets on one cluster the objects are the same; of two times they are what changed.
+    return applies + (_objects(left, right) if compared.names else "")
+
+
+def _doubt(compared: Comparison, gone: ReportedRisk) -> str:
+    """Returns that a risk may still be there, if the later report could not tell."""
+    doubted = compared.names is not None and untold(compared.after, gone.name)
+    return "whether it is gone could not be told; " if doubted else ""
+
+
+def _objects(left: ReportedRisk, right: ReportedRisk) -> str:
+    """Returns which objects a risk names that it did not name before, and the other way round."""
+    before, after = ({item.text for item in risk.resources} for risk in (left, right))
+    changes = (("now also", sorted(after - before)), ("no longer", sorted(before - after)))
+    return "".join(f"{word} {_some(items)}; " for word, items in changes if items)
+
+
+def _some(items: list[str]) -> str:
+    more = len(items) - _OBJECTS
+    return ", ".join(items[:_OBJECTS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
@@ -154,8 +197,8 @@ def comparison_data(compared: Comparison) -> dict[str, Any]:
     """Returns the comparison for programs."""
     return {
         "source": compared.after.source_version,
-        "before": compared.before.target_version,
-        "after": compared.after.target_version,
+        "before": compared.called[0],
+        "after": compared.called[1],
         "new": codec.to_dict(compared.new),
         "gone": codec.to_dict(compared.gone),
         "both": [

@@ -1,0 +1,127 @@
+"""Finds what `runup preflight compare` compares: two reports in files, of dumps, or of a store by cluster and day."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.errors import Terminal
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.files import contents
+from kubekit.lang.version import parse
+from runup.cli.errors import CommandError
+from runup.preflight.control import report_store
+from runup.preflight.decide.report import FORMAT, Report, read
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}|today|yesterday")
+_FORMS = "give CLUSTER, CLUSTER@DAY, a DAY (2026-11-22, yesterday), a report's file or a dump"
+
+
+def is_place(word: str) -> bool:
+    """Returns whether the word names a file or folder, rather than a version or a preflight."""
+    return parse(word) is None and Path(word).exists()
+
+
+def report_in(path: Path, target: str) -> tuple[str, Report]:
+    """Returns a name and the report in a file, or of a dump as it is judged now. Raises CommandError."""
+    if path.is_file() and path.suffix == ".json" and (found := _of_file(path)) is not None:
+        return str(path), found
+    from runup.preflight.cli import evaluate
+    from runup.preflight.control.release import TargetRelease
+
+    judged = evaluate.of_dump(path, evaluate.RequestedUpdate(TargetRelease(), target), SystemClock().now())
+    if judged.report is None:
+        raise CommandError(judged.problem)
+    return str(path), judged.report
+
+
+def _of_file(path: Path) -> Report | None:
+    """Returns the report in a file, or what `-o json` printed as a report; None if the file is neither."""
+    try:
+        data = contents(path)
+        document = msgspec.json.decode(data)
+    except (OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    if not isinstance(document, dict):
+        return None
+    if document.get("format") == FORMAT:
+        return report_store.read_file(path)
+    if {"risks", "target", "checks"} <= document.keys():
+        return _of_output(document, path)
+    return None
+
+
+def _of_output(document: dict[str, Any], path: Path) -> Report:
+    """Returns as a report what `preflight run -o json` printed: it has the same risks under the same names."""
+    risks = [risk for risk in document["risks"] if isinstance(risk, dict) and risk.get("applies") != "False"]
+    kept = ("name", "applies", "message", "url", "reason", "remediation", "resources", "lacking")
+    value = {
+        "format": FORMAT,
+        "sourceVersion": document.get("source") or "",
+        "targetVersion": document.get("target") or "",
+        "executionStatus": "failed" if document.get("exitCode") == 1 else "completed",
+        "observedTime": document.get("observedTime"),
+        "risks": [
+            {**{key: risk[key] for key in kept if key in risk}, "severity": risk.get("severity") or "warning"}
+            for risk in risks
+        ],
+        "checks": document["checks"],
+    }
+    try:
+        return read(codec.encode(value))
+    except Terminal as error:
+        raise CommandError(f"{path}: {error.message}") from error
+
+
+def of_store(words: Sequence[str], store: str, cluster: str, target: str) -> list[tuple[str, Report]]:
+    """Returns a name and a report for each word, out of a store. Raises CommandError, and Terminal without a store."""
+    folder = Path(store)
+    names = report_store.clusters_in(folder)
+    today = SystemClock().now().astimezone(UTC).date()
+    return [_stored(word, folder, names, cluster, target, today) for word in words]
+
+
+def _stored(
+    word: str, folder: Path, names: Sequence[str], cluster: str, target: str, today: date
+) -> tuple[str, Report]:
+    name, at, day = word.rpartition("@")
+    if word in names or not at:
+        name, day = (word, "") if word in names else ("", word)
+    name = name or cluster or (names[0] if len(names) == 1 else "")
+    if is_place(word) and word not in names and not _DAY.fullmatch(word):
+        return report_in(Path(word), target)
+    if day and not _DAY.fullmatch(day):
+        raise CommandError(f"{word}: is not in the store {folder}, which has {_listed(names)}; {_FORMS}")
+    if name not in names:
+        which = f"there is no report of {name}" if name else "which cluster is meant is not said (--cluster NAME)"
+        raise CommandError(f"{word}: {which}; the store {folder} has {_listed(names)}")
+    until = _end_of(_day(day, today)) if day else None
+    kept = report_store.newest(report_store.reports_of(folder, name), until, target)
+    if kept is None:
+        of = f" of {target}" if target else ""
+        raise CommandError(f"{word}: the store {folder} has no report{of} of {name} until the end of that day")
+    return f"{name} {kept.observed:%Y-%m-%d %H:%M}Z", kept.report()
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"reports of {', '.join(names[:10])}{more}" if names else "no reports"
+
+
+def _day(word: str, today: date) -> date:
+    if word in ("today", "yesterday"):
+        return today - timedelta(days=word == "yesterday")
+    try:
+        return date.fromisoformat(word)
+    except ValueError as error:
+        raise CommandError(f"{word}: is not a day such as 2026-11-22 ({error})") from error
+
+
+def _end_of(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC) + timedelta(days=1)
