@@ -59,7 +59,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     judged = _judged(connection, flags, access(), paths, now)
     if flags.store:
         stored(Path(flags.store), [(one.where, one.report, flags.to, one.problem) for one in judged], now)
-    clusters, notes = _findings(judged, rules, known, now)
+    clusters, notes = results_of(judged, rules, known, now)
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
         clusters = [placed(path, one) for path, one in zip(paths, clusters, strict=True)]
     _print(clusters, notes, flags, many=len(judged) > 1)
@@ -71,7 +71,7 @@ def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], known: Ba
     from runup.preflight.cli.manifest_files import of_manifests
 
     judged, places = of_manifests(flags.manifests, flags.to, now)
-    clusters, notes = _findings([judged], rules, known, now)
+    clusters, notes = results_of([judged], rules, known, now)
     results = [dataclass_replace(one, places=places) for one in clusters]
     _print(results, notes, flags, many=False)
     return forms.exit_code(results[0].found, flags.fail_on)
@@ -149,12 +149,13 @@ def stored(folder: Path, results: Iterable[tuple[str, Report | None, str, str]],
         report_store.keep(folder, name, report or report_store.failed(target, problem, now), now)
 
 
-def _findings(
+def results_of(
     judged: Sequence[evaluate.EvaluatedCluster],
     rules: Sequence[suppress.Suppression],
     known: Baseline | None,
     now: datetime,
 ) -> tuple[list[ClusterResult], list[str]]:
+    """Returns the result of each cluster with what is accepted in it, and notes for whoever reads them."""
     notes = [f"{one.where}: {note}" for one in judged for note in one.notes]
     results = [ClusterResult(one.where, findings_of(one), one.lacking, one.collect, tried=now) for one in judged]
     marked, further = with_accepted(results, rules, known, now)

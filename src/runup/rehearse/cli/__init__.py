@@ -1,0 +1,1 @@
+"""`runup rehearse`: rehearses an update on a copy of the cluster."""

@@ -1,0 +1,109 @@
+"""The command `runup rehearse`: its options. What it does is in `run_command`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runup.cli.connection import connection_of, connection_options
+from runup.release.cli.shared import access, guarded, registry_options
+
+
+@click.command("rehearse")
+@click.option("--to", default="", metavar="VERSION", help="Target version, one that the cluster is offered.")
+@click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
+@click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
+@click.option("--to-kubernetes", default="", metavar="MINOR", help="A version of Kubernetes, such as 1.36.")
+@click.option("--dump", default="", metavar="DIR", help="A must-gather or another dump; else the cluster, read only.")
+@click.option(
+    "--operators",
+    "declared",
+    multiple=True,
+    metavar="stuck:NAME",
+    help="Let this ClusterOperator report nothing new, to see what waits for it; may be repeated.",
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]), help="The form."
+)
+@click.option("-v", "--verbose", is_flag=True, help="The whole plan of changes, every risk and every check.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
+    default="unknown",
+    show_default=True,
+    help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
+)
+@click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
+@click.option(
+    "--timeout",
+    default=600,
+    show_default=True,
+    type=click.IntRange(1, 86400),
+    help="Seconds that applying the release may take; what is not tried then is Unknown.",
+)
+@click.option(
+    "--max-objects",
+    default=100_000,
+    show_default=True,
+    type=click.IntRange(1, 1_000_000),
+    help="Objects that are copied at most; some 150 MiB of memory for each 10,000.",
+)
+@registry_options
+@connection_options
+@click.pass_context
+def rehearse(
+    ctx: click.Context,
+    /,
+    to: str,
+    to_image: str,
+    release_dir: str,
+    to_kubernetes: str,
+    dump: str,
+    declared: tuple[str, ...],
+    output: str | None,
+    verbose: bool,
+    fail_on: str,
+    suppressions: str,
+    timeout: int,
+    max_objects: int,
+    **registry: Any,
+) -> int:
+    """Rehearse an update on a copy of the cluster: apply the release to it, and tell what becomes of every object.
+
+    The cluster is only read, by get and list. The copy is an API server of its own in a temporary folder, which is
+    removed in the end. What the copy cannot know is Unknown.
+
+    Exit codes as for `preflight run`: 0 nothing in the way, 2 risks apply, 3 something could not be told, 1 could not
+    be rehearsed.
+
+    \b
+      runup rehearse --dump must-gather --to-image registry.example/release:5.2.0
+      runup rehearse --to 5.2.0 --operators stuck:network
+      runup rehearse --dump my-cluster --release-dir ./release -o json
+      runup rehearse --to-kubernetes 1.36
+    """
+    from runup.rehearse.cli import run_command as runs
+
+    targets = [name for name, given in (("--to-image", to_image), ("--release-dir", release_dir)) if given]
+    if len(targets) > 1:
+        raise click.UsageError("--to-image and --release-dir both name the release; give one of them", ctx)
+    if to_kubernetes and (to or targets or declared):
+        raise click.UsageError("--to-kubernetes is about a cluster without releases; leave out the other targets", ctx)
+    if not (to_kubernetes or to or targets):
+        raise click.UsageError("name the target: --to, --to-image, --release-dir or --to-kubernetes", ctx)
+    flags = runs.Flags(
+        to,
+        to_image,
+        release_dir,
+        to_kubernetes,
+        dump,
+        declared,
+        output,
+        verbose,
+        fail_on,
+        suppressions,
+        timeout,
+        max_objects,
+    )
+    return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

@@ -1,0 +1,1 @@
+"""Renders the plan of changes of a rehearsal."""

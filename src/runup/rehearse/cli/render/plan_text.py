@@ -1,0 +1,155 @@
+"""Renders what a rehearsal copied and what the release changes, by object, the gravest first. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from kubekit.lang.printable import printable
+from runup.checks.decide.wording import count, names
+from runup.rehearse.decide.findings import value, value_change
+from runup.rehearse.decide.outcome import WEIGHTS, Action, CopyAccount, ObjectChange, Rehearsal, Weight
+
+_SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-"}
+# Objects and fields of the plan without --verbose; kinds that are counted by name; characters of a value in data.
+_OBJECTS, _FIELDS, _KINDS, _LONGEST = 20, 4, 5, 400
+_ORDER = {Action.DELETE: 0, Action.UPDATE: 1, Action.CREATE: 2}
+
+
+def account(copied: CopyAccount) -> str:
+    """Returns what the copy holds, and what was left out of it."""
+    kinds = names([f"{number} {kind}" for kind, number in copied.kinds], _KINDS)
+    read = f", read by {count(copied.requests, 'request')} (get and list)" if copied.requests else ""
+    lines = [f"Copy of {copied.source}: {count(copied.objects, 'object')}{read}: {kinds}."]
+    lines += [f"Left out: {_left_out(each.kind, each.count)}: {each.why}." for each in copied.left_out]
+    return "\n".join(map(printable, lines)) + "\n"
+
+
+def _left_out(kind: str, number: int) -> str:
+    return f"{kind} ({number})" if number else kind
+
+
+def plan(rehearsed: Rehearsal, *, whole: bool = False) -> str:
+    """Returns the plan of changes; `whole` names every object and field, and not only the gravest."""
+    if rehearsed.kubernetes:
+        return ""
+    changed = ordered(rehearsed)
+    numbers = Counter(change.action for change in changed)
+    words = ", ".join(f"{numbers[action]} to {action}" for action in (Action.CREATE, Action.UPDATE, Action.DELETE))
+    lines = [f"Plan of {rehearsed.source} to {rehearsed.target}: {words}, {len(rehearsed.refusals)} refused."]
+    told = changed if whole else [change for change in changed if _tells(change)][:_OBJECTS]
+    for change in told:
+        lines += _of_object(change, whole=whole)
+    if (more := len(changed) - len(told)) > 0:
+        lines.append(f"  ... and {count(more, 'object')} more: --verbose, or -o json")
+    return "\n".join(map(printable, lines)) + "\n\n"
+
+
+def ordered(rehearsed: Rehearsal) -> list[ObjectChange]:
+    """Returns the objects that change: deletions, then updates with the gravest fields first, then creations."""
+    changed = [change for change in rehearsed.changes if change.action is not Action.NOTHING]
+    return sorted(changed, key=lambda each: (_ORDER[each.action], WEIGHTS.index(each.weight), str(each.identity)))
+
+
+def _tells(change: ObjectChange) -> bool:
+    return change.action is Action.DELETE or (change.action is Action.UPDATE and change.weight is not Weight.METADATA)
+
+
+def _of_object(change: ObjectChange, *, whole: bool) -> Iterator[str]:
+    unknown = "" if change.known else " (whether it is there already is not known)"
+    yield f"  {_SIGNS[change.action]} {change.identity}{unknown}"
+    shown = change.fields if whole else change.fields[:_FIELDS]
+    for field in shown:
+        lost = f"  (set by {names(field.others)}: lost)" if field.others else ""
+        yield f"      {value_change(field)}{lost}"
+    if (more := len(change.fields) - len(shown)) > 0:
+        yield f"      ... and {count(more, 'field')} more"
+
+
+def effort(rehearsed: Rehearsal) -> str:
+    """Returns how much was tried, and what stood in for the components."""
+    if rehearsed.kubernetes:
+        return "The versions are those of the table of removed APIs; no API server of the target was asked."
+    tried = f"Tried {rehearsed.tried} of {count(rehearsed.tasks, 'object')} of the release"
+    return f"{tried}; stand-ins answered for its operators, roll-outs and Jobs: that they come up is not rehearsed."
+
+
+def data(rehearsed: Rehearsal) -> dict[str, Any]:
+    """Returns the machine form: the copy, the plan, refusals, rights, stored objects and webhooks."""
+    copied = rehearsed.account
+    return {
+        "copy": {
+            "source": copied.source,
+            "objects": copied.objects,
+            "requests": copied.requests,
+            "kinds": dict(copied.kinds),
+            "leftOut": [{"kind": each.kind, "count": each.count, "reason": each.why} for each in copied.left_out],
+        },
+        "tasks": rehearsed.tasks,
+        "tried": rehearsed.tried,
+        "changes": [_change(each) for each in ordered(rehearsed)],
+        "refused": [
+            {
+                "object": str(each.identity),
+                "task": each.index,
+                "kind": str(each.kind),
+                "message": each.message,
+                "behind": each.behind,
+            }
+            for each in rehearsed.refusals
+        ],
+        "vanished": [{"object": str(identity), "reason": why} for identity, why in rehearsed.vanished],
+        "rights": [
+            {
+                "object": str(each.identity),
+                "lost": list(each.lost),
+                "gained": list(each.gained),
+                "subjects": list(each.subjects),
+            }
+            for each in rehearsed.rights
+        ],
+        "storedObjects": [
+            {
+                "definition": each.name,
+                "tried": each.tried,
+                "complete": each.complete,
+                "removedVersions": list(each.gone),
+                "objects": [
+                    {
+                        "object": str(one.identity),
+                        "refused": list(one.refused),
+                        "tolerated": list(one.tolerated),
+                        "pruned": list(one.pruned),
+                        "unknown": one.unknown,
+                    }
+                    for one in each.objects
+                ],
+            }
+            for each in rehearsed.definitions
+        ],
+        "webhooks": [
+            {
+                "configuration": each.configuration,
+                "webhook": each.name,
+                "failureIgnored": each.ignores,
+                "writes": list(map(str, each.writes)),
+            }
+            for each in rehearsed.webhooks
+        ],
+        "notices": list(rehearsed.notes),
+    }
+
+
+def _change(change: ObjectChange) -> dict[str, Any]:
+    fields = [
+        {
+            "path": each.path,
+            "before": value(each.before, _LONGEST),
+            "after": value(each.after, _LONGEST),
+            "weight": str(each.weight),
+            "lostFrom": list(each.others),
+        }
+        for each in change.fields
+    ]
+    return {"object": str(change.identity), "action": str(change.action), "known": change.known, "fields": fields}

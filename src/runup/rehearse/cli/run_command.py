@@ -1,0 +1,231 @@
+"""Runs `runup rehearse`: takes the cluster and the release, rehearses, and prints the report with the plan of changes.
+
+Every way out removes the copy: the signals that end a command are turned into an exception first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kubekit.api import codec
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.version import Version, VersionError, parse
+from runup import __version__
+from runup.api.config_v1 import ClusterVersion
+from runup.applying.control.payloads import read_folder
+from runup.cli.errors import CommandError
+from runup.cli.operator_namespace import operator_namespace
+from runup.cli.output import screen_of, write
+from runup.cli.render.text import err, machine, out
+from runup.dump.dump_files import BadDump
+from runup.preflight.cli import run_command as preflights
+from runup.preflight.cli.evaluate import EvaluatedCluster, release_in
+from runup.preflight.cli.render import output_formats as forms
+from runup.preflight.cli.render.cluster_result import ClusterResult
+from runup.rehearse.cli.render import plan_text
+from runup.rehearse.control import cluster_source
+from runup.rehearse.control.cluster_source import ClusterSource
+from runup.rehearse.control.rehearsal import Wanted, account_of, rehearse
+from runup.rehearse.control.stand_ins import stuck_operators
+from runup.rehearse.decide import served_versions
+from runup.rehearse.decide.findings import report_of
+from runup.rehearse.decide.outcome import Rehearsal
+from runup.release.decide.payload import FOLDERS, Payload, load_payload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kubekit.oci.access import Access
+    from runup.cli.connection import Connection
+
+T = TypeVar("T")
+_KIB_PER_MIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The options as typed."""
+
+    to: str
+    to_image: str
+    release_dir: str
+    to_kubernetes: str
+    dump: str
+    declared: tuple[str, ...]
+    output: str | None
+    verbose: bool
+    fail_on: str
+    suppressions: str
+    timeout_s: int
+    max_objects: int
+
+
+def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
+    """Rehearses and prints, and returns the exit code. Raises CommandError."""
+    try:
+        stuck = stuck_operators(flags.declared)
+    except ValueError as error:
+        raise CommandError(
+            f"--operators {error}: only stuck:NAME is known, with the name of a ClusterOperator"
+        ) from None
+    rules = preflights.suppressions_in(flags.suppressions)
+    clock = SystemClock()
+    now = clock.now()
+    source = _source(connection, flags)
+    # What was left out is told before anything is concluded.
+    write([err(plan_text.account(account_of(source)))])
+    rehearsed = (
+        _of_kubernetes(source, flags) if flags.to_kubernetes else _of_release(source, flags, access, stuck, clock)
+    )
+    report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
+    judged = EvaluatedCluster(source.name, report, of_dump=bool(flags.dump))
+    (one,), notes = preflights.results_of([judged], rules, None, now)
+    write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
+    _print(rehearsed, one, flags)
+    return forms.exit_code(one.found, flags.fail_on)
+
+
+def _source(connection: Connection, flags: Flags) -> ClusterSource:
+    if not flags.dump:
+        return _ended_by_signals(cluster_source.of_cluster(connection.config(), max_objects=flags.max_objects))
+    try:
+        return cluster_source.of_dump(Path(flags.dump), max_objects=flags.max_objects)
+    except BadDump as error:
+        raise CommandError(error.message) from error
+
+
+def _of_release(
+    source: ClusterSource, flags: Flags, access: Callable[[], Access], stuck: tuple[str, ...], clock: SystemClock
+) -> Rehearsal:
+    raw = source.one("config.openshift.io", "ClusterVersion", "version")
+    if raw is None:
+        raise CommandError(
+            "the cluster has no ClusterVersion, so no release updates it: give --to-kubernetes with a version of "
+            "Kubernetes"
+        )
+    version = codec.convert(ClusterVersion, raw)
+    if not parse(version.status.desired.version):
+        raise CommandError("the ClusterVersion does not say in status.desired which version the cluster runs")
+    image = flags.to_image or ("" if flags.release_dir else _offered(version, flags.to))
+    files = _files(flags.release_dir, image, access)
+    payload = load_payload(files, source=image or flags.release_dir, release_image=image)
+    target = _target(flags.to, payload)
+    missing = sorted(set(stuck) - _operators(payload))
+    if missing:
+        raise CommandError(f"--operators stuck:{missing[0]}: the release {target} has no ClusterOperator {missing[0]}")
+    wanted = Wanted(
+        payload,
+        target,
+        image,
+        release_in(files).kubernetes,
+        stuck,
+        account=(operator_namespace(), "default"),
+        limit_s=flags.timeout_s,
+    )
+    try:
+        return _ended_by_signals(rehearse(source, wanted, clock))
+    except OSError as error:
+        raise CommandError(f"the copy of the cluster could not be made: {error}") from error
+
+
+def _offered(version: ClusterVersion, to: str) -> str:
+    """Returns the image of an update that the cluster is offered. Raises CommandError if it is not."""
+    offered = [
+        *(version.status.available_updates or ()),
+        *(each.release for each in version.status.conditional_updates),
+    ]
+    image = next((each.image for each in offered if each.version == to), "")
+    if not image:
+        raise CommandError(f"the cluster is not offered {to}: name its release image with --to-image")
+    return image
+
+
+def _files(release_dir: str, image: str, access: Callable[[], Access]) -> Mapping[str, bytes]:
+    if release_dir:
+        if not Path(release_dir).is_dir():
+            raise CommandError(f"--release-dir {release_dir}: there is no such folder")
+        return read_folder(Path(release_dir))
+    from kubekit.oci.image_locations import files_of, place_of
+
+    return files_of(place_of(image), FOLDERS, access().of_administrators())[0]
+
+
+def _target(to: str, payload: Payload) -> str:
+    if to and to != payload.version:
+        raise CommandError(f"--to {to}: the release is {payload.version}; leave out --to, or name another release")
+    return payload.version
+
+
+def _operators(payload: Payload) -> set[str]:
+    return {each.identity.name for each in payload.manifests if each.identity.kind == "ClusterOperator"}
+
+
+def _of_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
+    """Returns what a version of Kubernetes no longer serves of the cluster's own objects."""
+    target, running = _minor(flags.to_kubernetes, "--to-kubernetes"), _minor(source.kubernetes, "the cluster's version")
+    if target.minor <= running.minor:
+        raise CommandError(f"--to-kubernetes {flags.to_kubernetes}: the cluster runs {source.kubernetes} already")
+    return Rehearsal(
+        account_of(source),
+        str(running),
+        str(target),
+        unserved=served_versions.unserved(source.objects, running.minor, target.minor),
+        unknown=served_versions.not_known(target.minor),
+        kubernetes=True,
+    )
+
+
+def _minor(text: str, whose: str) -> Version:
+    try:
+        return Version(text if text.count(".") > 1 else f"{text}.0")
+    except VersionError as error:
+        raise CommandError(f"{whose} {text!r} is not a version of Kubernetes such as 1.36") from error
+
+
+def _print(rehearsed: Rehearsal, one: ClusterResult, flags: Flags) -> None:
+    output = flags.output
+    if output in ("json", "yaml"):
+        data: Any = {**forms.data(one), "rehearsal": plan_text.data(rehearsed)}
+        write([out(machine(data, output))])
+        return
+    if output is not None:
+        write([out(forms.FORMS[output]([one]))])
+        return
+    screen = screen_of(sys.stdout)
+    write([out(plan_text.plan(rehearsed, whole=flags.verbose)), out(forms.text(one, screen, whole=flags.verbose))])
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _KIB_PER_MIB
+    write([err(f"{plan_text.effort(rehearsed)} Memory: {peak_mib} MiB at most.\n")])
+
+
+def _ended_by_signals(work: Coroutine[Any, Any, T]) -> T:
+    """Returns what `work` returns; SIGTERM and SIGINT cancel it first, so that it can clean up.
+
+    Raises SystemExit(143) after SIGTERM, KeyboardInterrupt after SIGINT.
+    """
+    ended: list[int] = []
+
+    async def guarded() -> T:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(work)
+
+        def end(number: int) -> None:
+            ended.append(number)
+            task.cancel()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, end, number)
+        return await task
+
+    try:
+        return asyncio.run(guarded())
+    except asyncio.CancelledError:
+        if signal.SIGINT in ended:
+            raise KeyboardInterrupt from None
+        raise SystemExit(128 + signal.SIGTERM) from None

@@ -1,0 +1,207 @@
+"""Makes the copy of a cluster: the sandbox's API server on a temporary folder, filled straight into its store.
+
+Why not through the API? What is copied was admitted by another server: its managed fields, its versions and its faults
+are what the rehearsal is about, and a create would lose them. Nothing acts on the copy: no controllers, no nodes, no
+webhooks, and conversion webhooks are not called either, since a copy reaches nobody (docs/decisions/0072 D44).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.config import load as load_kubeconfig
+from kubekit.lang.removal import remove_tree
+from kubesandbox.apiserver.custom import custom_kinds
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.metadata import encoder
+from kubesandbox.apiserver.objects import restoring
+from kubesandbox.apiserver.objects.views import from_stored, to_stored
+from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.store import Conflict, Entry
+from runup.dump.documents import JSON, identity
+from runup.rehearse.control.cluster_source import ClusterSource
+from runup.rehearse.decide.outcome import LeftOut
+from runup.release.decide.manifest import Identity
+from runup.sandbox.setup.scenario_objects import missing_definitions
+
+DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
+PREFIX = "runup-rehearse-"
+# Writes that are waited for together: the store commits so many at once.
+_TOGETHER = 256
+# The account of the cluster version operator, by which admission policies may know it, with an administrator's rights.
+_GROUPS = ("system:serviceaccounts", "system:authenticated", "system:masters")
+
+
+class ClusterCopy:
+    """The copy of a cluster, as its API server holds it."""
+
+    def __init__(self, server: ApiServer, client: Client) -> None:
+        self.server = server
+        self.client = client
+        self.left_out: list[LeftOut] = []
+        # Definitions that the source lacks: kinds by `GROUP/KIND`.
+        self.invented: set[tuple[str, str]] = set()
+
+    def kind_of(self, group: str, kind: str) -> Kind | None:
+        """Returns any served version of a kind, or None."""
+        return self.server.kinds.of_kind(group, kind)
+
+    def entry(self, identity_: Identity) -> Entry | None:
+        """Returns the stored object, or None."""
+        kind = self.kind_of(identity_.group, identity_.kind)
+        return self.server.store.get(kind.storage, identity_.namespace, identity_.name) if kind else None
+
+    def get(self, identity_: Identity) -> JSON | None:
+        """Returns the object as it is stored, or None."""
+        entry = self.entry(identity_)
+        return entry.load() if entry is not None else None
+
+    def all(self, group: str, kind: str, namespace: str = "") -> list[JSON]:
+        """Returns all objects of a kind, in a namespace if one is given."""
+        served = self.kind_of(group, kind)
+        return [entry.load() for entry in self.server.store.items(served.storage, namespace)] if served else []
+
+    def within(self, namespace: str) -> list[Identity]:
+        """Returns every object in a namespace."""
+        storages = {kind.storage: kind for kind in self.server.kinds if kind.namespaced}
+        return [
+            Identity(kind.group, kind.kind, entry.namespace, entry.name)
+            for storage, kind in storages.items()
+            for entry in self.server.store.items(storage, namespace)
+        ]
+
+    async def fill(self, source: ClusterSource) -> None:
+        """Stores the objects of `source`: definitions first, then what they define."""
+        objects = source.objects
+        definitions = [obj for obj in objects if identity(obj)[:2] == DEFINITION]
+        known = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions if "spec" in d}
+        more = [_renamed(each, source) for each in missing_definitions(objects, definitions)]
+        self.invented = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in more} - known
+        await self._store([_established(each, self.server.clock) for each in (*definitions, *more)])
+        await self._store(_namespaces(objects))
+        await self._store(obj for obj in objects if identity(obj)[:2] != DEFINITION)
+
+    async def _store(self, objects: Iterable[JSON]) -> None:
+        batch: list[Any] = []
+        unserved: dict[str, int] = {}
+        for obj in objects:
+            group, kind_name, namespace, _ = identity(obj)
+            kind = self._exactly(obj) or self.kind_of(group, kind_name)
+            if kind is None or kind.namespaced != bool(namespace):
+                name = f"{kind_name}.{group}" if group else kind_name
+                unserved[name] = unserved.get(name, 0) + 1
+                continue
+            batch.append(self._put(kind, copy.copy(obj)))
+            if len(batch) == _TOGETHER:
+                await asyncio.gather(*batch)
+                batch.clear()
+        await asyncio.gather(*batch)
+        for name, count in sorted(unserved.items()):
+            text = "the copy's API server does not serve this kind"
+            self.left_out.append(LeftOut(name, text, count))
+
+    def _exactly(self, obj: JSON) -> Kind | None:
+        group, kind_name, *_ = identity(obj)
+        version = obj["apiVersion"].rpartition("/")[2]
+        kinds = self.server.kinds
+        return next((k for k in kinds if (k.group, k.version, k.kind) == (group, version, kind_name)), None)
+
+    async def _put(self, kind: Kind, obj: JSON) -> None:
+        server = self.server
+        obj["metadata"] = dict(obj["metadata"])
+        restoring.stamp(kind, obj, server.clock.now())
+        try:
+            obj = obj if kind.custom else server.schemas.default(kind, obj)
+            stored = to_stored(kind, obj)
+            name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+            there = server.store.get(kind.storage, namespace, name)
+            await server.store.put(
+                kind.storage, namespace, name, stored, expected=there.rv if there else 0, encode=encoder(kind)
+            )
+        except (Conflict, ApiError, ValueError, TypeError, KeyError, AttributeError) as error:
+            # Somebody else's object may be of any form; what cannot be stored is told, and nothing is concluded of it.
+            named = f"{kind.kind} {obj['metadata'].get('name')}"
+            self.left_out.append(LeftOut(named, f"it could not be copied: {error or type(error).__name__}", 1))
+
+
+@asynccontextmanager
+async def copied(source: ClusterSource, clock: Clock, *, account: tuple[str, str]) -> AsyncIterator[ClusterCopy]:
+    """Yields the copy of a cluster; its folder is removed when the block ends. Raises OSError.
+
+    `account` is namespace and name of the ServiceAccount that applies the release.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    try:
+        async with ApiServer(data=folder / "server", clock=clock) as server:
+            server.schemas.conversions.ask = _refuse_conversion
+            namespace, name = account
+            user = f"system:serviceaccount:{namespace}:{name}"
+            groups = (*_GROUPS, f"system:serviceaccounts:{namespace}")
+            kubeconfig = folder / "operator.kubeconfig"
+            kubeconfig.touch(mode=0o600)
+            kubeconfig.write_bytes(server.kubeconfig_for(user, groups))
+            async with Client(load_kubeconfig(str(kubeconfig)), clock=clock) as client:
+                made = ClusterCopy(server, client)
+                await made.fill(source)
+                yield made
+    finally:
+        remove_tree(folder)
+
+
+async def _refuse_conversion(kind: Kind, _objects: Sequence[JSON], _version: str) -> list[JSON]:
+    text = f"the conversion webhook of {kind.plural}.{kind.group} cannot be called from a copy of the cluster"
+    raise ApiError(500, "InternalError", text)
+
+
+def is_conversion_refusal(message: str) -> bool:
+    """Returns whether the message is the copy's own about a conversion webhook."""
+    return "cannot be called from a copy of the cluster" in message
+
+
+def _renamed(definition: JSON, source: ClusterSource) -> JSON:
+    """Returns an invented definition under the resource's own name, as the source has it."""
+    spec = definition["spec"]
+    plural = source.plurals.get((spec["group"], spec["names"]["kind"]))
+    if not plural:
+        return definition
+    names = {**spec["names"], "plural": plural}
+    return {**definition, "metadata": {"name": f"{plural}.{spec['group']}"}, "spec": {**spec, "names": names}}
+
+
+def _established(definition: JSON, clock: Clock) -> JSON:
+    """Returns the definition with the status that the server keeps, if the source does not have it."""
+    definition = copy.deepcopy(definition)
+    conditions = (definition.get("status") or {}).get("conditions")
+    if not conditions and isinstance(definition.get("spec"), dict):
+        custom_kinds.complete(definition, clock.now())
+    return definition
+
+
+def _namespaces(objects: Iterable[JSON]) -> list[JSON]:
+    """Returns the namespaces that objects lie in and that the source does not have as objects."""
+    declared = {identity(obj)[3] for obj in objects if identity(obj)[:2] == ("", "Namespace")}
+    named = {identity(obj)[2] for obj in objects} - declared - {""}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+        for name in sorted(named)
+    ]
+
+
+def served_form(kind: Kind, entry: Entry) -> JSON:
+    """Returns a stored object as `kind` serves it."""
+    return from_stored(kind, entry.load())

@@ -1,0 +1,233 @@
+"""Reads the objects of a cluster that a copy is made of: from a dump, or from a live cluster by get and list alone.
+
+Secrets of a live cluster are read as metadata, without their annotations: `last-applied-configuration` holds what a
+Secret holds. What a dump does not have in full, and what could not be listed, is known as such afterwards.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubekit.api.scheme import Resource
+from kubekit.errors import Terminal
+from kubekit.kube import calls
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import ApiError, KubeError
+from kubekit.kube.request import Call, Request
+from runup import __version__
+from runup.checks.decide.built_in_groups import has_definitions
+from runup.dump.completeness import CompleteKinds
+from runup.dump.documents import JSON, identity
+from runup.dump.load import SKIPPED_KINDS, moment_of
+from runup.dump.load import read as read_dump
+from runup.preflight.control.read_only_client import ReadOnlyClient
+from runup.rehearse.decide.outcome import LeftOut
+
+# Objects of a copy: a cluster of 1,000 nodes and 30,000 pods has some 80,000. Each takes 5 KiB on average.
+MAX_OBJECTS = 100_000
+AGENT = f"runup-rehearse/{__version__}"
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_SECRETS = ("", "secrets")
+_DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
+_KEPT_OF_SECRETS = ("name", "namespace", "labels", "uid", "creationTimestamp", "ownerReferences")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSource:
+    """The objects of a cluster, and what is known of their completeness. `plurals` names the resource of each kind.
+
+    `requests` counts the reads of a live cluster. `now` is the time of the dump, None of a live cluster.
+    """
+
+    name: str
+    objects: list[JSON]
+    plurals: Mapping[tuple[str, str], str]
+    collected: CompleteKinds
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+    requests: int = 0
+    now: datetime | None = None
+    kubernetes: str = ""
+    # Group and kind of what its definitions define.
+    defined: frozenset[tuple[str, str]] = frozenset()
+
+    def one(self, group: str, kind: str, name: str) -> JSON | None:
+        """Returns the cluster-scoped object of that identity, or None."""
+        return next((obj for obj in self.objects if identity(obj) == (group, kind, "", name)), None)
+
+    def knows(self, group: str, kind: str, namespace: str = "") -> bool:
+        """Returns whether every object of a kind is in the source, in that namespace or in the cluster."""
+        plural = self.plurals.get((group, kind))
+        if plural is not None:
+            return self.collected.covers((group, plural), namespace)
+        if has_definitions(group) and _DEFINITIONS in self.collected.whole and (group, kind) not in self.defined:
+            return True
+        known = (*self.collected.whole, *self.collected.absent)
+        return any(key[0] == group and _is_plural(key[1], kind) for key in known)
+
+
+def _is_plural(plural: str, kind: str) -> bool:
+    singular = kind.lower()
+    return plural in {singular, f"{singular}s", f"{singular}es", f"{singular[:-1]}ies"}
+
+
+def of_dump(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
+    """Returns the cluster in a dump. Raises BadDump, and Terminal for one with too many objects."""
+    dump = read_dump(path, any_kubernetes=True)
+    _check_number(len(dump.objects), max_objects)
+    left = [LeftOut("Secret", "a dump has none that may be copied; what needs their contents is not known")]
+    if dump.skipped:
+        text = "Events, EndpointSlices, Leases and other kinds that say nothing about an update"
+        left.append(LeftOut("other kinds", text, dump.skipped))
+    left += [LeftOut(_named(*key), dump.collected.why_partly(key)) for key in sorted(dump.collected.partly)]
+    return ClusterSource(
+        dump.name,
+        list(dump.objects),
+        dump.plurals,
+        dump.collected,
+        tuple(left),
+        notes=dump.problems[:10],
+        now=moment_of(dump),
+        kubernetes=dump.kubernetes.version,
+        defined=defined_in(dump.objects),
+    )
+
+
+async def of_cluster(config: ClusterConfig, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
+    """Returns a live cluster, read page by page. Raises KubeError, and Terminal for one with too many objects."""
+    async with ReadOnlyClient(config, namespace="", user_agent=AGENT) as client:
+        reader = _LiveReader(client, max_objects)
+        await reader.read()
+        answer: bytes = await client.send(calls.get_path("/version"))
+        version = msgspec.json.decode(answer, type=dict[str, Any])
+    return ClusterSource(
+        "the cluster",
+        reader.objects,
+        reader.plurals,
+        CompleteKinds(whole=frozenset(reader.whole), partly=frozenset(reader.partly)),
+        tuple(reader.left_out),
+        requests=reader.requests + 1,
+        kubernetes=str(version.get("gitVersion") or "").removeprefix("v").partition("+")[0],
+        defined=defined_in(reader.objects),
+    )
+
+
+class _LiveReader:
+    """The lists of one cluster, one kind after another."""
+
+    def __init__(self, client: ReadOnlyClient, max_objects: int) -> None:
+        self.objects: list[JSON] = []
+        self.plurals: dict[tuple[str, str], str] = {}
+        self.whole: set[tuple[str, str]] = set()
+        self.partly: set[tuple[str, str]] = set()
+        self.left_out: list[LeftOut] = []
+        self.requests = 0
+        self._client = client
+        self._max_objects = max_objects
+
+    async def read(self) -> None:
+        """Lists every kind that can be listed."""
+        for resource in await self._resources():
+            if resource.kind in SKIPPED_KINDS and (resource.group, resource.plural) != _SECRETS:
+                continue
+            try:
+                await self._list(resource)
+            except KubeError as error:
+                message = error.message if isinstance(error, ApiError) else str(error)
+                self.left_out.append(LeftOut(_named(resource.group, resource.plural), message))
+        text = "only their names and labels were read; what needs their contents is not known"
+        self.left_out.append(LeftOut("Secret", text))
+
+    async def _list(self, resource: Resource) -> None:
+        key = (resource.group, resource.plural)
+        self.plurals[resource.group, resource.kind] = resource.plural
+        # A list that fails on its way is known in part.
+        self.partly.add(key)
+        token = ""
+        while True:
+            call = calls.list_raw(resource, limit=500, continue_=token)
+            if key == _SECRETS:
+                call = Call(_only_metadata(call.request), call.decode)
+            self.requests += 1
+            page = await self._client.send(call)
+            for item in page.items:
+                self.objects.append(_without_contents(resource, item) if key == _SECRETS else _mended(item))
+            _check_number(len(self.objects), self._max_objects)
+            token = page.continue_
+            if not token:
+                break
+        self.partly.discard(key)
+        self.whole.add(key)
+
+    async def _resources(self) -> list[Resource]:
+        """Returns every kind that can be listed, each in the version that its group prefers."""
+        paths = ["/api/v1"]
+        groups = await self._get("/apis")
+        for group in groups.get("groups") or ():
+            preferred = group["preferredVersion"]["groupVersion"]
+            others = [each["groupVersion"] for each in group["versions"]]
+            paths += [f"/apis/{version}" for version in dict.fromkeys((preferred, *others))]
+        resources: dict[tuple[str, str], Resource] = {}
+        for path in paths:
+            try:
+                body = await self._get(path)
+            except KubeError as error:
+                self.left_out.append(LeftOut(path.removeprefix("/apis/"), f"it could not be discovered: {error}"))
+                continue
+            group, _, version = str(body.get("groupVersion", "")).rpartition("/")
+            for entry in body.get("resources") or ():
+                if "/" not in entry["name"] and {"list", "get"} <= set(entry.get("verbs") or ()):
+                    one = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
+                    resources.setdefault((group, entry["name"]), one)
+        return list(resources.values())
+
+    async def _get(self, path: str) -> JSON:
+        self.requests += 1
+        answer: bytes = await self._client.send(calls.get_path(path))
+        return msgspec.json.decode(answer, type=dict[str, Any])
+
+
+def _only_metadata(request: Request) -> Request:
+    headers = tuple(each for each in request.headers if each[0].lower() != "accept")
+    return Request(request.method, request.path, request.query, (*headers, ("Accept", _METADATA)), request.body)
+
+
+def _without_contents(resource: Resource, item: JSON) -> JSON:
+    metadata = {key: value for key, value in item["metadata"].items() if key in _KEPT_OF_SECRETS}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+
+
+def _mended(item: JSON) -> JSON:
+    metadata = {key: value for key, value in item["metadata"].items() if key not in {"resourceVersion", "selfLink"}}
+    return {**item, "metadata": metadata}
+
+
+def _check_number(number: int, limit: int) -> None:
+    if number > limit:
+        text = f"the cluster has more than {limit} objects; raise --max-objects, for each 10,000 of which the copy"
+        raise Terminal(f"{text} takes some 150 MiB of memory", reason="TooManyObjects")
+
+
+def _named(group: str, plural: str) -> str:
+    return f"{plural}.{group}" if group else plural
+
+
+def defined_in(objects: Iterable[JSON]) -> frozenset[tuple[str, str]]:
+    """Returns group and kind of what the definitions among `objects` define."""
+    specs = (obj.get("spec") for obj in objects if obj["kind"] == "CustomResourceDefinition")
+    return frozenset(
+        (str(spec.get("group")), str((spec.get("names") or {}).get("kind"))) for spec in specs if isinstance(spec, dict)
+    )
+
+
+def numbers(objects: list[JSON]) -> tuple[tuple[str, int], ...]:
+    """Returns the number of objects by kind, the most frequent first."""
+    counts = Counter(f"{kind}.{group}" if group else kind for group, kind, *_ in map(identity, objects))
+    return tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))

@@ -1,0 +1,43 @@
+"""Parts of the operator's applier that a rehearsal replaces: nothing is watched, and notices are kept.
+
+On a copy nobody else writes, so that an object is as the applier left it until the rehearsal itself changes it.
+"""
+
+from __future__ import annotations
+
+from kubekit.api.scheme import Resource
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from runup.api.owned_v1 import Owned
+from runup.applying.control.notices import Notices
+from runup.applying.control.object_watches import ObjectWatches
+from runup.applying.decide.notices import Notice
+from runup.release.decide.manifest import Identity
+
+
+class UnwatchedObjects(ObjectWatches):
+    """No watches: every object of the release is written, whatever the copy says of it."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        super().__init__(client, clock, lambda _identity: None)
+
+    def follow(self, resource: Resource) -> Cache[Owned]:
+        """Returns an empty cache; see `ObjectWatches.follow`."""
+        del resource
+        return Cache(Owned)
+
+    async def follow_single(self, resource: Resource, identity: Identity) -> None:
+        """Does nothing; see `ObjectWatches.follow_single`."""
+
+
+class KeptNotices(Notices):
+    """Keeps what would be events on ClusterVersion: the messages by object."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        super().__init__(client, clock)
+        self.messages: dict[Identity, str] = {}
+
+    async def tell(self, notice: Notice) -> None:
+        """Keeps the notice; see `Notices.tell`."""
+        self.messages[notice.task.identity] = notice.message

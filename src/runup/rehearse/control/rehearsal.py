@@ -1,0 +1,295 @@
+"""Rehearses an update: makes the copy, applies the release to it, and gathers what became of everything.
+
+In: a cluster's objects and a loaded release. Out: a `Rehearsal`. The cluster itself is not written to, nor is anything
+outside of the copy's temporary folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.kube.clock import Clock
+from kubekit.lang.version import Version
+from kubesandbox.apiserver.store import Entry
+from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.applying.control.task_errors import KindMissing
+from runup.applying.decide.progress import State
+from runup.applying.decide.task import Task, tasks_of
+from runup.applying.decide.task_graph import graph_of
+from runup.checks.decide.built_in_groups import has_definitions
+from runup.preflight.control.target_process import Request, filters_of
+from runup.rehearse.control import stored_objects, webhook_scope
+from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, copied, is_conversion_refusal
+from runup.rehearse.control.cluster_source import ClusterSource, numbers
+from runup.rehearse.control.release_run import Failure, ReleaseRun, RunResult, behind
+from runup.rehearse.control.stand_ins import StandIns
+from runup.rehearse.control.stored_objects import Definition
+from runup.rehearse.decide import differences, refusals, rights
+from runup.rehearse.decide.outcome import (
+    Action,
+    CopyAccount,
+    DefinitionOutcome,
+    LeftOut,
+    ObjectChange,
+    Refusal,
+    RefusalKind,
+    Rehearsal,
+    RightsChange,
+)
+from runup.release.decide.manifest import Identity
+from runup.release.decide.payload import Payload, included
+
+JSON = dict[str, Any]
+# Kinds of the cluster that decide on writes; a copy without all of them cannot say that nothing stands in the way.
+_DECIDING = (
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    ("", "ResourceQuota", "resourcequotas"),
+)
+_NAMESPACE = ("", "Namespace")
+TIME_LIMIT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The update to rehearse: the release, its image as typed, and what is declared of the components.
+
+    `account` is namespace and name of the operator's ServiceAccount, `limit_s` the seconds that the rehearsal may take.
+    """
+
+    payload: Payload
+    target: str
+    image: str = ""
+    kubernetes: str = ""
+    stuck: tuple[str, ...] = ()
+    account: tuple[str, str] = ("openshift-cluster-version", "default")
+    limit_s: float = TIME_LIMIT_S
+
+
+@dataclass
+class _Found:
+    """The objects of the copy before the release was applied that are compared afterwards."""
+
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    going: list[tuple[Identity, str]] = field(default_factory=list)
+
+
+async def rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:
+    """Returns what the update comes to on a copy of `source`. Raises OSError if the copy cannot be made."""
+    deadline = clock.monotonic() + wanted.limit_s
+    account = account_of(source)
+    version = codec.convert(ClusterVersion, source.one("config.openshift.io", "ClusterVersion", "version") or {})
+    tasks = tasks_of(_manifests(source, wanted, version))
+    async with copied(source, clock, account=wanted.account) as copy_:
+        account = replace(account, left_out=(*account.left_out, *copy_.left_out))
+        found = _look_before(copy_, tasks)
+        stand_ins = StandIns(copy_, copy_.client, clock, wanted.stuck)
+        run = ReleaseRun(
+            copy_,
+            copy_.client,
+            tasks,
+            clock=clock,
+            stand_ins=stand_ins,
+            operator=(wanted.account[0], "cluster-version-operator"),
+            owner_uid=version.metadata.uid,
+            deadline=deadline,
+        )
+        result = await run.go()
+        return _gather(source, wanted, version, copy_, found, result, account)
+
+
+def account_of(source: ClusterSource) -> CopyAccount:
+    """Returns what is told of the copy before anything is tried."""
+    return CopyAccount(
+        source.name, len(source.objects), numbers(source.objects), source.left_out, source.requests, source.notes
+    )
+
+
+def _manifests(source: ClusterSource, wanted: Wanted, version: ClusterVersion) -> Sequence[Any]:
+    """Returns the manifests that this cluster gets of the release; of two for one object the last one counts."""
+    raw_gate = source.one("config.openshift.io", "FeatureGate", "cluster")
+    gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
+    running = Version(version.status.desired.version)
+    filters = filters_of(Request(wanted.target, str(running)), running, version, gate)
+    manifests = included(wanted.payload.manifests, filters)
+    last = {manifest.identity: manifest for manifest in manifests}
+    return tuple(each for each in manifests if last[each.identity] is each)
+
+
+def _look_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
+    found = _Found()
+    for task in tasks:
+        entry = copy_.entry(task.identity)
+        if entry is None:
+            continue
+        if task.kind == DEFINITION:
+            definition = entry.load()
+            names = definition["spec"]["names"]
+            if (definition["spec"]["group"], names["kind"]) not in copy_.invented:
+                found.definitions[task.identity.name] = Definition(definition)
+            if task.deletes:
+                found.going += [(each, f"its definition {task.identity.name} goes") for each in _of(copy_, definition)]
+        elif task.kind == _NAMESPACE and task.deletes:
+            found.going += [(each, "its namespace goes") for each in copy_.within(task.identity.name)]
+    return found
+
+
+def _of(copy_: ClusterCopy, definition: JSON) -> Iterator[Identity]:
+    group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
+    for entry in _entries(copy_, group, kind, definition["spec"]["names"]["plural"]):
+        yield Identity(group, kind, entry.namespace, entry.name)
+
+
+def _entries(copy_: ClusterCopy, group: str, kind: str, plural: str) -> list[Entry]:
+    served = copy_.kind_of(group, kind)
+    # A definition that is refused, or gone, still has its objects in the store.
+    storage = served.storage if served is not None else f"{plural}.{group}"
+    return copy_.server.store.items(storage)
+
+
+def _gather(
+    source: ClusterSource,
+    wanted: Wanted,
+    version: ClusterVersion,
+    copy_: ClusterCopy,
+    found: _Found,
+    result: RunResult,
+    account: CopyAccount,
+) -> Rehearsal:
+    pairs = [_pair(source, copy_, result, task) for task in result.tasks]
+    graph = graph_of(result.tasks, State.UPDATING)
+    refused = tuple(
+        _refusal(source, each, behind(graph, each.task))
+        for each in sorted(result.failures.values(), key=lambda each: each.task.index)
+    )
+    configurations = [obj for kind in webhook_scope.KINDS for obj in copy_.all(webhook_scope.GROUP, kind)]
+    definitions = tuple(_definitions(source, wanted, copy_, found, result.tasks))
+    return Rehearsal(
+        account=account,
+        source=version.status.desired.version,
+        target=wanted.target,
+        image=wanted.image,
+        tasks=len(result.tasks),
+        tried=len(result.tried),
+        changes=tuple(change for change, _, _ in pairs),
+        refusals=refused,
+        waits=tuple(result.waits),
+        vanished=tuple(found.going),
+        rights=tuple(_rights(copy_, result.tasks, pairs)),
+        definitions=definitions,
+        webhooks=tuple(webhook_scope.webhooks(copy_, configurations, pairs)),
+        unknown=tuple(_unknown(source, [change for change, _, _ in pairs], definitions)),
+        too_late=result.too_late,
+        notes=tuple(f"{identity}: {message}" for identity, message in result.notices.items()),
+    )
+
+
+Pair = tuple[ObjectChange, JSON | None, JSON | None]
+
+
+def _pair(source: ClusterSource, copy_: ClusterCopy, result: RunResult, task: Task) -> Pair:
+    """Returns what became of the object of a task, and the object before and after."""
+    identity = task.identity
+    entry, now = result.before.get(identity), copy_.get(identity)
+    before = entry.load() if entry is not None else None
+    known = before is not None or source.knows(identity.group, identity.kind, identity.namespace)
+    if task.deletes:
+        going = before is not None and (now is None or bool(now["metadata"].get("deletionTimestamp")))
+        action = Action.DELETE if going else Action.NOTHING
+        return ObjectChange(identity, action, known=known), before, None if going else now
+    if task.index in result.failures:
+        return ObjectChange(identity, Action.NOTHING, known=known), before, now
+    if before is None:
+        return ObjectChange(identity, Action.CREATE if now is not None else Action.NOTHING, known=known), None, now
+    fields = differences.changes(identity, before, now or {})
+    return ObjectChange(identity, Action.UPDATE if fields else Action.NOTHING, fields), before, now
+
+
+def _refusal(source: ClusterSource, failure: Failure, waiting: int) -> Refusal:
+    task, message = failure.task, failure.message
+    kind, by = refusals.kind_of(message)
+    if isinstance(failure.error, KindMissing) or (kind is RefusalKind.INVALID and is_conversion_refusal(message)):
+        kind = RefusalKind.NOT_SERVED if _would_be_known(source, task.identity.group) else RefusalKind.NOT_KNOWN
+        kind = RefusalKind.NOT_KNOWN if is_conversion_refusal(message) else kind
+    lost_namespace = f'namespaces "{task.identity.namespace}" not found'
+    if lost_namespace in message and not source.knows(*_NAMESPACE):
+        kind = RefusalKind.NOT_KNOWN
+    return Refusal(task.identity, task.index, kind, message, waiting, by)
+
+
+def _would_be_known(source: ClusterSource, group: str) -> bool:
+    """Returns whether the copy would serve the kinds of a group if the cluster did."""
+    return has_definitions(group) and source.knows(*DEFINITION)
+
+
+def _rights(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[RightsChange]:
+    bindings = [obj for kind in rights.BINDINGS for obj in copy_.all(rights.GROUP, kind)]
+    roles: Mapping[Identity, JSON] = {
+        Identity(rights.GROUP, kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
+        for kind in rights.ROLES
+        for obj in copy_.all(rights.GROUP, kind)
+    }
+    for task, (change, before, after) in zip(tasks, pairs, strict=True):
+        if task.identity.group != rights.GROUP or change.action is Action.NOTHING or not change.known:
+            continue
+        if task.identity.kind in rights.ROLES:
+            found = rights.change_of_role(task.identity, before, after, bindings)
+            if found is not None:
+                yield found
+        elif task.identity.kind in rights.BINDINGS:
+            yield from rights.change_of_binding(task.identity, before, after, roles)
+
+
+def _definitions(
+    source: ClusterSource, wanted: Wanted, copy_: ClusterCopy, found: _Found, tasks: Sequence[Task]
+) -> Iterator[DefinitionOutcome]:
+    for task in tasks:
+        if task.kind != DEFINITION or task.deletes:
+            continue
+        spec = task.manifest.object.get("spec") or {}
+        # What the server refused to read is told as refused.
+        with contextlib.suppress(KeyError, TypeError):
+            group, names = spec["group"], spec["names"]
+            yield stored_objects.try_all(
+                found.definitions.get(task.identity.name),
+                task.manifest.object,
+                _entries(copy_, group, names["kind"], names["plural"]),
+                kubernetes=wanted.kubernetes,
+                complete=source.knows(group, names["kind"]) or not _may_have(source, found, task),
+            )
+
+
+def _may_have(source: ClusterSource, found: _Found, task: Task) -> bool:
+    """Returns whether the cluster may have objects of a definition: not if it is known not to have the definition."""
+    return task.identity.name in found.definitions or not source.knows(*DEFINITION)
+
+
+def _unknown(
+    source: ClusterSource, changes: Sequence[ObjectChange], definitions: Sequence[DefinitionOutcome]
+) -> Iterator[LeftOut]:
+    lacking: dict[str, int] = {}
+    for change in changes:
+        if not change.known:
+            name = _named(source, change.identity.group, change.identity.kind)
+            lacking[name] = lacking.get(name, 0) + 1
+    for name, count in sorted(lacking.items()):
+        yield LeftOut(name, "whether the release creates or changes them is not known", count)
+    for group, kind, plural in _DECIDING:
+        if not source.knows(group, kind):
+            name = f"{plural}.{group}" if group else plural
+            yield LeftOut(name, "what they refuse or change of the release's writes is not known")
+    for each in definitions:
+        if not each.complete:
+            text = "those that the copy does not have were not tried under the target's definition"
+            yield LeftOut(_named(source, each.group, each.kind), text)
+
+
+def _named(source: ClusterSource, group: str, kind: str) -> str:
+    plural = source.plurals.get((group, kind), f"{kind.lower()}s")
+    return f"{plural}.{group}" if group else plural

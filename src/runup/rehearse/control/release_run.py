@@ -1,0 +1,179 @@
+"""Applies a release to a copy: the operator's own tasks, in its order, by its own requests.
+
+An operator tries again what is refused, for as long as it takes. A rehearsal asks once, notes the answer and goes on,
+so that one run finds everything that is in the way; how many tasks an operator would never reach is counted by its
+graph. What fails because something later in the release is missing is tried again at the end, as an operator does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kubekit.api import codec
+from kubekit.api.codec import DecodeError
+from kubekit.errors import Terminal
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError, NotFound
+from kubesandbox.apiserver.store import Entry
+from runup.api.config_v1 import ClusterOperator
+from runup.api.owned_v1 import OwnedWorkload
+from runup.applying.control.cluster_values import ClusterValuesWatcher
+from runup.applying.control.deleting import ObjectDeleter
+from runup.applying.control.kind_resolver import ResourceDiscovery
+from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
+from runup.applying.control.task_errors import KindMissing, words_of
+from runup.applying.decide import operators, workload_health
+from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
+from runup.applying.decide.operators import wants_versions
+from runup.applying.decide.progress import State
+from runup.applying.decide.task import Task
+from runup.applying.decide.task_graph import Graph, everything_before, graph_of
+from runup.applying.decide.workload_health import KINDS
+from runup.rehearse.control.cluster_copy import ClusterCopy
+from runup.rehearse.control.quiet_parts import KeptNotices, UnwatchedObjects
+from runup.rehearse.control.stand_ins import StandIns
+from runup.rehearse.decide.outcome import Wait
+from runup.release.decide.manifest import Identity
+
+FAILURES = (KubeError, DecodeError, Terminal, KindMissing)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A task that could not be carried out, and the error."""
+
+    task: Task
+    error: Exception
+
+    @property
+    def message(self) -> str:
+        """The server's own words."""
+        if isinstance(self.error, KindMissing):
+            return f"the API server does not serve {self.error}"
+        return words_of(self.error)
+
+
+@dataclass
+class RunResult:
+    """What applying a release to a copy came to. `before` has every object of the release as it was found."""
+
+    tasks: Sequence[Task]
+    before: dict[Identity, Entry | None] = field(default_factory=dict)
+    failures: dict[int, Failure] = field(default_factory=dict)
+    waits: list[Wait] = field(default_factory=list)
+    notices: Mapping[Identity, str] = field(default_factory=dict)
+    tried: set[int] = field(default_factory=set)
+    too_late: str = ""
+
+
+class ReleaseRun:
+    """The application of one release to a copy. It ends early at `deadline`, by the clock's `monotonic`."""
+
+    def __init__(
+        self,
+        copied: ClusterCopy,
+        client: Client,
+        tasks: Sequence[Task],
+        *,
+        clock: Clock,
+        stand_ins: StandIns,
+        operator: tuple[str, str],
+        owner_uid: str,
+        deadline: float,
+    ) -> None:
+        self._copied, self._client, self._clock, self._stand_ins = copied, client, clock, stand_ins
+        self._tasks, self._operator, self._owner_uid, self._deadline = tasks, operator, owner_uid, deadline
+        self._graph = graph_of(tasks, State.UPDATING)
+
+    async def go(self) -> RunResult:
+        """Carries out every task once, in the operator's order, and those that failed for want of a later one again."""
+        result = RunResult(self._tasks)
+        result.before = {task.identity: self._copied.entry(task.identity) for task in self._tasks}
+        watcher = ClusterValuesWatcher(self._client, self._clock, self._operator, lambda: None)
+        watcher.wanted(self._tasks, self._owner_uid)
+        notices = KeptNotices(self._client, self._clock)
+        deleter = ObjectDeleter(self._client, self._clock, lambda _urgent: None)
+        try:
+            await watcher.settled()
+            applier = self._applier(watcher, notices, deleter)
+            await self._each(applier, [task for node in self._graph for task in node.tasks], result)
+            await self._again(applier, result)
+        finally:
+            await deleter.close()
+            await watcher.close()
+        result.notices = notices.messages
+        return result
+
+    def _applier(self, watcher: ClusterValuesWatcher, notices: KeptNotices, deleter: ObjectDeleter) -> ObjectApplier:
+        kinds = ResourceDiscovery(self._client)
+        kinds.define([task.manifest for task in self._tasks])
+        return ObjectApplier(
+            self._tasks,
+            client=self._client,
+            kinds=kinds,
+            tracking=UnwatchedObjects(self._client, self._clock),
+            deleting=deleter,
+            operators=Cache(ClusterOperator),
+            memory=Memory(),
+            digests=digests_of(self._tasks, watcher.surroundings),
+            surroundings=lambda: watcher.surroundings,
+            notices=notices,
+        )
+
+    async def _each(self, applier: ObjectApplier, tasks: Sequence[Task], result: RunResult) -> None:
+        for task in tasks:
+            if self._clock.monotonic() > self._deadline:
+                result.too_late = f"the time limit was reached at {task}"
+                return
+            await self._one(applier, task, result)
+
+    async def _one(self, applier: ObjectApplier, task: Task, result: RunResult) -> None:
+        result.tried.add(task.index)
+        try:
+            await applier.put(task, updating=True)
+        except FAILURES as error:
+            result.failures[task.index] = Failure(task, error)
+            return
+        result.failures.pop(task.index, None)
+        if not task.deletes:
+            await self._stand_ins.answer(task)
+            self._judge(task, result)
+
+    async def _again(self, applier: ObjectApplier, result: RunResult) -> None:
+        """Tries again what lacked something that a later task may have made, for as long as that helps."""
+        while not result.too_late:
+            missing = [each.task for each in result.failures.values() if _lacks_something(each.error)]
+            await self._each(applier, missing, result)
+            if all(task.index in result.failures for task in missing):
+                return
+
+    def _judge(self, task: Task, result: RunResult) -> None:
+        """Notes that an operator would wait here: by its own rules for the health of what it applied."""
+        problem = None
+        obj = self._copied.get(task.identity)
+        now = self._clock.now()
+        if task.kind == CLUSTER_OPERATOR:
+            found = codec.convert(ClusterOperator, obj) if obj is not None else None
+            wanted = wants_versions(task.manifest.object)
+            problem = operators.problem_of(task.identity.name, wanted, found, State.UPDATING, now, now)
+        elif task.kind in KINDS and obj is not None:
+            workload = codec.convert(OwnedWorkload, obj)
+            problem = workload_health.problem_of(task, workload, State.UPDATING)
+            problem = problem or workload_health.unfinished_rollout(task, workload)
+        if problem is not None:
+            result.waits.append(Wait(task.identity, task.index, problem.message, behind(self._graph, task)))
+
+
+def _lacks_something(error: Exception) -> bool:
+    return isinstance(error, KindMissing | NotFound)
+
+
+def behind(graph: Graph, task: Task) -> int:
+    """Returns how many tasks an operator does only after `task` is done."""
+    number = next(index for index, node in enumerate(graph) if task in node.tasks)
+    tasks = graph[number].tasks
+    later = (len(node.tasks) for node, before in zip(graph, everything_before(graph), strict=True) if number in before)
+    return len(tasks) - tasks.index(task) - 1 + sum(later)

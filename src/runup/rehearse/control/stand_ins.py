@@ -1,0 +1,91 @@
+"""Answers for the components that do not run on a copy: operators, roll-outs and Jobs report that they are done.
+
+What was declared stuck (`--operators stuck:NAME`) stays as it was found. That a component would really come up is not
+rehearsed, and the report says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver.metadata import rfc3339
+from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
+from runup.applying.decide.operators import wants_versions
+from runup.applying.decide.task import Task
+from runup.applying.decide.workload_health import DAEMON_SET, DEPLOYMENT, JOB
+from runup.rehearse.control.cluster_copy import ClusterCopy
+
+JSON = dict[str, Any]
+MANAGER = "runup-rehearse"
+STUCK = "stuck:"
+
+
+class StandIns:
+    """The stand-ins of one rehearsal; `stuck` are the ClusterOperators that report nothing new."""
+
+    def __init__(self, copied: ClusterCopy, client: Client, clock: Clock, stuck: Collection[str]) -> None:
+        self._copied, self._client, self._clock = copied, client, clock
+        self._stuck = frozenset(stuck)
+
+    def is_stuck(self, task: Task) -> bool:
+        """Returns whether the object of `task` was declared stuck."""
+        return task.kind == CLUSTER_OPERATOR and task.identity.name in self._stuck
+
+    async def answer(self, task: Task) -> None:
+        """Writes the status that the object's component would write when it is done. Raises KubeError."""
+        obj = self._copied.get(task.identity)
+        kind = self._copied.kind_of(*task.kind)
+        if obj is None or kind is None or self.is_stuck(task):
+            return
+        status = self._status(task, obj)
+        if status is None:
+            return
+        resource = Resource(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced)
+        name, namespace = task.identity.name, task.identity.namespace
+        patch = {"status": status}
+        await self._client.send(
+            calls.merge_patch(resource, name, patch, namespace, subresource="status", field_manager=MANAGER)
+        )
+
+    def _status(self, task: Task, obj: JSON) -> JSON | None:
+        now = rfc3339(self._clock.now())
+        generation = (obj.get("metadata") or {}).get("generation", 1)
+        if task.kind == CLUSTER_OPERATOR:
+            versions = [{"name": each.name, "version": each.version} for each in wants_versions(task.manifest.object)]
+            states = {"Available": "True", "Progressing": "False", "Degraded": "False", "Upgradeable": "True"}
+            return {"versions": versions, "conditions": _conditions(states, now)}
+        if task.kind == DEPLOYMENT:
+            wanted = (obj.get("spec") or {}).get("replicas", 1)
+            numbers = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), wanted)
+            conditions = _conditions({"Available": "True", "Progressing": "True"}, now)
+            return {"observedGeneration": generation, **numbers, "conditions": conditions}
+        if task.kind == DAEMON_SET:
+            status = obj.get("status") or {}
+            wanted = status.get("desiredNumberScheduled", 0)
+            names = ("currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable")
+            return {"observedGeneration": generation, **dict.fromkeys(names, wanted), "numberUnavailable": 0}
+        if task.kind == JOB:
+            return {"succeeded": 1, "conditions": _conditions({"Complete": "True"}, now)}
+        return None
+
+
+def _conditions(states: dict[str, str], now: str) -> list[JSON]:
+    return [
+        {"type": type_, "status": status, "reason": "AsExpected", "message": "", "lastTransitionTime": now}
+        for type_, status in states.items()
+    ]
+
+
+def stuck_operators(declared: Collection[str]) -> tuple[str, ...]:
+    """Returns the names in `stuck:NAME` words. Raises ValueError for another word."""
+    names = []
+    for each in declared:
+        if not each.startswith(STUCK) or not each.removeprefix(STUCK):
+            raise ValueError(each)
+        names.append(each.removeprefix(STUCK))
+    return tuple(names)

@@ -1,0 +1,163 @@
+"""Tries the stored custom resources under a release's definitions: pruned, defaulted and validated as a server does.
+
+The schemas and rules are those of the sandbox's API server. A version that goes is converted by the definition's own
+strategy; by a webhook it cannot be on a copy, and what follows is Unknown.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from kubekit.lang.version import parse
+from kubesandbox.apiserver.custom import custom_kinds
+from kubesandbox.apiserver.schema import DecodeError, Schema, SchemaError, compile_schema
+from kubesandbox.apiserver.store import Entry
+from runup.rehearse.decide.outcome import DefinitionOutcome, StoredObject
+from runup.release.decide.manifest import Identity
+
+JSON = dict[str, Any]
+# The first minor version of Kubernetes that lets unchanged fields pass (CRDValidationRatcheting, beta and on).
+_RATCHETS_FROM = 30
+# The time of a condition of a definition that is never stored.
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_STEP = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
+
+
+class Definition:
+    """A definition with the compiled schemas of its versions."""
+
+    def __init__(self, definition: JSON) -> None:
+        self.definition = definition
+        self.spec: JSON = definition["spec"]
+        self._schemas: dict[str, Schema | None] = {}
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """The versions that are served."""
+        return tuple(v["name"] for v in self.spec.get("versions") or () if v.get("served"))
+
+    @property
+    def storage(self) -> str:
+        """The version that objects are stored in."""
+        return next((v["name"] for v in self.spec.get("versions") or () if v.get("storage")), "")
+
+    @property
+    def converts_by_webhook(self) -> bool:
+        """Returns whether a webhook converts between the versions."""
+        return (self.spec.get("conversion") or {}).get("strategy") == "Webhook"
+
+    def schema(self, version: str) -> Schema | None:
+        """Returns the compiled schema of a version, None if it has none."""
+        if version not in self._schemas:
+            found: JSON = next((v for v in self.spec.get("versions") or () if v["name"] == version), {})
+            schema = (found.get("schema") or {}).get("openAPIV3Schema")
+            self._schemas[version] = compile_schema(schema) if schema else None
+        return self._schemas[version]
+
+
+def try_all(
+    before: Definition | None, target: JSON, entries: Iterable[Entry], *, kubernetes: str, complete: bool
+) -> DefinitionOutcome:
+    """Returns what becomes of the stored objects of a definition under the release's, `target`.
+
+    `before` is the cluster's own definition, None if the copy does not have it. `kubernetes` is the target's version.
+    """
+    completed = copy.deepcopy(target)
+    names = completed["spec"]["names"]
+    custom_kinds.complete(completed, _NEVER)
+    new = Definition(completed)
+    gone = tuple(sorted(set(before.served) - set(new.served))) if before is not None else ()
+    group = str(new.spec["group"])
+    objects: list[StoredObject] = []
+    writers: list[tuple[str, Identity]] = []
+    tried = 0
+    for entry in entries:
+        tried += 1
+        identity = Identity(group, str(names["kind"]), entry.namespace, entry.name)
+        obj = entry.load()
+        writers += [(manager, identity) for manager in _writers(obj, group, gone)]
+        found = _try(identity, obj, before, new, ratchets=_ratchets(kubernetes))
+        if found is not None:
+            objects.append(found)
+    name = str(target["metadata"]["name"])
+    return DefinitionOutcome(
+        name, group, str(names["kind"]), tried, tuple(objects), gone, tuple(writers), complete=complete
+    )
+
+
+def _try(
+    identity: Identity, obj: JSON, before: Definition | None, new: Definition, *, ratchets: bool
+) -> StoredObject | None:
+    version = str(obj["apiVersion"]).rpartition("/")[2]
+    target = version if version in new.served else new.storage
+    if target != version and new.converts_by_webhook:
+        text = f"version {version} goes, and the webhook that converts it to {target} cannot be called from a copy"
+        return StoredObject(identity, unknown=text)
+    converted = {**obj, "apiVersion": f"{identity.group}/{target}"}
+    try:
+        decoded, dropped = _decoded(new.schema(target), converted)
+        earlier = before.schema(version) if before is not None else None
+        dropped_before = set(_decoded(earlier, obj)[1]) if earlier is not None else set[str]()
+        faults = _faults(new.schema(target), decoded)
+        known = {text for _, text in _faults(earlier, _decoded(earlier, obj)[0])}
+    except DecodeError as error:
+        return StoredObject(identity, refused=(str(error),))
+    except SchemaError as error:
+        return StoredObject(identity, unknown=f"the schema of version {target} cannot be read: {error}")
+    pruned = tuple(path for path in dropped if path not in dropped_before)
+    fresh = [(path, text) for path, text in faults if text not in known]
+    tolerated = tuple(text for path, text in fresh if ratchets and _is_leaf(decoded, path))
+    refused = tuple(text for path, text in fresh if text not in tolerated)
+    if not (pruned or refused or tolerated):
+        return None
+    return StoredObject(identity, refused, tolerated, pruned)
+
+
+def _decoded(schema: Schema | None, obj: JSON) -> tuple[JSON, list[str]]:
+    """Returns the object as a server reads it, and the paths of the fields that it drops. Raises DecodeError."""
+    if schema is None:
+        return obj, []
+    coerced, unknown = schema.coerce(copy.deepcopy(obj))
+    pruned, dropped = schema.prune(coerced)
+    return schema.default(schema.drop_nulls(pruned)), [*unknown, *dropped]
+
+
+def _faults(schema: Schema | None, obj: JSON) -> list[tuple[str, str]]:
+    """Returns path and text of each fault of an object."""
+    if schema is None:
+        return []
+    return [(str(getattr(fault, "path", "")), str(fault)) for fault in schema.validate(obj, None)]
+
+
+def _is_leaf(obj: JSON, path: str) -> bool:
+    """Returns whether the path leads to a value that holds no others: an update that leaves it alone is let pass."""
+    at: Any = obj
+    for step in _STEP.findall(path):
+        if step.startswith("["):
+            key = step[1:-1].strip('"')
+            at = at[int(key)] if isinstance(at, list) and key.isdigit() and int(key) < len(at) else _member(at, key)
+        else:
+            at = _member(at, step)
+        if at is None:
+            return False
+    return not isinstance(at, dict | list)
+
+
+def _member(at: Any, key: str) -> Any:
+    return at.get(key) if isinstance(at, dict) else None
+
+
+def _writers(obj: JSON, group: str, gone: tuple[str, ...]) -> Iterator[str]:
+    versions = {f"{group}/{version}" for version in gone}
+    for entry in (obj.get("metadata") or {}).get("managedFields") or ():
+        if isinstance(entry, dict) and entry.get("apiVersion") in versions:
+            yield str(entry.get("manager") or "")
+
+
+def _ratchets(kubernetes: str) -> bool:
+    version = parse(kubernetes)
+    return version is None or version.minor >= _RATCHETS_FROM

@@ -1,0 +1,74 @@
+"""Tells who owned a field before a release was applied, from `metadata.managedFields`.
+
+Segments of a path are those of FieldsV1: `f:NAME` for a field, `k:{...}` for an item of a list. A list that is owned as
+a whole ends a path: its owner owns all below it
+(https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runup.applying.decide.ownership import EARLIER, MANAGER
+
+JSON = dict[str, Any]
+Path = tuple[str, ...]
+# Manager, and the tree of its fields.
+Owners = Sequence[tuple[str, Mapping[str, Any]]]
+# Writers of releases, and what the API server itself notes for objects without a record.
+_OF_RELEASES = EARLIER | {MANAGER, "before-first-apply"}
+
+
+def item(name: str, value: str | int) -> str:
+    """Returns the segment of the list item in which the field `name` has that value."""
+    return "k:" + json.dumps({name: value}, separators=(",", ":"))
+
+
+def item_shown(segment: str) -> str:
+    """Returns the segment of a list item as people write it."""
+    ((name, value),) = json.loads(segment.removeprefix("k:")).items()
+    return f"[{name}={value}]"
+
+
+def owners_of(obj: JSON) -> Owners:
+    """Returns who owns which fields of the object, without those of its status."""
+    entries = (obj.get("metadata") or {}).get("managedFields") or ()
+    return [
+        (str(entry.get("manager") or ""), fields)
+        for entry in entries
+        if isinstance(entry, dict)
+        and not entry.get("subresource")
+        and isinstance(fields := entry.get("fieldsV1"), dict)
+    ]
+
+
+def others(owners: Owners, path: Path) -> tuple[str, ...]:
+    """Returns the managers that owned the field, if no writer of releases was among them."""
+    names = [name for name, fields in owners if _owns(fields, path)]
+    return () if any(name in _OF_RELEASES for name in names) else tuple(dict.fromkeys(sorted(names)))
+
+
+def _owns(fields: Mapping[str, Any], path: Path) -> bool:
+    at: Any = fields
+    for segment in path:
+        if not isinstance(at, Mapping):
+            return False
+        found = _step(at, segment)
+        if found is None:
+            # An empty tree owns all that is below it.
+            return not at
+        at = found
+    return True
+
+
+def _step(fields: Mapping[str, Any], segment: str) -> Any:
+    if segment in fields or not segment.startswith("k:"):
+        return fields.get(segment)
+    wanted = json.loads(segment.removeprefix("k:")).items()
+    for key, below in fields.items():
+        # Items may be told apart by more than one field: a port by its number and protocol.
+        if key.startswith("k:") and wanted <= json.loads(key.removeprefix("k:")).items():
+            return below
+    return None

@@ -1,0 +1,393 @@
+"""Makes the report of a rehearsal: findings with the ids `Rehearsal*`, in the report that every preflight writes.
+
+One check stands for each part of the rehearsal. What the copy cannot know is Unknown by name (docs/decisions/0072 D44).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from runup.checks.decide.engine import CheckOutcome
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.results import Header, completed
+from runup.checks.decide.wording import count, names
+from runup.preflight.decide.report import CheckResult, Report, ReportedResource, Severity
+from runup.rehearse.decide.outcome import (
+    Action,
+    DefinitionOutcome,
+    FieldChange,
+    ObjectChange,
+    Refusal,
+    RefusalKind,
+    Rehearsal,
+    RightsChange,
+    StoredObject,
+    Unserved,
+    Webhook,
+    Weight,
+)
+from runup.release.decide import documentation
+from runup.release.decide.manifest import Identity
+
+PAGE = "rehearsal"
+COMPONENT = "rehearsal"
+# Faults, fields and objects that a message names; the resources and the plan have the others.
+_NAMED = 3
+_LONGEST = 600
+_REMEDIES = {
+    RefusalKind.IMMUTABLE: "Delete the object before the update, so that the release creates it anew, or set it back "
+    "to what the running release has.",
+    RefusalKind.POLICY: "Leave the platform's namespaces and the operator's account out of the policy's binding.",
+    RefusalKind.QUOTA: "Raise the quota, or remove it from a namespace of the platform.",
+    RefusalKind.STORED_VERSION: "Migrate the stored objects to the new storage version, then remove the old one from "
+    "status.storedVersions of the definition.",
+    RefusalKind.NOT_SERVED: "Ask the publisher of the release: it brings objects of a kind that neither it nor the "
+    "cluster defines.",
+    RefusalKind.INVALID: "Set the fields that the server names back to what the running release has.",
+}
+_NAME_OF_REFUSAL = {
+    RefusalKind.IMMUTABLE: "RehearsalImmutableField",
+    RefusalKind.POLICY: "RehearsalRefusedByPolicy",
+    RefusalKind.QUOTA: "RehearsalRefusedByQuota",
+    RefusalKind.STORED_VERSION: "RehearsalStoredVersion",
+    RefusalKind.NOT_SERVED: "RehearsalKindNotServed",
+    RefusalKind.INVALID: "RehearsalRefused",
+}
+# Changes that are worth a finding though nothing is refused.
+_GRAVE = frozenset({Weight.FIXED, Weight.SELECTOR})
+
+
+def report_of(rehearsal: Rehearsal, *, now: datetime, engine_version: str, documentation_base: str = "") -> Report:
+    """Returns the report of a rehearsal."""
+    header = Header(
+        source_version=rehearsal.source,
+        target_version=rehearsal.target,
+        started_time=now,
+        target_image=rehearsal.image,
+        engine_version=engine_version,
+        documentation_base=documentation_base,
+        cluster_kind="Kubernetes" if rehearsal.kubernetes else "OpenShift",
+    )
+    base = documentation_base or documentation.BUILT_IN
+    return completed(header, tuple(outcomes_of(rehearsal, f"{base}/{PAGE}")), now)
+
+
+def outcomes_of(rehearsal: Rehearsal, url: str) -> Iterator[CheckOutcome]:
+    """Yields the outcome of each part of the rehearsal."""
+    if rehearsal.kubernetes:
+        parts: tuple[tuple[str, Iterable[Finding]], ...] = (
+            ("RehearsalCopy", _incomplete(rehearsal)),
+            ("RehearsalServedVersions", map(_unserved, rehearsal.unserved)),
+        )
+    else:
+        parts = (
+            ("RehearsalCopy", _incomplete(rehearsal)),
+            ("RehearsalApply", _applying(rehearsal)),
+            ("RehearsalOverwritten", _overwritten(rehearsal.changes)),
+            ("RehearsalVanishes", _vanished(rehearsal)),
+            ("RehearsalRights", _rights(rehearsal.rights)),
+            ("RehearsalStoredObjects", _stored(rehearsal.definitions)),
+            ("RehearsalWebhooks", map(_webhook, rehearsal.webhooks)),
+        )
+    for name, findings in parts:
+        yield _outcome(name, tuple(findings), url)
+
+
+def _outcome(name: str, findings: Sequence[Finding], url: str) -> CheckOutcome:
+    result: CheckResult = "Clear"
+    if any(each.applies is Applies.YES for each in findings):
+        result = "Applies"
+    elif findings:
+        result = "Unknown"
+    check = Check(name, COMPONENT, (), _not_run)
+    linked = tuple(replace(each, url=url) for each in findings)
+    return CheckOutcome(check, result, linked, message=findings[0].message if result == "Unknown" else "")
+
+
+def _not_run(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields nothing: a rehearsal's findings come from its copy."""
+    return iter(())
+
+
+def _resource(identity: Identity) -> ReportedResource:
+    return ReportedResource(identity.group, identity.kind, identity.namespace, identity.name)
+
+
+def _resources(identities: Iterable[Identity]) -> tuple[ReportedResource, ...]:
+    return tuple(map(_resource, dict.fromkeys(identities)))
+
+
+def _id(name: str, *parts: str) -> str:
+    """Returns the name of a finding about one thing: what a risk's name may not hold becomes a dash."""
+    words = (part for part in parts if part)
+    tail = "-".join("".join(char if char.isalnum() or char in ".-" else "-" for char in word) for word in words)
+    return f"{name}-{tail}"[:250] if tail else name
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split()).rstrip(".")
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4].rpartition(' ')[0]} ..."
+
+
+# -- what could not be known -------------------------------------------------------------------------------------------
+
+
+def _incomplete(rehearsal: Rehearsal) -> Iterator[Finding]:
+    for each in rehearsal.unknown:
+        number = f" ({count(each.count, 'object')} of the release)" if each.count else ""
+        yield Finding(
+            _id("RehearsalIncomplete", each.kind),
+            f"The copy does not have all {each.kind}{number}: {each.why}.",
+            Applies.UNKNOWN,
+            remediation="Rehearse on the cluster itself, or on a dump that has them: runup dump collect.",
+            lacking=(each.kind,),
+        )
+    if rehearsal.too_late:
+        left = rehearsal.tasks - rehearsal.tried
+        yield Finding(
+            "RehearsalEndedEarly",
+            f"The rehearsal ended early, {rehearsal.too_late}: {count(left, 'object')} of the release were not tried.",
+            Applies.UNKNOWN,
+            remediation="Give it more time: --timeout.",
+        )
+
+
+# -- what the server refuses -------------------------------------------------------------------------------------------
+
+
+def _applying(rehearsal: Rehearsal) -> Iterator[Finding]:
+    for refusal in rehearsal.refusals:
+        yield _refused(refusal, rehearsal.tasks)
+    for wait in rehearsal.waits:
+        behind = f"{count(wait.behind, 'object')} of the release come after it" if wait.behind else "it is the last"
+        yield Finding(
+            _id("RehearsalWaits", wait.identity.kind, wait.identity.name),
+            f"The update waits at {wait.identity} ({wait.index} of {rehearsal.tasks}): {_cut(wait.message)}; {behind}.",
+            severity="critical",
+            resources=(_resource(wait.identity),),
+            remediation="See why its operator would not come to the target's version.",
+        )
+    for change in rehearsal.changes:
+        grave = [field for field in change.fields if field.weight in _GRAVE]
+        if grave:
+            yield Finding(
+                _id("RehearsalSelectorChanges", change.identity.kind, change.identity.namespace, change.identity.name),
+                f"The release changes {names([each.path for each in grave], _NAMED)} of {change.identity}.",
+                severity="info",
+                resources=(_resource(change.identity),),
+                remediation="Look whether others count on it: Services, budgets, network policies, monitors.",
+            )
+
+
+def _refused(refusal: Refusal, tasks: int) -> Finding:
+    place = f"{refusal.identity} ({refusal.index} of {tasks})"
+    behind = f" An update would stop here, with {count(refusal.behind, 'object')} of the release still to come."
+    if refusal.kind is RefusalKind.NOT_KNOWN:
+        return Finding(
+            _id("RehearsalNotTried", refusal.identity.kind, refusal.identity.namespace, refusal.identity.name),
+            f"Whether {place} can be applied is not known: {_cut(refusal.message)}.",
+            Applies.UNKNOWN,
+            resources=(_resource(refusal.identity),),
+            remediation="A copy has no API servers beside its own and calls no webhooks; look at these by hand.",
+        )
+    who = f"policy {refusal.by}" if refusal.by else "the API server"
+    of = refusal.by or refusal.identity.name
+    parts = (of,) if refusal.by else (refusal.identity.kind, refusal.identity.namespace, of)
+    return Finding(
+        _id(_NAME_OF_REFUSAL[refusal.kind], *parts),
+        f"Applying {place} is refused by {who}: {_cut(refusal.message)}.{behind if refusal.behind else ''}",
+        severity="critical",
+        resources=(_resource(refusal.identity),),
+        remediation=_REMEDIES[refusal.kind],
+    )
+
+
+# -- what changes ------------------------------------------------------------------------------------------------------
+
+
+def _overwritten(changes: Iterable[ObjectChange]) -> Iterator[Finding]:
+    for change in changes:
+        lost = [field for field in change.fields if field.others]
+        if not lost:
+            continue
+        managers = tuple(dict.fromkeys(name for field in lost for name in field.others))
+        shown = "; ".join(map(value_change, lost[:_NAMED]))
+        more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        yield Finding(
+            _id("RehearsalOverwritten", change.identity.kind, change.identity.namespace, change.identity.name),
+            f"The release overwrites what {names(managers)} set in {change.identity}: {_cut(shown)}{more}.",
+            resources=(_resource(change.identity),),
+            remediation="Note these values before the update; where the release must not decide them, see whether its "
+            "operator has a setting for it.",
+        )
+
+
+def value_change(field: FieldChange) -> str:
+    """Returns a changed field as `PATH: BEFORE -> AFTER`."""
+    return f"{field.path}: {value(field.before)} -> {value(field.after)}"
+
+
+def value(of: object, longest: int = 60) -> str:
+    """Returns a value on one line, cut where it is long."""
+    if of is None:
+        return "(none)"
+    text = " ".join(str(of).split())
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def _vanished(rehearsal: Rehearsal) -> Iterator[Finding]:
+    deleted = [change.identity for change in rehearsal.changes if change.action is Action.DELETE]
+    with_them: dict[str, list[Identity]] = {}
+    for identity, why in rehearsal.vanished:
+        with_them.setdefault(why, []).append(identity)
+    for why, identities in sorted(with_them.items()):
+        shown = names([str(each) for each in identities], _NAMED)
+        yield Finding(
+            _id("RehearsalVanishes", why.partition(" goes")[0].rpartition(" ")[2]),
+            f"{count(len(identities), 'object')} of the cluster vanish, since {why}: {shown}.",
+            severity="critical",
+            resources=_resources(identities),
+            remediation="Keep a copy of them, and move what uses them away first.",
+        )
+    if deleted:
+        yield Finding(
+            "RehearsalDeletes",
+            f"The release deletes {count(len(deleted), 'object')}: {names([str(each) for each in deleted], _NAMED)}.",
+            severity="info",
+            resources=_resources(deleted),
+            remediation="Look whether anything of yours uses them.",
+        )
+
+
+# -- rights ------------------------------------------------------------------------------------------------------------
+
+
+def _rights(changes: Sequence[RightsChange]) -> Iterator[Finding]:
+    for change in changes:
+        who = f", which {names(change.subjects)} have" if change.subjects else ", which nobody has now"
+        parts = (change.identity.kind, change.identity.namespace, change.identity.name)
+        resources = (_resource(change.identity),)
+        if change.lost:
+            severity: Severity = "warning" if change.subjects else "info"
+            yield Finding(
+                _id("RehearsalRightsNarrow", *parts),
+                f"{change.identity}{who}, loses {count(len(change.lost), 'right')}: {names(change.lost, _NAMED)}.",
+                severity=severity,
+                resources=resources,
+                remediation="Give those who need them a role of their own before the update.",
+            )
+        if change.gained:
+            yield Finding(
+                _id("RehearsalRightsWiden", *parts),
+                f"{change.identity}{who}, gains {count(len(change.gained), 'right')}: {names(change.gained, _NAMED)}.",
+                severity="info",
+                resources=resources,
+                remediation="Look whether all of them may have these rights.",
+            )
+
+
+# -- stored objects ----------------------------------------------------------------------------------------------------
+
+
+def _stored(definitions: Iterable[DefinitionOutcome]) -> Iterator[Finding]:
+    for each in definitions:
+        yield from _of_definition(each)
+
+
+def _of_definition(one: DefinitionOutcome) -> Iterator[Finding]:
+    if refused := [each for each in one.objects if each.refused]:
+        yield Finding(
+            _id("RehearsalObjectRefused", one.name),
+            f"{_of(refused, one)} would be refused at the next write under the target's definition {one.name}: "
+            f"{_told(refused, lambda each: each.refused)}.",
+            resources=_resources(each.identity for each in refused),
+            remediation="Set these fields to what the target's definition allows, before the update.",
+        )
+    if pruned := [each for each in one.objects if each.pruned]:
+        yield Finding(
+            _id("RehearsalFieldsPruned", one.name),
+            f"{_of(pruned, one)} would silently lose fields under the target's definition {one.name}: "
+            f"{_told(pruned, lambda each: each.pruned)}.",
+            resources=_resources(each.identity for each in pruned),
+            remediation="Move what these fields say to where the target's definition has it; keep a copy of them.",
+        )
+    if tolerated := [each for each in one.objects if each.tolerated]:
+        yield Finding(
+            _id("RehearsalObjectTolerated", one.name),
+            f"{_of(tolerated, one)} would not be valid under the target's definition {one.name}, which updates that "
+            f"leave these fields alone pass, and restores from a backup do not: "
+            f"{_told(tolerated, lambda each: each.tolerated)}.",
+            severity="info",
+            resources=_resources(each.identity for each in tolerated),
+            remediation="Set these fields to what the target's definition allows.",
+        )
+    if unknown := [each for each in one.objects if each.unknown]:
+        yield Finding(
+            _id("RehearsalObjectUnknown", one.name),
+            f"What becomes of {_of(unknown, one)} under the target's definition {one.name} is not known: "
+            f"{unknown[0].unknown}.",
+            Applies.UNKNOWN,
+            resources=_resources(each.identity for each in unknown),
+            remediation="Try the conversion on a cluster where the webhook runs.",
+        )
+    if one.gone and one.writers:
+        managers = sorted({manager for manager, _ in one.writers})
+        yield Finding(
+            _id("RehearsalVersionUnserved", one.name),
+            f"The target's definition {one.name} no longer serves {names(one.gone)}, in which {names(managers)} wrote "
+            f"{_of(list(dict.fromkeys(identity for _, identity in one.writers)), one)}.",
+            resources=_resources(identity for _, identity in one.writers),
+            remediation="Change these clients to a version that the target serves, before the update.",
+        )
+
+
+def _of(objects: Sequence[object], one: DefinitionOutcome) -> str:
+    return f"{len(objects)} of {count(one.tried, f'stored {one.kind}')}"
+
+
+def _told(objects: Sequence[StoredObject], texts_of: Callable[[StoredObject], tuple[str, ...]]) -> str:
+    told = [f"{_short(each.identity)}: {', '.join(texts_of(each)[:_NAMED])}" for each in objects[:_NAMED]]
+    more = f" and {len(objects) - _NAMED} more" if len(objects) > _NAMED else ""
+    return f"{_cut('; '.join(told))}{more}"
+
+
+def _short(identity: Identity) -> str:
+    return f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
+
+
+# -- webhooks, and versions of Kubernetes ------------------------------------------------------------------------------
+
+
+def _webhook(webhook: Webhook) -> Finding:
+    condition = ", if its match conditions hold" if webhook.conditions else ""
+    ignores = "its failure is ignored" if webhook.ignores else "its failure refuses the write"
+    shown = names([str(each) for each in webhook.writes], _NAMED)
+    return Finding(
+        _id("RehearsalWebhook", webhook.configuration, webhook.name),
+        f"Webhook {webhook.name} of {webhook.kind} {webhook.configuration} is asked about "
+        f"{count(len(webhook.writes), 'write')} of the release{condition}: {shown}; it cannot be called from a copy, "
+        f"and what it would say or change is not known ({ignores}).",
+        Applies.UNKNOWN,
+        severity="info" if webhook.ignores else "warning",
+        resources=(
+            ReportedResource("admissionregistration.k8s.io", webhook.kind, "", webhook.configuration),
+            *_resources(webhook.writes),
+        ),
+        remediation="Ask its owner, or leave the platform's objects out of its rules by a namespaceSelector.",
+    )
+
+
+def _unserved(one: Unserved) -> Finding:
+    version = f"{one.group}/{one.version}" if one.group else one.version
+    who = f", written by {names(one.writers)}" if one.writers else ""
+    return Finding(
+        _id("RehearsalNotServed", one.kind, version),
+        f"Kubernetes 1.{one.minor} no longer serves {one.kind} in {version}: "
+        f"{count(len(one.objects), 'object')} of the cluster{who}: "
+        f"{names([_short(each) for each in one.objects], _NAMED)}.",
+        severity="warning",
+        resources=_resources(one.objects),
+        remediation="Write them in a version that the target serves, and apply them once before the update.",
+    )

@@ -1,0 +1,58 @@
+"""Finds the objects of a cluster that are written in versions which a target's Kubernetes no longer serves.
+
+The table is that of the checks (`runup.checks.decide.removal_tables`): the lifecycle that Kubernetes' types declare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from runup.checks.decide.removal_tables import removed_versions, table
+from runup.rehearse.decide.outcome import LeftOut, Unserved
+from runup.release.decide.manifest import Identity
+
+JSON = dict[str, Any]
+# Programs of the control plane, which is of the target when the target is there.
+_CONTROL_PLANE = frozenset({"kube-apiserver", "kube-controller-manager", "kube-scheduler"})
+
+
+def unserved(objects: Iterable[JSON], source: int, target: int) -> tuple[Unserved, ...]:
+    """Returns the objects that are written in a version which goes between two minor versions, and by whom."""
+    removed = removed_versions(source, target)
+    found: dict[tuple[str, str, str], dict[Identity, set[str]]] = {}
+    for obj in objects:
+        kind = str(obj["kind"])
+        for api_version, manager in _written(obj):
+            group, _, version = api_version.rpartition("/")
+            if (group, version, kind) in removed:
+                metadata = obj["metadata"]
+                identity = Identity(group, kind, metadata.get("namespace") or "", metadata["name"])
+                writers = found.setdefault((group, version, kind), {}).setdefault(identity, set())
+                writers |= {manager} if manager else set()
+    return tuple(
+        Unserved(
+            *triple,
+            removed[triple],
+            tuple(sorted(by_object, key=str)),
+            tuple(sorted(set[str]().union(*by_object.values()))),
+        )
+        for triple, by_object in sorted(found.items())
+    )
+
+
+def _written(obj: JSON) -> Iterator[tuple[str, str]]:
+    """Yields the versions in which the object is shown or was written, and by which manager."""
+    yield str(obj["apiVersion"]), ""
+    for entry in obj["metadata"].get("managedFields") or ():
+        if isinstance(entry, dict) and entry.get("manager") not in _CONTROL_PLANE:
+            yield str(entry.get("apiVersion") or ""), str(entry.get("manager") or "")
+
+
+def not_known(target: int) -> tuple[LeftOut, ...]:
+    """Returns what is not known of that minor version, because the table does not reach it."""
+    known = table("removed-apis")
+    if known.knows(target):
+        return ()
+    text = f"what Kubernetes 1.{target} removes is not known: the table reaches 1.{known.last}, of {known.date}"
+    return (LeftOut("versions of the API", text),)

@@ -1,0 +1,143 @@
+"""A small cluster as an update finds it: its release applied, users' own changes on top, and read like a live one.
+
+It is a sandbox's API server of its own; a rehearsal then copies it by get and list, as it would a real cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.applying.control.release_folders import namespace, operator, write_release
+
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import load as load_kubeconfig
+from kubekit.lang import yaml as kyaml
+from kubesandbox.apiserver.server import ApiServer
+from runup.applying.control.payloads import read_folder
+from runup.applying.decide.rendering import ClusterValues, rendered
+from runup.applying.decide.task import tasks_of
+from runup.dump.documents import identity
+from runup.rehearse.control import cluster_source
+from runup.rehearse.control.cluster_source import ClusterSource
+from runup.rehearse.control.rehearsal import Wanted, rehearse
+from runup.rehearse.decide.findings import outcomes_of
+from runup.rehearse.decide.outcome import Rehearsal
+from runup.release.decide.manifest import Identity, Manifest
+from runup.release.decide.payload import load_payload
+from runup.sandbox.crds import files
+
+JSON = dict[str, Any]
+SOURCE, TARGET = "5.0.0", "5.1.0"
+OPERATOR = "cluster-version-operator"
+USER = "kubectl-edit"
+KUBERNETES = "1.34.0"
+_NEEDED = ("clusteroperators", "featuregates", "infrastructures", "proxies")
+CLUSTER_VERSION: JSON = {
+    "apiVersion": "config.openshift.io/v1",
+    "kind": "ClusterVersion",
+    "metadata": {"name": "version"},
+    "spec": {"clusterID": "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11"},
+}
+STATUS: JSON = {
+    "desired": {"version": SOURCE, "image": "registry.example/release@sha256:" + "5" * 64},
+    "history": [],
+    "observedGeneration": 1,
+    "versionHash": "",
+    "availableUpdates": [],
+}
+
+
+def definitions() -> list[JSON]:
+    """The definitions of the platform that a rehearsal reads."""
+    wanted = [
+        f for f in files() if any(name in f.name for name in _NEEDED) or f.name.endswith("clusterversions.crd.yaml")
+    ]
+    return [kyaml.load(file.read_bytes(), name=file.name) for file in wanted]
+
+
+class World:
+    """The cluster, as somebody with all rights reaches it."""
+
+    def __init__(self, server: ApiServer, client: Client) -> None:
+        self.server = server
+        self.client = client
+
+    def resource(self, obj: JSON) -> Resource:
+        """The resource of an object's kind."""
+        group, _, version = obj["apiVersion"].rpartition("/")
+        kinds = self.server.kinds
+        kind = next(k for k in kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
+        return Resource(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced)
+
+    async def apply(self, *objects: JSON, manager: str = OPERATOR) -> None:
+        """Applies objects as an operator does."""
+        for obj in objects:
+            await self.client.send(calls.apply(self.resource(obj), obj, field_manager=manager, force=True))
+
+    async def apply_release(self, uid: str, *objects: JSON) -> None:
+        """Applies objects as the operator renders them: with ClusterVersion as their owner."""
+        identities = [Identity(*identity(obj)) for obj in objects]
+        manifests = [Manifest.of("", each, obj) for each, obj in zip(identities, objects, strict=True)]
+        await self.apply(*(rendered(task, ClusterValues(owner_uid=uid)).object for task in tasks_of(manifests)))
+
+    async def edit(self, obj: JSON, patch: JSON, manager: str = USER) -> None:
+        """Changes an object as a user does."""
+        metadata = obj["metadata"]
+        call = calls.merge_patch(
+            self.resource(obj), metadata["name"], patch, metadata.get("namespace", ""), field_manager=manager
+        )
+        await self.client.send(call)
+
+    async def source(self) -> ClusterSource:
+        """What a rehearsal reads of the cluster."""
+        return await cluster_source.of_cluster(load_kubeconfig(str(self.server.kubeconfig)))
+
+
+@asynccontextmanager
+async def world(folder: Path, *objects: JSON) -> AsyncIterator[World]:
+    """A cluster at SOURCE, with `objects` as its operator applied them."""
+    async with (
+        ApiServer(data=folder / "cluster") as server,
+        Client(load_kubeconfig(str(server.kubeconfig))) as client,
+    ):
+        made = World(server, client)
+        await made.apply(*definitions())
+        await made.apply(CLUSTER_VERSION)
+        version = made.resource(CLUSTER_VERSION)
+        answer = await client.send(calls.merge_patch(version, "version", {"status": STATUS}, subresource="status"))
+        await made.apply_release(answer["metadata"]["uid"], namespace(), *objects)
+        yield made
+
+
+def release_files(*objects: JSON) -> dict[str, list[JSON]]:
+    """The files of a release that has its namespace and an operator beside `objects`, in that order."""
+    named = {f"release-manifests/0000_20_a_{number:02}.yaml": [obj] for number, obj in enumerate(objects)}
+    return {
+        "manifests/0000_00_cvo_00_namespace.yaml": [namespace()],
+        **named,
+        "release-manifests/0000_30_b_01_operator.yaml": [operator("b", TARGET)],
+    }
+
+
+def wanted(folder: Path, *objects: JSON, stuck: Sequence[str] = (), limit_s: float = 600.0) -> Wanted:
+    """The update to a release of `objects`."""
+    root = write_release(folder / "release", TARGET, release_files(*objects))
+    payload = load_payload(read_folder(root), source=str(root))
+    return Wanted(payload, TARGET, kubernetes=KUBERNETES, stuck=tuple(stuck), limit_s=limit_s)
+
+
+async def rehearsed(cluster: World, folder: Path, *objects: JSON, **options: Any) -> Rehearsal:
+    """The rehearsal of an update of the cluster to a release of `objects`."""
+    return await rehearse(await cluster.source(), wanted(folder, *objects, **options), SystemClock())
+
+
+def findings(rehearsal: Rehearsal) -> dict[str, str]:
+    """The findings of a rehearsal by name: True where they apply, else Unknown."""
+    outcomes = outcomes_of(rehearsal, "https://docs.runup.example/rehearsal")
+    return {finding.name: str(finding.applies.value) for one in outcomes for finding in one.findings}
