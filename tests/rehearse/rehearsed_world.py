@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.applying.control.release_folders import namespace, operator, write_release
+from tests.operator.operator_world import any_crd
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load as load_kubeconfig
-from kubekit.lang import yaml as kyaml
 from kubesandbox.apiserver.server import ApiServer
 from runup.applying.control.payloads import read_folder
 from runup.applying.decide.rendering import ClusterValues, rendered
@@ -30,14 +30,21 @@ from runup.rehearse.decide.findings import outcomes_of
 from runup.rehearse.decide.outcome import Rehearsal
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import load_payload
-from runup.sandbox.crds import files
 
 JSON = dict[str, Any]
 SOURCE, TARGET = "5.0.0", "5.1.0"
 OPERATOR = "cluster-version-operator"
 USER = "kubectl-edit"
 KUBERNETES = "1.34.0"
-_NEEDED = ("clusteroperators", "featuregates", "infrastructures", "proxies")
+# Kinds whose status a controller would write.
+_WITH_STATUS = ("ResourceQuota",)
+_PLATFORM = (
+    ("ClusterVersion", "clusterversions"),
+    ("ClusterOperator", "clusteroperators"),
+    ("FeatureGate", "featuregates"),
+    ("Infrastructure", "infrastructures"),
+    ("Proxy", "proxies"),
+)
 CLUSTER_VERSION: JSON = {
     "apiVersion": "config.openshift.io/v1",
     "kind": "ClusterVersion",
@@ -55,10 +62,7 @@ STATUS: JSON = {
 
 def definitions() -> list[JSON]:
     """The definitions of the platform that a rehearsal reads."""
-    wanted = [
-        f for f in files() if any(name in f.name for name in _NEEDED) or f.name.endswith("clusterversions.crd.yaml")
-    ]
-    return [kyaml.load(file.read_bytes(), name=file.name) for file in wanted]
+    return [any_crd(kind, plural) for kind, plural in _PLATFORM]
 
 
 class World:
@@ -76,9 +80,16 @@ class World:
         return Resource(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced)
 
     async def apply(self, *objects: JSON, manager: str = OPERATOR) -> None:
-        """Applies objects as an operator does."""
+        """Applies objects as an operator does, and sets the status that is given with one."""
         for obj in objects:
-            await self.client.send(calls.apply(self.resource(obj), obj, field_manager=manager, force=True))
+            resource, spec = self.resource(obj), {key: value for key, value in obj.items() if key != "status"}
+            await self.client.send(calls.apply(resource, spec, field_manager=manager, force=True))
+            if obj["kind"] in _WITH_STATUS:
+                name, status = obj["metadata"], {"status": obj["status"]}
+                call = calls.merge_patch(
+                    resource, name["name"], status, name.get("namespace", ""), subresource="status"
+                )
+                await self.client.send(call)
 
     async def apply_release(self, uid: str, *objects: JSON) -> None:
         """Applies objects as the operator renders them: with ClusterVersion as their owner."""

@@ -175,6 +175,8 @@ class LazyGroup(Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the list of commands in `--help` from the table."""
         rows = [(name, self.summaries.get(name, "")) for name in self.list_commands(ctx)]
+        if not rows:
+            return
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

@@ -62,7 +62,7 @@ def test_the_sandbox_stays_out_of_the_image() -> None:
     with_theirs = {"jsonpointer"}  # of jsonpatch
     assert set(line.split()) == only_there | with_theirs
     removed = re.findall(r"^ && rm -r \S+/site-packages/(\S+)", CONTAINERFILE, re.MULTILINE)
-    assert removed == ["runup/sandbox", "kubesandbox"]
+    assert removed == ["runup/sandbox", "runup/rehearse", "kubesandbox"]
     # What the second stage takes is what the first one has left.
     _, _, shipped = CONTAINERFILE.rpartition("\nFROM ")
     assert re.findall(r"^COPY (.+)$", shipped, re.MULTILINE) == [

@@ -101,12 +101,14 @@ WEBHOOK: JSON = {
         }
     ],
 }
-QUOTA: JSON = {
+FULL: JSON = {
     "apiVersion": "v1",
     "kind": "ResourceQuota",
     "metadata": {"name": "few", "namespace": NAMESPACE},
     "spec": {"hard": {"count/configmaps": "1"}},
+    "status": {"hard": {"count/configmaps": "1"}, "used": {"count/configmaps": "1"}},
 }
+ROOMY = {**FULL, "status": {"hard": {"count/configmaps": "5"}, "used": {"count/configmaps": "1"}}}
 WEB = deployment("web", "registry.example/web:1")
 VALUES = config_map("values", {"mode": "fast"})
 TWO_VERSIONS = definition("Widget", "widgets")
@@ -116,9 +118,27 @@ TWO_VERSIONS["spec"]["versions"] = [
 ]
 OLD_STORED = changed(changed(TWO_VERSIONS, "spec.versions.0.storage", True), "spec.versions.1.storage", False)
 ONLY_V2 = changed(TWO_VERSIONS, "spec.versions", [TWO_VERSIONS["spec"]["versions"][1]])
+ONLY_V1 = definition("Widget", "widgets")
+BY_WEBHOOK: JSON = {
+    "strategy": "Webhook",
+    "webhook": {
+        "clientConfig": {"url": "https://widgets.example.org/convert"},
+        "conversionReviewVersions": ["v1"],
+    },
+}
 STRICT = {"properties": {"size": {"type": "integer"}}, "required": ["size"]}
 UP_TO_FIVE = {"properties": {"size": {"type": "integer", "maximum": 5}}}
 ANY_SIZE = {"properties": {"size": {"type": "integer"}, "colour": {"type": "string"}}}
+
+
+SUBJECT: JSON = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "ann"}
+BOUND: JSON = {
+    "api_version": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "name": "bound",
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "example-viewer"},
+    "subjects": [SUBJECT, {**SUBJECT, "name": "bob"}],
+}
 
 
 @dataclass(frozen=True)
@@ -211,6 +231,33 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "a user's value beside the release's": lambda: Case(
         [VALUES], [VALUES], edits=[(VALUES, {"data": {"own": "kept"}})]
+    ),
+    "a quota that has no room": lambda: Case(
+        [VALUES],
+        [VALUES, config_map("more", {})],
+        {"RehearsalRefusedByQuota-ConfigMap-openshift-example-more": "True"},
+        users=[FULL],
+    ),
+    "a quota that has room": lambda: Case([VALUES], [VALUES, config_map("more", {})], users=[ROOMY]),
+    "a role that is bound anew": lambda: Case(
+        [role("get"), manifest(**BOUND)],
+        [role("get"), changed(manifest(**BOUND), "roleRef.name", "view")],
+        {"RehearsalImmutableField-ClusterRoleBinding-bound": "True"},
+    ),
+    "a subject that a binding no longer names": lambda: Case(
+        [role("get"), manifest(**BOUND)],
+        [role("get"), changed(manifest(**BOUND), "subjects", [SUBJECT])],
+        {"RehearsalRightsNarrow-ClusterRoleBinding-bound": "True"},
+    ),
+    "a version that only a webhook converts": lambda: Case(
+        [ONLY_V1],
+        [{**ONLY_V2, "spec": {**ONLY_V2["spec"], "conversion": BY_WEBHOOK}}],
+        {
+            "RehearsalStoredVersion-CustomResourceDefinition-widgets.example.org": "True",
+            "RehearsalObjectUnknown-widgets.example.org": "Unknown",
+            "RehearsalVersionUnserved-widgets.example.org": "True",
+        },
+        users=[widget(size=3)],
     ),
     "a webhook that is asked": lambda: Case(
         [VALUES],

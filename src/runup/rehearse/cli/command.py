@@ -7,10 +7,15 @@ from typing import Any
 import click
 
 from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import LazyGroup
 from runup.release.cli.shared import access, guarded, registry_options
 
+# What else can be rehearsed, by the name of its subcommand.
+PLACES: dict[str, str] = {}
+SUMMARIES: dict[str, str] = {}
 
-@click.command("rehearse")
+
+@click.group("rehearse", cls=LazyGroup, places=PLACES, summaries=SUMMARIES, invoke_without_command=True)
 @click.option("--to", default="", metavar="VERSION", help="Target version, one that the cluster is offered.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
@@ -83,6 +88,8 @@ def rehearse(
       runup rehearse --dump my-cluster --release-dir ./release -o json
       runup rehearse --to-kubernetes 1.36
     """
+    if ctx.invoked_subcommand is not None:
+        return 0
     from runup.rehearse.cli import run_command as runs
 
     targets = [name for name, given in (("--to-image", to_image), ("--release-dir", release_dir)) if given]

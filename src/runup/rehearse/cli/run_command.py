@@ -9,10 +9,12 @@ import asyncio
 import resource
 import signal
 import sys
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import structs
 
 from kubekit.api import codec
 from kubekit.kube.clock import SystemClock
@@ -29,6 +31,7 @@ from runup.preflight.cli import run_command as preflights
 from runup.preflight.cli.evaluate import EvaluatedCluster, release_in
 from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.cli.render.cluster_result import ClusterResult
+from runup.preflight.decide.findings import Findings
 from runup.rehearse.cli.render import plan_text
 from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
@@ -36,7 +39,7 @@ from runup.rehearse.control.rehearsal import Wanted, account_of, rehearse
 from runup.rehearse.control.stand_ins import stuck_operators
 from runup.rehearse.decide import served_versions
 from runup.rehearse.decide.findings import report_of
-from runup.rehearse.decide.outcome import Rehearsal
+from runup.rehearse.decide.outcome import LeftOut, Rehearsal
 from runup.release.decide.payload import FOLDERS, Payload, load_payload
 
 if TYPE_CHECKING:
@@ -86,7 +89,8 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     )
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
     judged = EvaluatedCluster(source.name, report, of_dump=bool(flags.dump))
-    (one,), notes = preflights.results_of([judged], rules, None, now)
+    (result,), notes = preflights.results_of([judged], rules, None, now)
+    one = replace(result, found=_not_on_the_cluster(result.found))
     write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
     _print(rehearsed, one, flags)
     return forms.exit_code(one.found, flags.fail_on)
@@ -177,9 +181,17 @@ def _of_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
         str(running),
         str(target),
         unserved=served_versions.unserved(source.objects, running.minor, target.minor),
-        unknown=served_versions.not_known(target.minor),
+        unknown=(*served_versions.not_known(target.minor), *_not_copied(source, running.minor, target.minor)),
         kubernetes=True,
     )
+
+
+def _not_copied(source: ClusterSource, running: int, target: int) -> Iterator[LeftOut]:
+    """Yields the kinds that lose a version and of which the copy may lack objects."""
+    for group, kind in served_versions.kinds(running, target):
+        if not source.knows(group, kind):
+            text = "whether objects of it are written in a version that the target does not serve is not known"
+            yield LeftOut(f"{kind}.{group}" if group else kind, text)
 
 
 def _minor(text: str, whose: str) -> Version:
@@ -187,6 +199,11 @@ def _minor(text: str, whose: str) -> Version:
         return Version(text if text.count(".") > 1 else f"{text}.0")
     except VersionError as error:
         raise CommandError(f"{whose} {text!r} is not a version of Kubernetes such as 1.36") from error
+
+
+def _not_on_the_cluster(found: Findings) -> Findings:
+    """Returns the findings as risks that no ClusterVersion carries: they are not accepted there by their names."""
+    return structs.replace(found, risks=tuple(structs.replace(risk, suppressed_only=True) for risk in found.risks))
 
 
 def _print(rehearsed: Rehearsal, one: ClusterResult, flags: Flags) -> None:

@@ -95,7 +95,7 @@ def of_dump(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
         tuple(left),
         notes=dump.problems[:10],
         now=moment_of(dump),
-        kubernetes=dump.kubernetes.version,
+        kubernetes=_plain(dump.kubernetes.version),
         defined=defined_in(dump.objects),
     )
 
@@ -114,7 +114,7 @@ async def of_cluster(config: ClusterConfig, *, max_objects: int = MAX_OBJECTS) -
         CompleteKinds(whole=frozenset(reader.whole), partly=frozenset(reader.partly)),
         tuple(reader.left_out),
         requests=reader.requests + 1,
-        kubernetes=str(version.get("gitVersion") or "").removeprefix("v").partition("+")[0],
+        kubernetes=_plain(str(version.get("gitVersion") or "")),
         defined=defined_in(reader.objects),
     )
 
@@ -213,6 +213,11 @@ def _check_number(number: int, limit: int) -> None:
     if number > limit:
         text = f"the cluster has more than {limit} objects; raise --max-objects, for each 10,000 of which the copy"
         raise Terminal(f"{text} takes some 150 MiB of memory", reason="TooManyObjects")
+
+
+def _plain(version: str) -> str:
+    """Returns a version of Kubernetes without what a distribution adds to it."""
+    return version.removeprefix("v").partition("+")[0].partition("-")[0]
 
 
 def _named(group: str, plural: str) -> str:

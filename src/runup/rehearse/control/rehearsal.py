@@ -208,7 +208,8 @@ def _pair(source: ClusterSource, copy_: ClusterCopy, result: RunResult, task: Ta
     if before is None:
         return ObjectChange(identity, Action.CREATE if now is not None else Action.NOTHING, known=known), None, now
     fields = differences.changes(identity, before, now or {})
-    return ObjectChange(identity, Action.UPDATE if fields else Action.NOTHING, fields), before, now
+    owned = bool(before["metadata"].get("managedFields"))
+    return ObjectChange(identity, Action.UPDATE if fields else Action.NOTHING, fields, owned=owned), before, now
 
 
 def _refusal(source: ClusterSource, failure: Failure, waiting: int) -> Refusal:

@@ -1,6 +1,6 @@
 """Makes the report of a rehearsal: findings with the ids `Rehearsal*`, in the report that every preflight writes.
 
-One check stands for each part of the rehearsal. What the copy cannot know is Unknown by name (docs/decisions/0072 D44).
+One check stands for each part of the rehearsal. What the copy cannot know is Unknown by name (docs/decisions/0091).
 """
 
 from __future__ import annotations
@@ -207,7 +207,19 @@ def _refused(refusal: Refusal, tasks: int) -> Finding:
 # -- what changes ------------------------------------------------------------------------------------------------------
 
 
-def _overwritten(changes: Iterable[ObjectChange]) -> Iterator[Finding]:
+def _overwritten(changes: Sequence[ObjectChange]) -> Iterator[Finding]:
+    bare = [each.identity for each in changes if each.action is Action.UPDATE and not each.owned]
+    if bare:
+        yield Finding(
+            "RehearsalOwnersUnknown",
+            f"{count(len(bare), 'object')} that the release changes came without managedFields: whose values it "
+            f"overwrites, and which fields of the running release go, is not known: "
+            f"{names([str(each) for each in bare], _NAMED)}.",
+            Applies.UNKNOWN,
+            resources=_resources(bare),
+            remediation="Rehearse on the cluster itself, or on a dump with managedFields: "
+            "`oc adm inspect`, `oc get -o json --show-managed-fields`.",
+        )
     for change in changes:
         lost = [field for field in change.fields if field.others]
         if not lost:
@@ -266,7 +278,8 @@ def _vanished(rehearsal: Rehearsal) -> Iterator[Finding]:
 
 def _rights(changes: Sequence[RightsChange]) -> Iterator[Finding]:
     for change in changes:
-        who = f", which {names(change.subjects)} have" if change.subjects else ", which nobody has now"
+        have = "has" if len(change.subjects) == 1 else "have"
+        who = f", which {names(change.subjects)} {have}" if change.subjects else ", which nobody has now"
         parts = (change.identity.kind, change.identity.namespace, change.identity.name)
         resources = (_resource(change.identity),)
         if change.lost:

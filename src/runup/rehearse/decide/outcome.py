@@ -55,12 +55,17 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """What became of one object. `known` is False if the copy may lack the object that was there before."""
+    """What became of one object. `known` is False if the copy may lack the object that was there before.
+
+    `owned` is False if it came without `managedFields`: then it is not known whose values the release overwrites, nor
+    which fields it no longer has.
+    """
 
     identity: Identity
     action: Action
     fields: tuple[FieldChange, ...] = ()
     known: bool = True
+    owned: bool = True
 
     @property
     def weight(self) -> Weight:

@@ -49,6 +49,11 @@ def _written(obj: JSON) -> Iterator[tuple[str, str]]:
             yield str(entry.get("apiVersion") or ""), str(entry.get("manager") or "")
 
 
+def kinds(source: int, target: int) -> tuple[tuple[str, str], ...]:
+    """Returns group and kind of all that loses a version between two minor versions."""
+    return tuple(sorted({(group, kind) for group, _, kind in removed_versions(source, target)}))
+
+
 def not_known(target: int) -> tuple[LeftOut, ...]:
     """Returns what is not known of that minor version, because the table does not reach it."""
     known = table("removed-apis")

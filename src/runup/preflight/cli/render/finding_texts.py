@@ -196,7 +196,7 @@ def verdict_parts(found: Findings) -> tuple[str, ...]:
     start = f"Verdict: {_refusals(found, report, named)}{_asides(found)}"
     if not names:
         return (start,)
-    if found.kind == "Kubernetes":
+    if all(risk.suppressed_only for risk in named):
         return (f"{start} Fix them, or give the reasons why they may stay with --suppressions FILE.",)
     others = "the others" if len(names) < len(named) else "them"
     if not found.takes_names:

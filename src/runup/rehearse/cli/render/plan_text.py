@@ -9,7 +9,16 @@ from typing import Any
 from kubekit.lang.printable import printable
 from runup.checks.decide.wording import count, names
 from runup.rehearse.decide.findings import value, value_change
-from runup.rehearse.decide.outcome import WEIGHTS, Action, CopyAccount, ObjectChange, Rehearsal, Weight
+from runup.rehearse.decide.outcome import (
+    WEIGHTS,
+    Action,
+    CopyAccount,
+    FieldChange,
+    ObjectChange,
+    Rehearsal,
+    RightsChange,
+    Weight,
+)
 
 _SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-"}
 # Objects and fields of the plan without --verbose; kinds that are counted by name; characters of a value in data.
@@ -38,9 +47,11 @@ def plan(rehearsed: Rehearsal, *, whole: bool = False) -> str:
     numbers = Counter(change.action for change in changed)
     words = ", ".join(f"{numbers[action]} to {action}" for action in (Action.CREATE, Action.UPDATE, Action.DELETE))
     lines = [f"Plan of {rehearsed.source} to {rehearsed.target}: {words}, {len(rehearsed.refusals)} refused."]
+    lines += [f"  ! {each.identity}: refused ({each.kind})" for each in rehearsed.refusals]
+    rights = {change.identity: change for change in rehearsed.rights}
     told = changed if whole else [change for change in changed if _tells(change)][:_OBJECTS]
     for change in told:
-        lines += _of_object(change, whole=whole)
+        lines += _of_object(change, rights.get(change.identity), whole=whole)
     if (more := len(changed) - len(told)) > 0:
         lines.append(f"  ... and {count(more, 'object')} more: --verbose, or -o json")
     return "\n".join(map(printable, lines)) + "\n\n"
@@ -56,15 +67,25 @@ def _tells(change: ObjectChange) -> bool:
     return change.action is Action.DELETE or (change.action is Action.UPDATE and change.weight is not Weight.METADATA)
 
 
-def _of_object(change: ObjectChange, *, whole: bool) -> Iterator[str]:
+def _of_object(change: ObjectChange, rights: RightsChange | None, *, whole: bool) -> Iterator[str]:
     unknown = "" if change.known else " (whether it is there already is not known)"
     yield f"  {_SIGNS[change.action]} {change.identity}{unknown}"
     shown = change.fields if whole else change.fields[:_FIELDS]
     for field in shown:
         lost = f"  (set by {names(field.others)}: lost)" if field.others else ""
-        yield f"      {value_change(field)}{lost}"
+        yield f"      {_rights(rights) if rights and field.weight is Weight.RIGHTS else _field(field)}{lost}"
     if (more := len(change.fields) - len(shown)) > 0:
         yield f"      ... and {count(more, 'field')} more"
+
+
+def _field(field: FieldChange) -> str:
+    """Returns a changed field; a schema is not shown, since what it means is told of the stored objects."""
+    return f"{field.path}: another schema" if field.path.endswith("openAPIV3Schema") else value_change(field)
+
+
+def _rights(change: RightsChange) -> str:
+    parts = (("loses", change.lost), ("gains", change.gained))
+    return "rights: " + "; ".join(f"{verb} {names(some, _KINDS)}" for verb, some in parts if some)
 
 
 def effort(rehearsed: Rehearsal) -> str:

@@ -1,0 +1,232 @@
+"""What a copy takes of a cluster and what it does not, what of the cluster is asked for it, and what is left of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.applying.control.release_folders import NAMESPACE, config_map
+from tests.rehearse.control.test_seeded_releases import VALUES, changed, widget, widgets
+from tests.rehearse.rehearsed_world import findings, rehearsed, wanted, world
+
+from kubekit.kube import calls
+from kubekit.kube.clock import SystemClock
+from runup.dump.completeness import CompleteKinds
+from runup.rehearse.control.cluster_copy import copied
+from runup.rehearse.control.cluster_source import ClusterSource
+from runup.rehearse.control.rehearsal import rehearse
+from runup.rehearse.decide.outcome import Action
+from runup.release.decide.manifest import Identity
+
+JSON = dict[str, Any]
+ROOT = Path(__file__).parents[3]
+SECRET: JSON = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {
+        "name": "key",
+        "namespace": "default",
+        "labels": {"app": "shop"},
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": '{"data": "c2VzYW1l"}'},
+    },
+    "data": {"password": "c2VzYW1l"},
+}
+
+
+def without(source: ClusterSource, plural: str) -> ClusterSource:
+    """The source as one of which that resource could not be listed."""
+    whole = frozenset(key for key in source.collected.whole if key[1] != plural)
+    kind = next(kind for kind, name in source.plurals.items() if name == plural)
+    objects = [obj for obj in source.objects if obj["kind"] != kind[1]]
+    return replace(source, objects=objects, collected=CompleteKinds(whole=whole))
+
+
+@pytest.mark.parametrize(
+    ("plural", "unknown"),
+    [
+        pytest.param(
+            "validatingadmissionpolicies",
+            {"RehearsalIncomplete-validatingadmissionpolicies.admissionregistration.k8s.io"},
+            id="policies",
+        ),
+        pytest.param("resourcequotas", {"RehearsalIncomplete-resourcequotas"}, id="quotas"),
+        pytest.param("configmaps", {"RehearsalIncomplete-configmaps"}, id="what the release writes"),
+        pytest.param("widgets", {"RehearsalIncomplete-widgets.example.org"}, id="stored objects"),
+        pytest.param("nodes", set(), id="what no release writes"),
+    ],
+)
+async def test_what_is_not_copied_is_not_known(plural: str, unknown: set[str], tmp_path: Path) -> None:
+    """A kind that could not be listed makes Unknown what follows from it, and nothing else."""
+    objects = (widgets(properties={"size": {"type": "integer"}}), VALUES)
+    async with world(tmp_path, *objects) as cluster:
+        source = without(await cluster.source(), plural)
+    result = await rehearse(source, wanted(tmp_path, *objects), SystemClock())
+    assert findings(result) == dict.fromkeys(unknown, "Unknown")
+
+
+async def test_objects_without_managed_fields_may_be_anybodys(tmp_path: Path) -> None:
+    """Whose values are overwritten is not known of an object that came without managedFields."""
+    async with world(tmp_path, VALUES) as cluster:
+        source = await cluster.source()
+    for obj in source.objects:
+        obj["metadata"].pop("managedFields", None)
+    result = await rehearse(source, wanted(tmp_path, changed(VALUES, "data.mode", "slow")), SystemClock())
+    assert findings(result) == {"RehearsalOwnersUnknown": "Unknown"}
+
+
+async def test_what_is_not_tried_in_time_is_told(tmp_path: Path) -> None:
+    """A rehearsal that ends early says how much it has not tried."""
+    async with world(tmp_path, VALUES) as cluster:
+        result = await rehearsed(cluster, tmp_path, VALUES, limit_s=-1.0)
+    assert (findings(result), result.tried) == ({"RehearsalEndedEarly": "Unknown"}, 0)
+
+
+async def test_the_contents_of_secrets_are_not_asked_for(tmp_path: Path) -> None:
+    """Of a Secret there are name, labels and owners; neither its data nor the annotation that repeats it."""
+    async with world(tmp_path) as cluster:
+        await cluster.apply(SECRET, manager="shop")
+        source = await cluster.source()
+        async with copied(source, SystemClock(), account=("default", "default")) as copy:
+            (stored,) = [obj for obj in copy.all("", "Secret") if obj["metadata"]["name"] == "key"]
+    assert "c2VzYW1l" not in json.dumps(source.objects)
+    assert (stored["metadata"]["labels"], stored.get("data")) == ({"app": "shop"}, None)
+
+
+async def test_the_cluster_is_only_read(tmp_path: Path) -> None:
+    """The audit log of the cluster has gets and lists of whoever rehearses, as many as the rehearsal says."""
+    agents: list[tuple[str, str]] = []
+    async with world(tmp_path, VALUES) as cluster:
+        source = await cluster.source()
+        await rehearse(source, wanted(tmp_path, changed(VALUES, "data.mode", "slow")), SystemClock())
+        value = await cluster.client.send(calls.get_raw(cluster.resource(VALUES), "values", NAMESPACE))
+    for line in (tmp_path / "cluster" / "audit.log").read_text().splitlines():
+        event = json.loads(line)
+        if event.get("userAgent", "").startswith("runup-rehearse"):
+            agents.append((event["verb"], event["requestURI"]))
+    assert {verb for verb, _ in agents} <= {"get", "list"}
+    assert len(agents) == source.requests
+    assert value["data"]["mode"] == "fast"
+
+
+async def test_objects_are_copied_as_they_are(tmp_path: Path) -> None:
+    """An object keeps its uid, its managed fields and even a fault that its definition has since forbidden."""
+    loose, strict = widgets(properties={}), widgets(properties={"size": {"type": "integer"}}, required=["size"])
+    async with world(tmp_path, loose) as cluster:
+        await cluster.apply(widget(), manager="shop")
+        await cluster.apply(strict)
+        source = await cluster.source()
+        async with copied(source, SystemClock(), account=("default", "default")) as copy:
+            (stored,) = copy.all("example.org", "Widget")
+        (original,) = [obj for obj in source.objects if obj["kind"] == "Widget"]
+    assert {key: stored["metadata"][key] for key in ("uid", "managedFields")} == {
+        key: original["metadata"][key] for key in ("uid", "managedFields")
+    }
+    assert stored["spec"] == {}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(7, id="a number for a spec"),
+        pytest.param({"containers": "none"}, id="a word for a list"),
+        pytest.param({"containers": [None]}, id="null in a list"),
+    ],
+)
+async def test_an_object_of_any_form_costs_itself_alone(spec: Any, tmp_path: Path) -> None:
+    """Whatever somebody else's object is like, it is copied or named, and the others are copied."""
+    async with world(tmp_path, VALUES) as cluster:
+        source = await cluster.source()
+    source.objects.insert(
+        0, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "x"}, "spec": spec}
+    )
+    async with copied(source, SystemClock(), account=("default", "default")) as copy:
+        there = copy.get(Identity("", "Pod", "x", "p")) is not None
+        told = "Pod p" in [each.kind for each in copy.left_out]
+        assert copy.get(Identity("", "ConfigMap", NAMESPACE, "values")) is not None
+    assert there is not told
+
+
+async def test_a_definition_that_the_dump_lacks(tmp_path: Path) -> None:
+    """Objects whose definition is not there are copied under one that takes anything, and tried under the target's."""
+    made = widgets(properties={"size": {"type": "integer"}})
+    async with world(tmp_path, made) as cluster:
+        await cluster.apply(widget(size=3), manager="shop")
+        source = without(await cluster.source(), "customresourcedefinitions")
+    source.objects.append(
+        {
+            "apiVersion": "example.org/v1",
+            "kind": "Widget",
+            "metadata": {"name": "old", "namespace": NAMESPACE},
+            "spec": {"colour": "red"},
+        }
+    )
+    result = await rehearse(source, wanted(tmp_path, made), SystemClock())
+    (outcome,) = [each for each in result.definitions if each.name == "widgets.example.org"]
+    assert [(each.identity.name, each.pruned) for each in outcome.objects] == [("old", ("spec.colour",))]
+
+
+async def test_the_plan_names_who_set_what_is_lost(tmp_path: Path) -> None:
+    """The fields of an object that change, with their values and the manager whose value is lost."""
+    values = config_map("values", {"mode": "fast", "size": "1"})
+    async with world(tmp_path, values) as cluster:
+        await cluster.edit(values, {"data": {"mode": "slow"}}, "argocd")
+        result = await rehearsed(cluster, tmp_path, changed(values, "data.size", "2"))
+    (change,) = [each for each in result.changes if each.identity.name == "values"]
+    assert change.action is Action.UPDATE
+    assert [(f.path, f.before, f.after, f.others) for f in change.fields] == [
+        ("data.mode", "slow", "fast", ("argocd",)),
+        ("data.size", "1", "2", ()),
+    ]
+
+
+async def test_the_folder_goes_whatever_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in the middle leaves nothing behind."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    async with world(tmp_path, VALUES) as cluster:
+        source = await cluster.source()
+    with pytest.raises(RuntimeError, match="in the middle"):
+        async with copied(source, SystemClock(), account=("default", "default")):
+            assert len(list(scratch.iterdir())) == 1
+            raise RuntimeError("in the middle")
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_the_folder_goes_by_a_signal(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    """A command that is ended in the middle of a rehearsal removes the copy, and says so by its exit code."""
+    waiting = (
+        "import asyncio, sys\n"
+        "from runup.rehearse.control import release_run\n"
+        "async def go(self):\n"
+        "    print('applying', flush=True)\n"
+        "    await asyncio.Event().wait()\n"
+        "release_run.ReleaseRun.go = go\n"
+        "from runup.cli.main import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    words = ["rehearse", "--dump", "examples/rehearsal/cluster", "--release-dir", "examples/rehearsal/release"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", waiting, *words],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == "applying\n"
+        held = [path.name for path in tmp_path.iterdir()]
+        process.send_signal(number)
+        assert process.wait(90) == code
+    assert (len(held), list(tmp_path.iterdir())) == (1, [])
