@@ -230,3 +230,14 @@ def test_the_folder_goes_by_a_signal(number: signal.Signals, code: int, tmp_path
         process.send_signal(number)
         assert process.wait(90) == code
     assert (len(held), list(tmp_path.iterdir())) == (1, [])
+
+
+async def test_an_operator_whose_definition_the_dump_lacks(tmp_path: Path) -> None:
+    """A dump of ClusterOperators without their definition refuses nothing: what is invented takes a status."""
+    async with world(tmp_path, VALUES) as cluster:
+        source = without(await cluster.source(), "customresourcedefinitions")
+    source.objects.append(
+        {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator", "metadata": {"name": "dns"}, "status": {}}
+    )
+    result = await rehearse(source, wanted(tmp_path, VALUES), SystemClock())
+    assert (result.refusals, result.waits) == ((), ())

@@ -168,11 +168,12 @@ def is_conversion_refusal(message: str) -> bool:
 
 
 def _renamed(definition: JSON, source: ClusterSource) -> JSON:
-    """Returns an invented definition under the resource's own name, as the source has it."""
-    spec = definition["spec"]
+    """Returns an invented definition under the resource's own name, as the source has it, and with a status."""
+    versions = [{**version, "subresources": {"status": {}}} for version in definition["spec"]["versions"]]
+    spec = {**definition["spec"], "versions": versions}
     plural = source.plurals.get((spec["group"], spec["names"]["kind"]))
     if not plural:
-        return definition
+        return {**definition, "spec": spec}
     names = {**spec["names"], "plural": plural}
     return {**definition, "metadata": {"name": f"{plural}.{spec['group']}"}, "spec": {**spec, "names": names}}
 

@@ -165,7 +165,7 @@ def _gather(
     pairs = [_pair(source, copy_, result, task) for task in result.tasks]
     graph = graph_of(result.tasks, State.UPDATING)
     refused = tuple(
-        _refusal(source, each, behind(graph, each.task))
+        _refusal(source, copy_, each, behind(graph, each.task))
         for each in sorted(result.failures.values(), key=lambda each: each.task.index)
     )
     configurations = [obj for kind in webhook_scope.KINDS for obj in copy_.all(webhook_scope.GROUP, kind)]
@@ -212,16 +212,25 @@ def _pair(source: ClusterSource, copy_: ClusterCopy, result: RunResult, task: Ta
     return ObjectChange(identity, Action.UPDATE if fields else Action.NOTHING, fields, owned=owned), before, now
 
 
-def _refusal(source: ClusterSource, failure: Failure, waiting: int) -> Refusal:
+def _refusal(source: ClusterSource, copy_: ClusterCopy, failure: Failure, waiting: int) -> Refusal:
     task, message = failure.task, failure.message
     kind, by = refusals.kind_of(message)
-    if isinstance(failure.error, KindMissing) or (kind is RefusalKind.INVALID and is_conversion_refusal(message)):
+    if isinstance(failure.error, KindMissing):
         kind = RefusalKind.NOT_SERVED if _would_be_known(source, task.identity.group) else RefusalKind.NOT_KNOWN
-        kind = RefusalKind.NOT_KNOWN if is_conversion_refusal(message) else kind
     lost_namespace = f'namespaces "{task.identity.namespace}" not found'
-    if lost_namespace in message and not source.knows(*_NAMESPACE):
+    unknown_namespace = lost_namespace in message and not source.knows(*_NAMESPACE)
+    if is_conversion_refusal(message) or unknown_namespace or _is_invented(copy_, task):
         kind = RefusalKind.NOT_KNOWN
     return Refusal(task.identity, task.index, kind, message, waiting, by)
+
+
+def _is_invented(copy_: ClusterCopy, task: Task) -> bool:
+    """Returns whether the copy has the definition of the task's object, or the object itself, only as a stand-in."""
+    if task.kind in copy_.invented:
+        return True
+    spec = task.manifest.object.get("spec") or {}
+    names = spec.get("names") or {}
+    return task.kind == DEFINITION and (spec.get("group"), names.get("kind")) in copy_.invented
 
 
 def _would_be_known(source: ClusterSource, group: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import takewhile
 
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
@@ -36,6 +37,8 @@ COMPONENT = "rehearsal"
 # Faults, fields and objects that a message names; the resources and the plan have the others.
 _NAMED = 3
 _LONGEST = 600
+# Of two long texts: how much of a beginning that both have is left out, and how much of it stays.
+_LONG_START, _SHARED = 30, 12
 _REMEDIES = {
     RefusalKind.IMMUTABLE: "Delete the object before the update, so that the release creates it anew, or set it back "
     "to what the running release has.",
@@ -237,8 +240,25 @@ def _overwritten(changes: Sequence[ObjectChange]) -> Iterator[Finding]:
 
 
 def value_change(field: FieldChange) -> str:
-    """Returns a changed field as `PATH: BEFORE -> AFTER`."""
-    return f"{field.path}: {value(field.before)} -> {value(field.after)}"
+    """Returns a changed field as `PATH: BEFORE -> AFTER`; of long values the part in which they differ."""
+    before, after = field.before, field.after
+    if isinstance(before, list) and isinstance(after, list):
+        # What both have says nothing: a list of arguments differs in one of them.
+        before, after = [x for x in before if x not in after] or None, [x for x in after if x not in before] or None
+        if before is None and after is None:
+            return f"{field.path}: in another order, or as often"
+        if before is not None and after is not None and len(before) == len(after) == 1:
+            before, after = before[0], after[0]
+    if isinstance(before, str) and isinstance(after, str):
+        before, after = _apart(before, after)
+    return f"{field.path}: {value(before)} -> {value(after)}"
+
+
+def _apart(before: str, after: str) -> tuple[str, str]:
+    """Returns both texts without a long beginning that they share."""
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    keep = max(same - _SHARED, 0)
+    return (before, after) if same <= _LONG_START else (f"...{before[keep:]}", f"...{after[keep:]}")
 
 
 def value(of: object, longest: int = 60) -> str:
