@@ -15,7 +15,7 @@ from bench.hostile_images import header
 from kubekit.lang.removal import remove_tree
 from runup.cli import clusterversion_files
 from runup.cli.errors import CommandError
-from runup.dump import dump_limits, load
+from runup.dump import dump_limits, large_lists, load
 from runup.dump.dump_files import BadDump
 from runup.dump.dump_limits import MIB, Memory
 
@@ -132,6 +132,21 @@ def test_a_list_that_would_take_too_much_at_once_is_read_item_by_item(
     assert found.collected.covers(("", "pods"), "a")
 
 
+def test_items_that_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader of packed items gets all of each object, its managers' fields too; a nameless one is named."""
+    monkeypatch.setattr(dump_limits, "MAX_DECODING_BYTES", MIB)
+    document = pods(30)
+    items = document["items"]
+    assert isinstance(items, list)
+    dump = write(tmp_path / "dump")
+    (dump / "pods.json").write_text(json.dumps({**document, "items": [*items, {"metadata": {"labels": {}}}]}))
+    found = load.read(dump, packs=True)
+    packed = [obj for obj in found.objects if obj["kind"] == "Pod"]
+    assert [large_lists.unpacked(obj) for obj in packed] == items
+    assert {key for obj in packed for key in obj} == {"apiVersion", "kind", "metadata", large_lists.PACKED}
+    assert "has no metadata.name" in "".join(found.problems)
+
+
 LARGE_LISTS = {
     "an item that is larger than any object": (pods(1, items=[{"x": [1] * 400_000}]), "item 1 is larger than any"),
     "an item that is no object": (pods(1, items=[*range(10_000)]), "decoding it would take"),
@@ -196,7 +211,7 @@ def test_packed_in_each_way(tmp_path: Path, suffix: str) -> None:
 _READ = """
 import re, sys
 from pathlib import Path
-from runup.dump import dump_limits, load
+from runup.dump import dump_limits, large_lists, load
 # Of this program alone: what getrusage says begins with what the process had that started it.
 peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 before = peak()

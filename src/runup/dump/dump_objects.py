@@ -78,10 +78,10 @@ class Contents:
     problems: tuple[str, ...] = ()
 
 
-def read(file: Path, style: str, root: Path | None = None) -> Contents:
+def read(file: Path, style: str, root: Path | None = None, *, packs: bool = False) -> Contents:
     """Returns the contents of `file`, which belongs to a dump of this style; invalid content never raises.
 
-    In a bundle, whose folder is `root`, an array is a list.
+    In a bundle, whose folder is `root`, an array is a list. With `packs` the items of large lists are packed.
     """
     if style == "insights" and (below := _below_config(file))[:1] == ("configmaps",) and len(below) == 4:
         try:
@@ -89,7 +89,7 @@ def read(file: Path, style: str, root: Path | None = None) -> Contents:
         except OSError as error:
             return Contents(problems=(f"{file}: cannot be read: {error}",))
     try:
-        documents = _documents(file)
+        documents = _documents(file, packs=packs)
     except (OSError, UnicodeDecodeError) as error:
         return Contents(problems=(f"{file}: cannot be read: {error}",))
     except ValueError as error:
@@ -200,14 +200,14 @@ def why_no_object(item: Any) -> str:
     return ""
 
 
-def _documents(file: Path) -> list[Any]:
+def _documents(file: Path, *, packs: bool) -> list[Any]:
     if head := _configuration(file):
         return [head]
     data = contents_of(file)
     try:
         return list(kyaml.load_all(text_of(data)))
     except TooMuchToDecode:
-        if (document := large_lists.read(data)) is None:
+        if (document := large_lists.read(data, packs=packs)) is None:
             raise
         return [document]
 

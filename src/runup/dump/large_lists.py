@@ -1,7 +1,10 @@
 """Reads a list of objects in JSON that is too large to be decoded at once: item by item, within the same memory.
 
 A file of some thousand pods has millions of values, which would take a gigabyte at once. Items are decoded one after
-the other, and each loses `managedFields`, which are half of it and which nothing reads in a dump.
+the other, and each loses `managedFields`, which are half of it and which no check reads in a dump.
+
+A reader that needs all of them, but one at a time, asks for packed items: their text, a fifth of the decoded object,
+beside the name and the namespace. `unpacked` returns the object.
 """
 
 from __future__ import annotations
@@ -22,6 +25,19 @@ _MAX_OBJECTS = 4_000_000
 _MAX_METADATA = 16 << 10
 
 
+# The member of a packed item that has its text.
+PACKED = "(packed)"
+
+
+class _Named(msgspec.Struct):
+    name: str
+    namespace: str = ""
+
+
+class _Head(msgspec.Struct):
+    metadata: _Named
+
+
 class _Object(msgspec.Struct):
     """An object of which nothing is kept."""
 
@@ -37,8 +53,11 @@ class _List(msgspec.Struct):
     metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-def read(data: bytes) -> JSON | None:
-    """Returns the list, or None if `data` is no JSON list of objects. Raises ValueError if it takes too much."""
+def read(data: bytes, *, packs: bool = False) -> JSON | None:
+    """Returns the list, or None if `data` is no JSON list of objects. Raises ValueError if it takes too much.
+
+    With `packs` its items are packed.
+    """
     if data.count(b"{") > _MAX_OBJECTS:
         return None
     try:
@@ -46,20 +65,43 @@ def read(data: bytes) -> JSON | None:
             return None
         found = msgspec.json.decode(data, type=_List)
         metadata = msgspec.json.decode(found.metadata) if len(bytes(found.metadata)) <= _MAX_METADATA else {}
-        items = _items(found.items)
+        items = _items(found.items, packs=packs)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     head = {"apiVersion": found.api_version, "kind": found.kind, "metadata": metadata}
     return {key: value for key, value in head.items() if value} | {"items": items}
 
 
-def _items(raw: tuple[msgspec.Raw, ...]) -> list[Any]:
+def unpacked(obj: JSON) -> JSON:
+    """Returns the object of a packed item, or any other object as it is."""
+    text = obj.get(PACKED)
+    if text is None:
+        return obj
+    head = {key: value for key, value in obj.items() if key not in (PACKED, "metadata")}
+    # What a reader made of the version counts (`normalize.newer`).
+    whole: JSON = {**msgspec.json.decode(text), **head}
+    # Whoever reads dumps has taken these from its objects (`normalize`).
+    whole["metadata"] = {k: v for k, v in whole["metadata"].items() if k not in ("resourceVersion", "selfLink")}
+    return whole
+
+
+def _packed(raw: bytes) -> Any:
+    """Returns an item with its name and its text; one without a name is returned decoded, and is no object."""
+    try:
+        metadata = msgspec.json.decode(raw, type=_Head).metadata
+    except msgspec.ValidationError:
+        return msgspec.json.decode(raw)
+    named = {"name": metadata.name, "namespace": metadata.namespace}
+    return {"metadata": {key: value for key, value in named.items() if value}, PACKED: raw}
+
+
+def _items(raw: tuple[msgspec.Raw, ...], *, packs: bool) -> list[Any]:
     left = MAX_OBJECTS_BYTES
     items: list[Any] = []
     for each in raw:
         if decoding_bytes(bytes(each)) > MAX_ITEM_BYTES:
             raise ValueError(f"item {len(items) + 1} is larger than any object of a cluster")
-        item = msgspec.json.decode(each)
+        item = _packed(bytes(each)) if packs else msgspec.json.decode(each)
         if isinstance(metadata := item.get("metadata"), dict):
             metadata.pop("managedFields", None)
         left -= size_of(item)

@@ -80,17 +80,17 @@ class Dump:
         return version
 
 
-def read(path: Path, only: Collection[str] = (), *, any_kubernetes: bool = False) -> Dump:
+def read(path: Path, only: Collection[str] = (), *, any_kubernetes: bool = False, packs: bool = False) -> Dump:
     """Reads the dump at `path`, packed or not; raises BadDump.
 
     `only`, if given, limits the files of a tree to these resources. With `any_kubernetes`, a dump of a cluster
-    without a ClusterVersion is one, too.
+    without a ClusterVersion is one, too. With `packs` the items of large lists are packed (`large_lists.unpacked`).
     """
     with archive.opened(path) as folder:
-        return load(find(folder), only, any_kubernetes=any_kubernetes)
+        return load(find(folder), only, any_kubernetes=any_kubernetes, packs=packs)
 
 
-def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = False) -> Dump:
+def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = False, packs: bool = False) -> Dump:
     """Reads every file of `layout`; raises BadDump if no ClusterVersion is among them, or those of several clusters."""
     objects_by_identity: dict[tuple[str, str, str, str], JSON] = {}
     versions: dict[tuple[str, str, str, str], int] = {}
@@ -106,7 +106,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
             continue
         if any_kubernetes and is_version_file(file):
             continue
-        contents = objects.read(file, layout.style, layout.root)
+        contents = objects.read(file, layout.style, layout.root, packs=packs)
         lists[file] = contents.lists
         problems += contents.problems
         broken |= {file} if contents.problems else set()

@@ -27,6 +27,7 @@ from runup.cli.operator_namespace import operator_namespace
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
 from runup.dump.dump_files import BadDump
+from runup.dump.large_lists import unpacked
 from runup.preflight.cli import run_command as preflights
 from runup.preflight.cli.evaluate import EvaluatedCluster, release_in
 from runup.preflight.cli.render import output_formats as forms
@@ -180,7 +181,7 @@ def _of_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
         account_of(source),
         str(running),
         str(target),
-        unserved=served_versions.unserved(source.objects, running.minor, target.minor),
+        unserved=served_versions.unserved(map(unpacked, source.objects), running.minor, target.minor),
         unknown=(*served_versions.not_known(target.minor), *_not_copied(source, running.minor, target.minor)),
         kubernetes=True,
     )

@@ -28,6 +28,7 @@ from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.apiserver.store import Conflict, Entry
 from runup.dump.documents import JSON, identity
+from runup.dump.large_lists import unpacked
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.decide.outcome import LeftOut
 from runup.release.decide.manifest import Identity
@@ -82,7 +83,7 @@ class ClusterCopy:
     async def fill(self, source: ClusterSource) -> None:
         """Stores the objects of `source`: definitions first, then what they define."""
         objects = source.objects
-        definitions = [obj for obj in objects if identity(obj)[:2] == DEFINITION]
+        definitions = [unpacked(obj) for obj in objects if identity(obj)[:2] == DEFINITION]
         known = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions if "spec" in d}
         more = [_renamed(each, source) for each in missing_definitions(objects, definitions)]
         self.invented = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in more} - known
@@ -100,7 +101,7 @@ class ClusterCopy:
                 name = f"{kind_name}.{group}" if group else kind_name
                 unserved[name] = unserved.get(name, 0) + 1
                 continue
-            batch.append(self._put(kind, copy.copy(obj)))
+            batch.append(self._put(kind, obj))
             if len(batch) == _TOGETHER:
                 await asyncio.gather(*batch)
                 batch.clear()
@@ -117,6 +118,7 @@ class ClusterCopy:
 
     async def _put(self, kind: Kind, obj: JSON) -> None:
         server = self.server
+        obj = dict(unpacked(obj))
         obj["metadata"] = dict(obj["metadata"])
         restoring.stamp(kind, obj, server.clock.now())
         try:

@@ -25,6 +25,7 @@ from runup import __version__
 from runup.checks.decide.built_in_groups import has_definitions
 from runup.dump.completeness import CompleteKinds
 from runup.dump.documents import JSON, identity
+from runup.dump.large_lists import unpacked
 from runup.dump.load import SKIPPED_KINDS, moment_of
 from runup.dump.load import read as read_dump
 from runup.preflight.control.read_only_client import ReadOnlyClient
@@ -43,6 +44,7 @@ _KEPT_OF_SECRETS = ("name", "namespace", "labels", "uid", "creationTimestamp", "
 class ClusterSource:
     """The objects of a cluster, and what is known of their completeness. `plurals` names the resource of each kind.
 
+    Objects of large lists may be packed (`large_lists.unpacked`), all but those that `one` returns.
     `requests` counts the reads of a live cluster. `now` is the time of the dump, None of a live cluster.
     """
 
@@ -60,7 +62,8 @@ class ClusterSource:
 
     def one(self, group: str, kind: str, name: str) -> JSON | None:
         """Returns the cluster-scoped object of that identity, or None."""
-        return next((obj for obj in self.objects if identity(obj) == (group, kind, "", name)), None)
+        found = next((obj for obj in self.objects if identity(obj) == (group, kind, "", name)), None)
+        return unpacked(found) if found is not None else None
 
     def knows(self, group: str, kind: str, namespace: str = "") -> bool:
         """Returns whether every object of a kind is in the source, in that namespace or in the cluster."""
@@ -80,7 +83,7 @@ def _is_plural(plural: str, kind: str) -> bool:
 
 def of_dump(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
     """Returns the cluster in a dump. Raises BadDump, and Terminal for one with too many objects."""
-    dump = read_dump(path, any_kubernetes=True)
+    dump = read_dump(path, any_kubernetes=True, packs=True)
     _check_number(len(dump.objects), max_objects)
     left = [LeftOut("Secret", "a dump has none that may be copied; what needs their contents is not known")]
     if dump.skipped:
@@ -226,7 +229,7 @@ def _named(group: str, plural: str) -> str:
 
 def defined_in(objects: Iterable[JSON]) -> frozenset[tuple[str, str]]:
     """Returns group and kind of what the definitions among `objects` define."""
-    specs = (obj.get("spec") for obj in objects if obj["kind"] == "CustomResourceDefinition")
+    specs = (unpacked(obj).get("spec") for obj in objects if obj["kind"] == "CustomResourceDefinition")
     return frozenset(
         (str(spec.get("group")), str((spec.get("names") or {}).get("kind"))) for spec in specs if isinstance(spec, dict)
     )

@@ -244,11 +244,10 @@ def value_change(field: FieldChange) -> str:
     before, after = field.before, field.after
     if isinstance(before, list) and isinstance(after, list):
         # What both have says nothing: a list of arguments differs in one of them.
-        before, after = [x for x in before if x not in after] or None, [x for x in after if x not in before] or None
-        if before is None and after is None:
+        gone, new = [each for each in before if each not in after], [each for each in after if each not in before]
+        if not gone and not new:
             return f"{field.path}: in another order, or as often"
-        if before is not None and after is not None and len(before) == len(after) == 1:
-            before, after = before[0], after[0]
+        before, after = (items[0] if len(gone) == len(new) == 1 else items or None for items in (gone, new))
     if isinstance(before, str) and isinstance(after, str):
         before, after = _apart(before, after)
     return f"{field.path}: {value(before)} -> {value(after)}"
