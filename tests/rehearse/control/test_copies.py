@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.applying.control.release_folders import NAMESPACE, config_map
 from tests.rehearse.control.test_seeded_releases import VALUES, changed, widget, widgets
-from tests.rehearse.rehearsed_world import findings, rehearsed, wanted, world
+from tests.rehearse.rehearsed_world import CLUSTER_VERSION, findings, rehearsed, wanted, world
 
 from kubekit.kube import calls
 from kubekit.kube.clock import SystemClock
@@ -24,6 +24,7 @@ from runup.rehearse.control.cluster_copy import copied
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.rehearsal import rehearse
 from runup.rehearse.decide.outcome import Action
+from runup.release.decide.inclusion import CAPABILITY
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]
@@ -241,3 +242,19 @@ async def test_an_operator_whose_definition_the_dump_lacks(tmp_path: Path) -> No
     )
     result = await rehearse(source, wanted(tmp_path, VALUES), SystemClock())
     assert (result.refusals, result.waits) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        pytest.param(True, Action.UPDATE, id="an object that the cluster has"),
+        pytest.param(False, Action.NOTHING, id="a new one"),
+    ],
+)
+async def test_capabilities_that_the_update_turns_on(there: bool, expected: Action, tmp_path: Path) -> None:
+    """A release that moves an object of the cluster into a capability turns it on, for that object's sake alone."""
+    moved = changed(VALUES, "metadata.annotations", {**VALUES["metadata"]["annotations"], CAPABILITY: "Console"})
+    async with world(tmp_path, *([VALUES] if there else [])) as cluster:
+        await cluster.edit(CLUSTER_VERSION, {"spec": {"capabilities": {"baselineCapabilitySet": "None"}}})
+        result = await rehearsed(cluster, tmp_path, moved)
+    assert [each.action for each in result.changes if each.identity.name == "values"] == [expected] * there

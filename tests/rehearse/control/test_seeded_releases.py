@@ -85,6 +85,7 @@ DENY: JSON = {
     "metadata": {"name": "owned"},
     "spec": {"policyName": "owned", "validationActions": ["Deny"]},
 }
+ASKS = "authorizer.group('').resource('pods').check('get').allowed()"
 WEBHOOK: JSON = {
     "apiVersion": "admissionregistration.k8s.io/v1",
     "kind": "ValidatingWebhookConfiguration",
@@ -207,6 +208,12 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "a policy that is fulfilled": lambda: Case(
         [VALUES], [changed(VALUES, "data.owner", "platform")], users=[POLICY, DENY]
+    ),
+    "a policy that asks the authorizer": lambda: Case(
+        [VALUES],
+        [changed(VALUES, "data.mode", "faster")],
+        {"RehearsalPolicyNotEvaluated-ValidatingAdmissionPolicy-owned": "Unknown"},
+        users=[changed(POLICY, "spec.validations.0.expression", ASKS), DENY],
     ),
     "a policy that only warns": lambda: Case(
         [VALUES],

@@ -24,6 +24,7 @@ from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.metadata import encoder
 from kubesandbox.apiserver.objects import restoring
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
+from kubesandbox.apiserver.policies.evaluation import AUTHORIZER
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.apiserver.store import Conflict, Entry
@@ -35,6 +36,7 @@ from runup.release.decide.manifest import Identity
 from runup.sandbox.setup.scenario_objects import missing_definitions
 
 DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
+POLICIES = "admissionregistration.k8s.io"
 PREFIX = "runup-rehearse-"
 # Writes that are waited for together: the store commits so many at once.
 _TOGETHER = 256
@@ -49,6 +51,8 @@ class ClusterCopy:
         self.server = server
         self.client = client
         self.left_out: list[LeftOut] = []
+        # Admission policies that the copy's API server could only get wrong.
+        self.not_evaluated: list[LeftOut] = []
         # Definitions that the source lacks: kinds by `GROUP/KIND`.
         self.invented: set[tuple[str, str]] = set()
 
@@ -89,7 +93,19 @@ class ClusterCopy:
         self.invented = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in more} - known
         await self._store([_established(each, self.server.clock) for each in (*definitions, *more)])
         await self._store(_namespaces(objects))
-        await self._store(obj for obj in objects if identity(obj)[:2] != DEFINITION)
+        await self._store(obj for obj in objects if identity(obj)[:2] != DEFINITION and self._is_evaluated(obj))
+
+    def _is_evaluated(self, obj: JSON) -> bool:
+        """Returns whether the copy may have the object: not a policy that it would not evaluate as the cluster does."""
+        group, kind, _, name = identity(obj)
+        why = ""
+        if group == POLICIES and kind == "MutatingAdmissionPolicy":
+            why = "the copy's API server has no policies that change objects"
+        elif group == POLICIES and kind == "ValidatingAdmissionPolicy" and asks_authorizer(unpacked(obj)):
+            why = "its expressions ask the authorizer, which the copy's API server does not have"
+        if why:
+            self.not_evaluated.append(LeftOut(f"{kind} {name}", why))
+        return not why
 
     async def _store(self, objects: Iterable[JSON]) -> None:
         batch: list[Any] = []
@@ -162,6 +178,15 @@ async def copied(source: ClusterSource, clock: Clock, *, account: tuple[str, str
 async def _refuse_conversion(kind: Kind, _objects: Sequence[JSON], _version: str) -> list[JSON]:
     text = f"the conversion webhook of {kind.plural}.{kind.group} cannot be called from a copy of the cluster"
     raise ApiError(500, "InternalError", text)
+
+
+def asks_authorizer(policy: JSON) -> bool:
+    """Returns whether an expression of a policy uses the variable `authorizer`."""
+    spec = policy.get("spec")
+    members = ("validations", "matchConditions", "variables", "auditAnnotations")
+    rows = [row for name in members for row in (spec.get(name) if isinstance(spec, dict) else None) or ()]
+    texts = [str(value) for row in rows if isinstance(row, dict) for value in row.values()]
+    return any(AUTHORIZER.search(text) for text in texts)
 
 
 def is_conversion_refusal(message: str) -> bool:

@@ -17,10 +17,13 @@ from kubekit.lang.version import Version
 from kubesandbox.apiserver.store import Entry
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.applying.control.task_errors import KindMissing
+from runup.applying.decide.implicit_capabilities import implicit
 from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task, tasks_of
 from runup.applying.decide.task_graph import graph_of
 from runup.checks.decide.built_in_groups import has_definitions
+from runup.dump.documents import identity
+from runup.dump.large_lists import unpacked
 from runup.preflight.control.target_process import Request, filters_of
 from runup.rehearse.control import stored_objects, webhook_scope
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, copied, is_conversion_refusal
@@ -40,7 +43,8 @@ from runup.rehearse.decide.outcome import (
     Rehearsal,
     RightsChange,
 )
-from runup.release.decide.manifest import Identity
+from runup.release.decide.inclusion import Filters
+from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import Payload, included
 
 JSON = dict[str, Any]
@@ -117,9 +121,25 @@ def _manifests(source: ClusterSource, wanted: Wanted, version: ClusterVersion) -
     gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
     running = Version(version.status.desired.version)
     filters = filters_of(Request(wanted.target, str(running)), running, version, gate)
+    if filters.capabilities is not None:
+        before = filters.capabilities
+        more = _turned_on(source, wanted, replace(filters, major=running.major))
+        after = replace(before, known=before.known | more, enabled=before.enabled | more)
+        filters = replace(filters, capabilities=after)
     manifests = included(wanted.payload.manifests, filters)
     last = {manifest.identity: manifest for manifest in manifests}
     return tuple(each for each in manifests if last[each.identity] is each)
+
+
+def _turned_on(source: ClusterSource, wanted: Wanted, filters: Filters) -> frozenset[str]:
+    """Returns the capabilities that the update enables, since the release has moved objects of the cluster into them.
+
+    The cluster's objects stand for the manifests of the running release: they have its annotations.
+    """
+    new = {manifest.identity for manifest in wanted.payload.manifests}
+    there = ((Identity(*identity(obj)), obj) for obj in source.objects)
+    running = [Manifest.of("", each, unpacked(obj)) for each, obj in there if each in new]
+    return implicit(wanted.payload.manifests, running, filters, Version(wanted.target).major)
 
 
 def _look_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
@@ -185,6 +205,7 @@ def _gather(
         definitions=definitions,
         webhooks=tuple(webhook_scope.webhooks(copy_, configurations, pairs)),
         unknown=tuple(_unknown(source, [change for change, _, _ in pairs], definitions)),
+        not_evaluated=tuple(copy_.not_evaluated),
         too_late=result.too_late,
         notes=tuple(f"{identity}: {message}" for identity, message in result.notices.items()),
     )

@@ -147,6 +147,13 @@ def _incomplete(rehearsal: Rehearsal) -> Iterator[Finding]:
             remediation="Rehearse on the cluster itself, or on a dump that has them: runup dump collect.",
             lacking=(each.kind,),
         )
+    for each in rehearsal.not_evaluated:
+        yield Finding(
+            _id("RehearsalPolicyNotEvaluated", each.kind.replace(" ", "-")),
+            f"What {each.kind} would refuse or change of the release's writes is not known: {each.why}.",
+            Applies.UNKNOWN,
+            remediation="Look whether it matches objects of the platform.",
+        )
     if rehearsal.too_late:
         left = rehearsal.tasks - rehearsal.tried
         yield Finding(

@@ -203,7 +203,8 @@ class Unserved:
 class Rehearsal:
     """All that a rehearsal came to. `tasks` is the number of the release's tasks, `tried` how many were carried out.
 
-    `too_late` is why it ended early, empty if it did not. `vanished` are the objects that go with what was deleted.
+    `not_evaluated` are admission policies, by kind and name, and why the copy has them not. `too_late` is why it ended
+    early, empty if it did not. `vanished` are the objects that go with what was deleted.
     """
 
     account: CopyAccount
@@ -221,6 +222,7 @@ class Rehearsal:
     webhooks: tuple[Webhook, ...] = ()
     unserved: tuple[Unserved, ...] = ()
     unknown: tuple[LeftOut, ...] = ()
+    not_evaluated: tuple[LeftOut, ...] = ()
     kubernetes: bool = False
     too_late: str = ""
     notes: tuple[str, ...] = field(default=())

@@ -8,6 +8,7 @@ from runup.rehearse.decide.outcome import RefusalKind
 
 # k8s.io/apiserver/pkg/admission/plugin/policy/validating: how a denial is worded.
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
+_NOT_COMPILED = "compilation error:"
 _QUOTA = "exceeded quota:"
 # k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
 _STORED_VERSION = "status.storedVersions"
@@ -30,7 +31,9 @@ _IMMUTABLE = (
 def kind_of(message: str) -> tuple[RefusalKind, str]:
     """Returns why an answer with that message refuses, and the policy that did, if one did."""
     if found := _POLICY.search(message):
-        return RefusalKind.POLICY, found[1]
+        # A server does not take a policy that it cannot compile: what fails here is the copy's own.
+        kind = RefusalKind.NOT_KNOWN if _NOT_COMPILED in message else RefusalKind.POLICY
+        return kind, found[1]
     if _QUOTA in message:
         return RefusalKind.QUOTA, ""
     if _STORED_VERSION in message:
