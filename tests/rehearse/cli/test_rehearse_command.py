@@ -97,6 +97,18 @@ def test_junit_has_a_case_for_each_finding(run: Run) -> None:
     assert failed == BROKEN
 
 
+def test_the_page_has_the_plan(run: Run) -> None:
+    """One page has the findings, the plan with each field, and what the copy holds."""
+    ran = run("rehearse", "--dump", DUMP, "--release-dir", RELEASE, "-o", "html")
+    for words in (
+        "Plan of changes",
+        "data.log-level: debug -&gt; warning (set by kubectl-edit: lost)",
+        "field is immutable",
+    ):
+        assert words in ran.out
+    assert ran.out.count("<h2>The copy</h2>") == 1
+
+
 def test_suppressed_risks_are_lived_with(run: Run, tmp_path: Path) -> None:
     """With everything suppressed nothing is open."""
     file = tmp_path / "suppressions.yaml"

@@ -31,9 +31,11 @@ from runup.dump.large_lists import unpacked
 from runup.preflight.cli import run_command as preflights
 from runup.preflight.cli.evaluate import EvaluatedCluster, release_in
 from runup.preflight.cli.render import output_formats as forms
+from runup.preflight.cli.render import preflight_page
 from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.decide.findings import Findings
 from runup.rehearse.cli.render import plan_text
+from runup.rehearse.cli.render.plan_page import plan_section
 from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.rehearsal import Wanted, account_of, rehearse
@@ -212,6 +214,10 @@ def _print(rehearsed: Rehearsal, one: ClusterResult, flags: Flags) -> None:
     if output in ("json", "yaml"):
         data: Any = {**forms.data(one), "rehearsal": plan_text.data(rehearsed)}
         write([out(machine(data, output))])
+        return
+    if output == "html":
+        when = one.found.observed or one.tried
+        write([out(preflight_page.page(one.found, when, cluster=one.where, more=plan_section(rehearsed)))])
         return
     if output is not None:
         write([out(forms.FORMS[output]([one]))])

@@ -38,10 +38,20 @@ _SHOWN = 20
 _LONG = 6
 
 
-def page(found: Findings, now: datetime, *, cluster: str = "", explain: Callable[[str], str] = pages.find) -> str:
-    """Returns the page of `found`, as of `now`; `explain` returns the documentation of a risk, in Markdown."""
+def page(
+    found: Findings,
+    now: datetime,
+    *,
+    cluster: str = "",
+    explain: Callable[[str], str] = pages.find,
+    more: Markup | None = None,
+) -> str:
+    """Returns the page of `found`, as of `now`; `explain` returns the documentation of a risk, in Markdown.
+
+    `more` is a section that a command adds at the end.
+    """
     told = (lambda name: page_for_kubernetes(explain(name))) if found.kind == "Kubernetes" else explain
-    return document(f"Preflight of {found.target}", _body(found, told), now=now, cluster=cluster)
+    return document(f"Preflight of {found.target}", join(_body(found, told), more), now=now, cluster=cluster)
 
 
 def _body(found: Findings, explain: Callable[[str], str]) -> Markup:

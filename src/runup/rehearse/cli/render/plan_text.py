@@ -76,12 +76,12 @@ def _of_object(change: ObjectChange, rights: RightsChange | None, *, whole: bool
     shown = change.fields if whole else change.fields[:_FIELDS]
     for field in shown:
         lost = f"  (set by {names(field.others)}: lost)" if field.others else ""
-        yield f"      {_rights(rights) if rights and field.weight is Weight.RIGHTS else _field(field)}{lost}"
+        yield f"      {_rights(rights) if rights and field.weight is Weight.RIGHTS else field_text(field)}{lost}"
     if (more := len(change.fields) - len(shown)) > 0:
         yield f"      ... and {count(more, 'field')} more"
 
 
-def _field(field: FieldChange) -> str:
+def field_text(field: FieldChange) -> str:
     """Returns a changed field; a schema is not shown, since what it means is told of the stored objects."""
     return f"{field.path}: another schema" if field.path.endswith("openAPIV3Schema") else value_change(field)
 

@@ -1,0 +1,63 @@
+"""Renders the plan of changes of a rehearsal as a section of the preflight's page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runup.checks.decide.wording import count, names
+from runup.cli.render.html.markup import Markup, el
+from runup.cli.render.html.parts import grid
+from runup.rehearse.cli.render.plan_text import field_text, ordered
+from runup.rehearse.decide.outcome import ObjectChange, Rehearsal
+
+# Objects and fields that the page shows; `-o json` has all of them.
+_OBJECTS, _FIELDS = 500, 20
+_COLUMNS = ("Object", "Change", "Fields, the gravest first")
+
+
+def plan_section(rehearsed: Rehearsal) -> Markup | None:
+    """Returns the section with the plan and with what the copy lacks; None if no release was applied."""
+    if rehearsed.kubernetes:
+        return None
+    changed = ordered(rehearsed)
+    rows = [
+        *(_row(str(each.identity), "refused", [each.message]) for each in rehearsed.refusals),
+        *(_of_change(each) for each in changed[:_OBJECTS]),
+    ]
+    more = len(changed) - _OBJECTS
+    return el(
+        "section",
+        el("h2", "Plan of changes"),
+        el("div", grid("What the release does to each object", _COLUMNS, rows), class_="card long"),
+        el("p", f"{count(more, 'object')} more: -o json", class_="faint") if more > 0 else None,
+        el("h2", "The copy"),
+        el("div", grid("What was copied, and what was not", ("Kind", "Objects", "Left out"), _copied(rehearsed))),
+    )
+
+
+def _of_change(change: ObjectChange) -> Markup:
+    lines = [
+        f"{field_text(field)}{f' (set by {names(field.others)}: lost)' if field.others else ''}"
+        for field in change.fields[:_FIELDS]
+    ]
+    more = len(change.fields) - _FIELDS
+    known = [] if change.known else ["Whether it is there already is not known."]
+    return _row(
+        str(change.identity),
+        str(change.action),
+        [*known, *lines, *([f"and {count(more, 'field')} more"] if more > 0 else [])],
+    )
+
+
+def _row(name: str, action: str, lines: Iterable[str]) -> Markup:
+    return el("tr", el("th", name, scope="row"), el("td", action), el("td", *(el("p", line) for line in lines)))
+
+
+def _copied(rehearsed: Rehearsal) -> list[Markup]:
+    account = rehearsed.account
+    held = [_line(kind, str(number), "") for kind, number in account.kinds]
+    return [*held, *(_line(each.kind, str(each.count or ""), each.why) for each in account.left_out)]
+
+
+def _line(kind: str, number: str, why: str) -> Markup:
+    return el("tr", el("th", kind, scope="row"), el("td", number), el("td", why, class_="wide"))
