@@ -11,8 +11,8 @@ from runup.cli.lazy import LazyGroup
 from runup.release.cli.shared import access, guarded, registry_options
 
 # What else can be rehearsed, by the name of its subcommand.
-PLACES: dict[str, str] = {}
-SUMMARIES: dict[str, str] = {}
+PLACES = {"drain": "runup.rehearse.cli.drain_command:drain"}
+SUMMARIES = {"drain": "Simulate the drains of an update: what blocks, what is down, how long it takes."}
 
 
 @click.group("rehearse", cls=LazyGroup, places=PLACES, summaries=SUMMARIES, invoke_without_command=True)

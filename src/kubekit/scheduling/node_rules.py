@@ -1,0 +1,82 @@
+"""Determines whether a node's labels, taints and cordon admit a pod.
+
+As kube-scheduler does: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/ and
+https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/; its source:
+kubernetes, `pkg/scheduler/framework/plugins` (nodeunschedulable, nodeaffinity, tainttoleration).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from kubekit.api.core_v1 import Taint
+from kubekit.api.meta_v1 import LabelSelectorRequirement
+from kubekit.scheduling.pod_spec import NodeSelector, NodeSelectorTerm, Toleration
+
+# The node controller puts this taint on a cordoned node; the scheduler looks at the field as well.
+CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+REPELLING = ("NoSchedule", "NoExecute")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    """Returns whether one of the tolerations is for the taint."""
+    return any(
+        each.effect in ("", taint.effect)
+        # Exists without a key tolerates every taint.
+        and (each.key == taint.key if each.key else each.operator == "Exists")
+        and (each.operator == "Exists" or each.value == taint.value)
+        for each in tolerations
+    )
+
+
+def untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> Taint | None:
+    """Returns the first taint that keeps the pod away, or None. PreferNoSchedule is only a preference."""
+    for taint in taints:
+        if taint.effect in REPELLING and not is_tolerated(taint, tolerations):
+            return taint
+    return None
+
+
+def is_selected(
+    labels: Mapping[str, str], name: str, selector: Mapping[str, str], affinity: NodeSelector | None
+) -> bool:
+    """Returns whether a node has what a pod's `nodeSelector` and its required node affinity demand."""
+    if not selector.items() <= labels.items():
+        return False
+    return affinity is None or any(has(labels, name, term) for term in affinity.node_selector_terms)
+
+
+def has(labels: Mapping[str, str], name: str, term: NodeSelectorTerm) -> bool:
+    """Returns whether the node `name` has what the term demands; an empty term demands what no node has."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return all(_satisfies(labels, each) for each in term.match_expressions) and all(
+        _satisfies({"metadata.name": name}, each) for each in term.match_fields
+    )
+
+
+def _satisfies(labels: Mapping[str, str], requirement: LabelSelectorRequirement) -> bool:
+    present, value = requirement.key in labels, labels.get(requirement.key, "")
+    match requirement.operator:
+        case "In":
+            return present and value in requirement.values
+        case "NotIn":
+            return not present or value not in requirement.values
+        case "Exists":
+            return present
+        case "DoesNotExist":
+            return not present
+        case "Gt" | "Lt":
+            return present and _compares(value, requirement)
+    # An operator that is not known is taken for satisfied: nothing is claimed because of it.
+    return True
+
+
+def _compares(value: str, requirement: LabelSelectorRequirement) -> bool:
+    texts = (value, *requirement.values[:1])
+    if len(texts) < 2 or not all(_INTEGER.fullmatch(each) for each in texts):
+        return False
+    difference = int(texts[0]) - int(texts[1])
+    return difference > 0 if requirement.operator == "Gt" else difference < 0

@@ -1,0 +1,199 @@
+"""Renders a simulated drain as text of 80 columns, and as data for programs."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from runup.cli.render.text import timestamp
+from runup.rehearse.decide.drains.drain_result import (
+    Blocked,
+    DrainResult,
+    NodeDrain,
+    Outage,
+    PathStep,
+    PoolTimeline,
+    Unplaced,
+)
+
+WIDTH = 80
+# Rows of each part that are shown without --verbose.
+MOST = 10
+_BAR = 24
+
+
+def drain_text(result: DrainResult, *, whole: bool = False) -> str:
+    """Returns the text: timeline by pool, what blocks, what finds no place, outages, critical path, what is unknown."""
+    most = 10**9 if whole else MOST
+    parts = [
+        _head(result),
+        _pools(result),
+        _part("Cannot be evicted; somebody has to delete them", [_stuck(*each) for each in result.stuck], most),
+        _part("Held up a drain until their budgets let them go", list(_waited(result)), most),
+        _part("Find no place, even when all nodes are back", [_homeless(each) for each in result.homeless], most),
+        _part("Wait for a place", [_placed_late(each) for each in result.unplaced if _is_late(each)], most),
+        _part("Had no place before", [_homeless(each) for each in result.unplaced if each.before], most),
+        _part(
+            "Make way for pods of higher priority", [f"{x.pod} for {x.by} on {x.node}" for x in result.preempted], most
+        ),
+        _part("Are lost, since nothing makes them again", list(_lost(result)), most),
+        _part("Are down: no pod ready", [_outage(each) for each in result.outages], most),
+        _part("Decides how long it takes", [_step(each) for each in result.path], most),
+        _part("Not known", list(result.unknown), most),
+        _part("Taken for granted", list(result.assumed), most),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def drain_data(result: DrainResult) -> dict[str, Any]:
+    """Returns the result as dicts and lists, with the names of its fields as JSON has them."""
+    data: dict[str, Any] = _data(result)
+    return data
+
+
+def span(seconds: int | None) -> str:
+    """Returns a duration in its two largest units: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`; None is no end."""
+    if seconds is None:
+        return "without end"
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest and minutes < 10 else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def _data(value: Any) -> Any:
+    if is_dataclass(value):
+        return {_camel(each.name): _data(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple):
+        return [_data(each) for each in value]
+    return timestamp(value) if isinstance(value, datetime) else value
+
+
+def _camel(name: str) -> str:
+    # Seconds keep their unit: `from_s` is fromSeconds.
+    return re.sub("_([a-z])", lambda match: match[1].upper(), re.sub("_s$", "_seconds", name))
+
+
+def _head(result: DrainResult) -> str:
+    count = len(result.nodes)
+    if not count:
+        return "No node is drained.\n"
+    nodes = "1 node" if count == 1 else f"{count} nodes"
+    end = result.started + timedelta(seconds=result.duration_s)
+    return _filled(
+        f"The drains of {nodes} take {span(result.duration_s)}, from {timestamp(result.started)} to {timestamp(end)}; "
+        f"{result.evicted} pods are evicted.",
+        "",
+    )
+
+
+def _pools(result: DrainResult) -> str:
+    rows = [("POOL", "NODES", "AT ONCE", "TAKES", "")]
+    rows += [_pool_row(pool, result.duration_s) for pool in result.pools]
+    widths = [max(len(row[place]) for row in rows) for place in range(4)]
+    lines = [
+        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4])) for row in rows
+    ]
+    held = [_filled(f"{pool.name}: {pool.held}.", "  ") for pool in result.pools if pool.held]
+    return "".join(line.rstrip() + "\n" for line in lines) + "".join(held)
+
+
+def _pool_row(pool: PoolTimeline, total_s: int) -> tuple[str, str, str, str, str]:
+    at_once = f"{pool.at_once} more" if pool.surge else str(pool.at_once)
+    if pool.paused or pool.held or not pool.nodes:
+        return pool.name, str(len(pool.nodes)), at_once, "-", "paused" if pool.paused else "does not begin"
+    begin, end = min(node.from_s for node in pool.nodes), max(map(_end, pool.nodes))
+    return pool.name, str(len(pool.nodes)), at_once, span(end - begin), _bar(begin, end, total_s)
+
+
+def _bar(begin: int, end: int, total_s: int) -> str:
+    first = begin * _BAR // max(total_s, 1)
+    last = max(first + 1, -(-end * _BAR // max(total_s, 1)))
+    return "." * first + "#" * (last - first) + "." * (_BAR - last)
+
+
+def _end(node: NodeDrain) -> int:
+    return node.drained_s if node.back_s is None else node.back_s
+
+
+def _part(title: str, rows: Sequence[str], most: int) -> str:
+    if not rows:
+        return ""
+    shown = "".join(_filled(row, "  ") for row in rows[:most])
+    more = f"  ... and {len(rows) - most} more; -v shows all.\n" if len(rows) > most else ""
+    return f"{title}:\n{shown}{more}"
+
+
+def _filled(text: str, indent: str) -> str:
+    return (
+        textwrap.fill(
+            text,
+            WIDTH,
+            initial_indent=indent,
+            subsequent_indent=indent + "  " if indent else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        + "\n"
+    )
+
+
+def _stuck(node: NodeDrain, blocked: Blocked) -> str:
+    by = f" ({'budgets' if len(blocked.by) > 1 else 'budget'} {', '.join(blocked.by)})" if blocked.by else ""
+    return f"{node.node}: pod {blocked.pod}: {blocked.why}{by}"
+
+
+def _waited(result: DrainResult) -> Iterator[str]:
+    for node in result.nodes:
+        for each in node.blocked:
+            if each.to_s is not None and each.to_s > each.from_s:
+                by = ", ".join(each.by)
+                yield f"{node.node}: pod {each.pod} for {span(each.to_s - each.from_s)} ({by}; {each.why})"
+
+
+def _lost(result: DrainResult) -> Iterator[str]:
+    for node in result.nodes:
+        for pod in node.lost:
+            yield f"pod {pod} of {node.node}"
+
+
+def _is_late(unplaced: Unplaced) -> bool:
+    return not unplaced.before and unplaced.to_s is not None and unplaced.to_s > unplaced.from_s
+
+
+def _pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
+
+
+def _homeless(unplaced: Unplaced) -> str:
+    source = f" from {', '.join(unplaced.moved_from[:3])}" if unplaced.moved_from else ""
+    return f"{_pods(unplaced.pods)} of {unplaced.workload}{source}: {unplaced.why}"
+
+
+def _placed_late(unplaced: Unplaced) -> str:
+    assert unplaced.to_s is not None
+    waited = span(unplaced.to_s - unplaced.from_s)
+    return f"{_pods(unplaced.pods)} of {unplaced.workload} for {waited}, {_at(unplaced.from_s)}: {unplaced.why}"
+
+
+def _outage(outage: Outage) -> str:
+    return f"{outage.workload} for {span(outage.seconds)}, {_at(outage.from_s)}: {outage.why}"
+
+
+def _at(seconds: int) -> str:
+    return f"{span(seconds)} after the beginning" if seconds else "from the beginning"
+
+
+def _step(step: PathStep) -> str:
+    clock = f"{step.from_s // 3600}:{step.from_s // 60 % 60:02}"
+    why = f": {step.why}" if step.why else ""
+    return f"{clock} {step.what}, {span(step.to_s - step.from_s)}{why}"

@@ -1,0 +1,95 @@
+"""Reads what a simulated drain needs: from a cluster, page by page and with reads only, or from a dump."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from kubekit.api import codec
+from kubekit.kube import calls
+from kubekit.kube.errors import ApiError, NotFound
+from runup.rehearse.decide.drain_inputs import KINDS, Kind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kubekit.kube.client_sync import SyncClient
+    from runup.dump.load import Dump
+
+OPENSHIFT = "MachineConfigPool"
+
+
+@dataclass(slots=True)
+class DrainSource:
+    """Objects by kind, and why kinds are missing; `now` is the dump's time, None for a cluster."""
+
+    objects: dict[str, list[Any]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    openshift: bool = False
+    now: datetime | None = None
+    notes: tuple[str, ...] = ()
+
+
+def of_cluster(client: SyncClient) -> DrainSource:
+    """Lists every kind. What cannot be listed is named; a kind that the server does not have is empty."""
+    source = DrainSource()
+    try:
+        client.send(calls.get_path("/apis/config.openshift.io/v1/clusterversions/version"))
+        source.openshift = True
+    except NotFound:
+        pass
+    except ApiError:
+        # Whoever may not read it is told the kinds of both.
+        source.openshift = True
+    for kind in KINDS:
+        name = kind.resource.kind
+        if name == OPENSHIFT and not source.openshift:
+            continue
+        try:
+            listing = client.listing(kind.type, resource=kind.resource)
+        except ApiError as error:
+            source.missing[name] = str(error)
+            continue
+        source.objects[name] = list(listing.items)
+        why = [str(each) for each in listing.undecoded] + list(listing.incomplete)
+        if why:
+            source.missing[name] = "; ".join(why[:3])
+    return source
+
+
+def of_dump(path: Path) -> DrainSource:
+    """Reads the dump at `path`. Raises BadDump."""
+    from runup.dump.load import moment_of, read
+
+    dump = read(path, only={kind.resource.plural for kind in KINDS} | {"clusterversions"}, any_kubernetes=True)
+    source = DrainSource(openshift=dump.has_cluster_version, now=moment_of(dump), notes=dump.problems)
+    wanted = {(kind.resource.group, kind.resource.kind): kind for kind in KINDS}
+    for obj in dump.objects:
+        kind = wanted.get((obj["apiVersion"].rpartition("/")[0], obj["kind"]))
+        if kind is not None:
+            _take(source, kind, obj)
+    for kind in KINDS:
+        if kind.resource.kind != OPENSHIFT or source.openshift:
+            _prove(source, kind, dump)
+    return source
+
+
+def _take(source: DrainSource, kind: Kind, obj: Mapping[str, Any]) -> None:
+    name = kind.resource.kind
+    try:
+        source.objects.setdefault(name, []).append(codec.convert(kind.type, obj))
+    except codec.DecodeError as error:
+        source.missing[name] = f"{obj['metadata'].get('name')} cannot be read: {error}"
+
+
+def _prove(source: DrainSource, kind: Kind, dump: Dump) -> None:
+    """Notes that a kind is not known, or not wholly: the dump's form proves what it has all of."""
+    name, key = kind.resource.kind, (kind.resource.group, kind.resource.plural)
+    if name in source.missing or dump.collected.covers(key) or key in dump.collected.absent:
+        return
+    if name not in source.objects:
+        source.missing[name] = f"the dump holds no {kind.resource.name}"
+    elif key in dump.collected.partly:
+        source.missing[name] = dump.collected.why_partly(key)

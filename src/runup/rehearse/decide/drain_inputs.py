@@ -1,0 +1,128 @@
+"""Which kinds a simulated drain reads, and the cluster that they make: its pools, in the order of an update.
+
+On OpenShift, machine config pools are updated side by side by the machine-config operator; elsewhere groups of nodes
+one after another, the control plane first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kubekit.api.core_v1 import Namespace, Node
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.scheduling.pod_spec import SchedulingPod
+from kubekit.scheduling.volume_spec import (
+    CsiNode,
+    PersistentVolumeClaim,
+    PodsOwner,
+    ResourceQuota,
+    SchedulingVolumeObject,
+    StorageClass,
+)
+from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.checks.catalogue.nodes.max_unavailable import allowed
+from runup.checks.catalogue.nodes.node_pools import by_pool
+from runup.checks.catalogue.nodes.shared.groups import CONTROL_PLANE, by_group
+from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, Pool
+
+ZONE = "topology.kubernetes.io/zone"
+_POOLS = Resource(
+    "machineconfiguration.openshift.io", "v1", "MachineConfigPool", "machineconfigpools", namespaced=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind that is read, the type of its objects, and the field of `DrainedCluster` that they go to."""
+
+    resource: Resource
+    type: type[Object]
+    field: str
+
+
+def _core(kind: str, plural: str, *, namespaced: bool = True) -> Resource:
+    return Resource("", "v1", kind, plural, namespaced=namespaced)
+
+
+KINDS = (
+    Kind(_core("Node", "nodes", namespaced=False), Node, "nodes"),
+    Kind(_core("Pod", "pods"), SchedulingPod, "pods"),
+    Kind(_core("Namespace", "namespaces", namespaced=False), Namespace, "namespaces"),
+    Kind(
+        Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True),
+        PodDisruptionBudget,
+        "budgets",
+    ),
+    Kind(Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True), PodsOwner, "owners"),
+    Kind(Resource("apps", "v1", "StatefulSet", "statefulsets", namespaced=True), PodsOwner, "owners"),
+    Kind(_core("ReplicationController", "replicationcontrollers"), PodsOwner, "owners"),
+    Kind(_core("PersistentVolumeClaim", "persistentvolumeclaims"), PersistentVolumeClaim, "claims"),
+    Kind(_core("PersistentVolume", "persistentvolumes", namespaced=False), SchedulingVolumeObject, "volumes"),
+    Kind(Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False), StorageClass, "classes"),
+    Kind(Resource("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False), CsiNode, "csi_nodes"),
+    Kind(_core("ResourceQuota", "resourcequotas"), ResourceQuota, "quotas"),
+    Kind(_POOLS, MachineConfigPool, "pools"),
+)
+
+
+def drained_cluster(
+    objects: Mapping[str, Sequence[Any]], missing: Mapping[str, str], *, openshift: bool, surge: int = 0
+) -> DrainedCluster:
+    """Returns the cluster of which these are the objects, by kind; `missing` says which kinds are not all there."""
+    fields: dict[str, tuple[Any, ...]] = {}
+    for kind in KINDS:
+        if kind.field not in ("pools", "namespaces"):
+            found = objects.get(kind.resource.kind, ())
+            if kind.field == "owners":
+                found = [_of_kind(each, kind.resource.kind) for each in found]
+            fields[kind.field] = (*fields.get(kind.field, ()), *found)
+    namespaces = {each.metadata.name: each.metadata.labels for each in objects.get("Namespace", ())}
+    cluster = DrainedCluster(**fields, namespaces=namespaces, missing=missing)
+    pools = objects.get("MachineConfigPool", ())
+    return replace(cluster, pools=_config_pools(cluster.nodes, pools) if openshift else _groups(cluster.nodes, surge))
+
+
+def _of_kind(owner: PodsOwner, kind: str) -> PodsOwner:
+    from msgspec.structs import replace as changed
+
+    # Items of a list do not say their kind.
+    return changed(owner, kind=kind)
+
+
+def _config_pools(nodes: tuple[Node, ...], pools: Sequence[MachineConfigPool]) -> tuple[Pool, ...]:
+    members = by_pool(nodes, tuple(pools))
+    listed = sorted(pools, key=lambda pool: (pool.metadata.name != "master", pool.metadata.name))
+    return tuple(
+        Pool(
+            pool.metadata.name,
+            _in_turn(members.get(pool.metadata.name, ())),
+            at_once=allowed(pool),
+            paused=pool.spec.paused,
+        )
+        for pool in listed
+        if members.get(pool.metadata.name)
+    )
+
+
+def _groups(nodes: tuple[Node, ...], surge: int) -> tuple[Pool, ...]:
+    members = by_group(nodes)
+    pools: list[Pool] = []
+    for name in sorted(members, key=lambda each: (each != CONTROL_PLANE, each)):
+        after = (pools[-1].name,) if pools else ()
+        # A service's surge is for its groups of workers.
+        extra = 0 if name == CONTROL_PLANE else surge
+        pools.append(Pool(name, _in_turn(members[name]), surge=extra, after=after))
+    return tuple(pools)
+
+
+def _in_turn(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """Returns the nodes by zone and age (machine-config-operator, `pkg/controller/node`)."""
+
+    def turn(node: Node) -> tuple[str, str, str]:
+        return node.metadata.labels.get(ZONE, ""), str(node.metadata.creation_timestamp or ""), node.metadata.name
+
+    return tuple(node.metadata.name for node in sorted(nodes, key=turn))

@@ -1,0 +1,56 @@
+"""The state of a PodDisruptionBudget in a simulation: its healthy pods, and how many may be evicted at the moment."""
+
+from __future__ import annotations
+
+from kubekit.api.conditions import find
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.scheduling.eviction_rules import BudgetNow, desired_healthy, disruptions_allowed
+
+
+class BudgetState:
+    """A budget. `expected` is the number of pods that its shares are of, set once all pods are known."""
+
+    __slots__ = ("_failing", "desired", "expected", "healthy", "name", "namespace", "source")
+
+    def __init__(self, source: PodDisruptionBudget) -> None:
+        self.source = source
+        self.namespace, self.name = source.metadata.namespace, source.metadata.name
+        self.expected = self.healthy = self.desired = 0
+        failed = find(source.status.conditions, "DisruptionAllowed")
+        # The disruption controller then lets the budget allow nothing (pkg/controller/disruption, failSafe).
+        self._failing = failed is not None and failed.reason == "SyncFailed"
+
+    def expect(self, pods: int, scale: int) -> None:
+        """Computes what the budget demands of `pods` selected pods, which are to be `scale` in all."""
+        spec = self.source.spec
+        is_share = spec.max_unavailable is not None or isinstance(spec.min_available, str)
+        self.expected = scale if is_share else pods
+        self.desired = desired_healthy(spec.min_available, spec.max_unavailable, self.expected)
+
+    def selects(self, namespace: str, labels: dict[str, str]) -> bool:
+        """Returns whether the budget is over pods with these labels."""
+        selector = self.source.spec.selector
+        return selector is not None and namespace == self.namespace and selector.matches(labels)
+
+    def now(self) -> BudgetNow:
+        """Returns the counts of its status at this moment."""
+        allowed = 0 if self._failing else disruptions_allowed(self.expected, self.healthy, self.desired)
+        return BudgetNow(allowed, self.healthy, self.desired, self.source.spec.unhealthy_pod_eviction_policy)
+
+    @property
+    def rule(self) -> str:
+        """Returns what the budget demands, as its spec says it."""
+        spec = self.source.spec
+        if spec.max_unavailable is not None:
+            return f"maxUnavailable {spec.max_unavailable}"
+        return f"minAvailable {spec.min_available}"
+
+    @property
+    def refusal(self) -> str:
+        """Returns why it lets nothing go, in numbers."""
+        if self._failing:
+            return f"{self.rule}: the disruption controller cannot compute it, and so it allows nothing"
+        return f"{self.rule}: {self.healthy} of {self.expected} healthy, {self.desired} demanded"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,162 @@
+"""Where a pod's claims let it be: node affinity and zones of volumes, classes, drivers' limits, one pod alone.
+
+As kube-scheduler decides: kubernetes, `pkg/scheduler/framework/plugins` (volumebinding, volumezone, nodevolumelimits,
+volumerestrictions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from kubekit.scheduling.node_rules import has
+from kubekit.scheduling.pod_requests import whole
+from kubekit.scheduling.pod_spec import NodeSelectorTerm
+from kubekit.scheduling.volume_spec import PersistentVolumeClaim, SchedulingVolumeObject, StorageClass
+from runup.rehearse.decide.drains.cluster_state import NodeRoom
+from runup.rehearse.decide.drains.drained_cluster import DrainedCluster
+from runup.rehearse.decide.drains.pod_shapes import Shape
+
+CONFLICT = "node(s) had volume node affinity conflict"
+NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
+NO_ZONE = "node(s) had no available volume zone"
+ONE_POD = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+TOO_MANY = "node(s) exceed max volume count"
+UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+# Old names of the labels of zones and regions -> their names now.
+_ZONES = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+
+Handles = tuple[tuple[str, str], ...]
+
+
+class ClaimRules:
+    """The claims of a cluster with their volumes and classes."""
+
+    def __init__(self, cluster: DrainedCluster) -> None:
+        self._claims = {(each.metadata.namespace, each.metadata.name): each for each in cluster.claims}
+        self._volumes = {each.metadata.name: each for each in cluster.volumes}
+        self._classes = {each.metadata.name: each for each in cluster.classes}
+        self._free = tuple(each for each in cluster.volumes if each.spec.claim_ref is None)
+        self._claims_known = "PersistentVolumeClaim" not in cluster.missing
+        self.handles = cache(self._handles)
+        self.single_claims = cache(self._single_claims)
+        self.node_key = cache(self._node_key)
+
+    def why_nowhere(self, shape: Shape) -> str:
+        """Returns why no node will do, whichever: a claim that is not there, or not bound in time."""
+        for name in shape.claims:
+            claim = self._claims.get((shape.namespace, name))
+            if claim is None:
+                if self._claims_known:
+                    return f'persistentvolumeclaim "{name}" not found'
+            elif not claim.spec.volume_name:
+                kind = self._classes.get(claim.spec.storage_class_name or "")
+                if kind is None or kind.volume_binding_mode != "WaitForFirstConsumer":
+                    return UNBOUND
+        return ""
+
+    def why_not(self, shape: Shape, node: NodeRoom) -> str:
+        """Returns why the volumes of the claims cannot be reached from the node, or an empty string."""
+        volumes = []
+        for name in shape.claims:
+            claim = self._claims.get((shape.namespace, name))
+            if claim is None:
+                continue
+            volume = self._volumes.get(claim.spec.volume_name)
+            if volume is not None:
+                volumes.append(volume)
+            elif not claim.spec.volume_name and not self._can_be_made(claim, node):
+                return NO_VOLUME
+        if not all(_reaches(node, volume) for volume in volumes):
+            return CONFLICT
+        return "" if all(_in_zone(node, volume) for volume in volumes) else NO_ZONE
+
+    def _node_key(self, shape: Shape) -> bytes:
+        """Returns a key that is the same for shapes whose volumes can be reached from the same nodes."""
+        wanted: list[Any] = []
+        for name in shape.claims:
+            claim = self._claims.get((shape.namespace, name))
+            volume = self._volumes.get(claim.spec.volume_name) if claim else None
+            if volume is not None:
+                zones = {label: value for label, value in volume.metadata.labels.items() if label in _ZONES}
+                wanted.append((volume.spec.node_affinity, zones))
+            elif claim is not None:
+                wanted.append(claim.spec)
+        return msgspec.json.encode(wanted, order="sorted") if wanted else b""
+
+    def _handles(self, shape: Shape) -> Handles:
+        """Returns the volumes that a pod of the shape has attached, by driver."""
+        found = []
+        for name in shape.claims:
+            claim = self._claims.get((shape.namespace, name))
+            volume = self._volumes.get(claim.spec.volume_name) if claim else None
+            if volume is not None and volume.spec.csi is not None:
+                found.append((volume.spec.csi.driver, volume.spec.csi.volume_handle or volume.metadata.name))
+        return tuple(found)
+
+    def _single_claims(self, shape: Shape) -> tuple[tuple[str, str], ...]:
+        """Returns the claims that only one pod at a time may have."""
+        keys = ((shape.namespace, name) for name in shape.claims)
+        return tuple(
+            key for key in keys if key in self._claims and "ReadWriteOncePod" in self._claims[key].spec.access_modes
+        )
+
+    def _can_be_made(self, claim: PersistentVolumeClaim, node: NodeRoom) -> bool:
+        kind = self._classes.get(claim.spec.storage_class_name or "")
+        if kind is None:
+            # Of what class it is is not known: nothing is claimed because of it.
+            return True
+        if kind.provisioner and kind.provisioner != _NO_PROVISIONER:
+            return _allows(kind, node)
+        return any(_suits(each, claim) and _reaches(node, each) for each in self._free)
+
+
+def _allows(kind: StorageClass, node: NodeRoom) -> bool:
+    if not kind.allowed_topologies:
+        return True
+    return any(
+        has(
+            node.labels,
+            node.name,
+            NodeSelectorTerm(match_expressions=tuple(each.requirement for each in term.match_label_expressions)),
+        )
+        for term in kind.allowed_topologies
+    )
+
+
+def _suits(volume: SchedulingVolumeObject, claim: PersistentVolumeClaim) -> bool:
+    wanted = whole("storage", claim.spec.resources.requests.get("storage", 0))
+    return (
+        volume.spec.storage_class_name == (claim.spec.storage_class_name or "")
+        and whole("storage", volume.spec.capacity.get("storage", 0)) >= wanted
+        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
+    )
+
+
+def _reaches(node: NodeRoom, volume: SchedulingVolumeObject) -> bool:
+    required = volume.spec.node_affinity.required
+    return required is None or any(has(node.labels, node.name, term) for term in required.node_selector_terms)
+
+
+def _in_zone(node: NodeRoom, volume: SchedulingVolumeObject) -> bool:
+    if not any(label in node.labels for label in _ZONES):
+        return True
+    return all(
+        (node.labels.get(label) or node.labels.get(_ZONES[label], "")) in _values(value)
+        for label, value in volume.metadata.labels.items()
+        if label in _ZONES
+    )
+
+
+def _values(text: str) -> Iterable[str]:
+    # Several zones of one volume are joined (kubernetes, LabelZonesToSet of k8s.io/cloud-provider/volume).
+    return text.split("__")

@@ -1,0 +1,202 @@
+"""The state of a simulation: nodes with what their pods leave free, pods, and the workloads that make them again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kubekit.api.core_v1 import Node, Taint
+from kubekit.scheduling.node_rules import CORDON
+from kubekit.scheduling.pod_requests import amounts
+from kubekit.scheduling.volume_spec import CsiNode
+from runup.rehearse.decide.drains.pod_shapes import Port, Shape
+
+_ANY = "0.0.0.0"  # noqa: S104 (an address of a pod's)
+# Phases of a pod's life here: it waits for a node, starts on one, runs, ends; it is gone.
+PENDING, STARTING, RUNNING, TERMINATING, GONE = "Pending", "Starting", "Running", "Terminating", "Gone"
+
+
+class Workload:
+    """What makes pods again, and how many of them are ready. Times are seconds from the beginning.
+
+    `one_by_one` makes the next pod when the last is gone; `on_node` makes it on the same node, when that is back.
+    """
+
+    __slots__ = (
+        "down_since",
+        "least",
+        "named",
+        "on_node",
+        "one_by_one",
+        "outages",
+        "pods",
+        "ready",
+        "start_s",
+        "started_s",
+    )
+
+    def __init__(self, named: str, *, one_by_one: bool, on_node: bool = False) -> None:
+        self.named, self.one_by_one, self.on_node = named, one_by_one, on_node
+        self.pods = 0
+        self.ready = 0
+        self.least = 0
+        self.start_s = 0
+        self.started_s: list[int] = []
+        self.down_since: tuple[int, str] | None = None
+        self.outages: list[tuple[int, int | None, str]] = []
+
+
+class PodState:
+    """A pod. `why` is what the scheduler says of it while it waits; `since` is since when it is in its phase."""
+
+    __slots__ = (
+        "begun_s",
+        "id",
+        "is_new",
+        "moved_from",
+        "name",
+        "node",
+        "phase",
+        "ready",
+        "reported",
+        "shape",
+        "since",
+        "why",
+        "workload",
+    )
+
+    def __init__(self, number: int, name: str, shape: Shape, workload: Workload | None) -> None:
+        self.id, self.name, self.shape, self.workload = number, name, shape, workload
+        self.node: NodeRoom | None = None
+        self.phase = PENDING
+        self.ready = False
+        self.since = 0
+        # When the pod was started first, as a moment: the scheduler preempts those that started last.
+        self.begun_s = 0.0
+        self.why = ""
+        self.moved_from = ""
+        self.is_new = False
+        self.reported = False
+
+    @property
+    def key(self) -> str:
+        """Returns `namespace/name`."""
+        return f"{self.shape.namespace}/{self.name}"
+
+
+class NodeRoom:
+    """A node and what is left on it."""
+
+    __slots__ = (
+        "allocatable",
+        "attached",
+        "cordoned",
+        "cpu",
+        "labels",
+        "limits",
+        "memory",
+        "name",
+        "others",
+        "own_taints",
+        "pods",
+        "ports",
+        "removed",
+        "slots",
+        "source",
+        "was_cordoned",
+    )
+
+    def __init__(self, node: Node, csi: CsiNode | None, name: str = "") -> None:
+        self.source = node
+        self.name = name or node.metadata.name
+        self.labels = node.metadata.labels
+        # A cordon is the field; the node controller's taint follows it.
+        self.own_taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON.key)
+        self.cordoned = self.was_cordoned = node.spec.unschedulable
+        self.removed = False
+        self.allocatable = amounts(node.status.allocatable)
+        self.cpu = self.allocatable.get("cpu", 0)
+        self.memory = self.allocatable.get("memory", 0)
+        self.slots = self.allocatable.get("pods", 0)
+        self.others = {name: value for name, value in self.allocatable.items() if name not in ("cpu", "memory", "pods")}
+        self.ports: Counter[Port] = Counter()
+        self.pods: dict[int, PodState] = {}
+        self.limits = {
+            each.name: each.allocatable.count
+            for each in (csi.spec.drivers if csi else ())
+            if each.allocatable.count is not None
+        }
+        self.attached: dict[str, Counter[str]] = {}
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """The taints of the node as it is now."""
+        return (*self.own_taints, CORDON) if self.cordoned else self.own_taints
+
+    def add(self, pod: PodState, handles: tuple[tuple[str, str], ...]) -> None:
+        """Puts a pod on the node; `handles` are its volumes by driver."""
+        self._change(pod.shape, handles, 1)
+        self.pods[pod.id] = pod
+
+    def remove(self, pod: PodState, handles: tuple[tuple[str, str], ...]) -> None:
+        """Takes a pod off the node."""
+        self._change(pod.shape, handles, -1)
+        del self.pods[pod.id]
+
+    def _change(self, shape: Shape, handles: tuple[tuple[str, str], ...], sign: int) -> None:
+        self.cpu -= sign * shape.cpu
+        self.memory -= sign * shape.memory
+        self.slots -= sign
+        for name, value in shape.others:
+            self.others[name] = self.others.get(name, 0) - sign * value
+        for port in shape.ports:
+            self.ports[port] += sign
+            if not self.ports[port]:
+                del self.ports[port]
+        for driver, handle in handles:
+            by_handle = self.attached.setdefault(driver, Counter())
+            by_handle[handle] += sign
+            if not by_handle[handle]:
+                del by_handle[handle]
+
+    def has_room(self, shape: Shape) -> bool:
+        """Returns whether what the shape requests is free."""
+        # Asked for each pod and many nodes: the most likely shortages first. What is not requested may be overdrawn.
+        if self.slots < 1 or (shape.cpu and shape.cpu > self.cpu) or (shape.memory and shape.memory > self.memory):
+            return False
+        return all(value <= self.others.get(name, 0) for name, value in shape.others)
+
+    def short_of(self, shape: Shape) -> tuple[str, ...]:
+        """Returns what is not free for the shape, in the scheduler's words."""
+        short = [] if self.slots >= 1 else ["Too many pods"]
+        if shape.cpu and shape.cpu > self.cpu:
+            short.append("Insufficient cpu")
+        if shape.memory and shape.memory > self.memory:
+            short.append("Insufficient memory")
+        short += [f"Insufficient {name}" for name, value in shape.others if value > self.others.get(name, 0)]
+        return tuple(short)
+
+    def has_ports(self, shape: Shape) -> bool:
+        """Returns whether the host ports of the shape are free: an address of all is in conflict with each."""
+        if not shape.ports or not self.ports:
+            return True
+        for address, protocol, number in shape.ports:
+            for used_address, used_protocol, used_number in self.ports:
+                if (protocol, number) == (used_protocol, used_number) and (
+                    address == used_address or _ANY in (address, used_address)
+                ):
+                    return False
+        return True
+
+    def exceeds_attachments(self, handles: tuple[tuple[str, str], ...]) -> bool:
+        """Returns whether a driver's limit of volumes on the node would be exceeded by the volumes `handles`."""
+        if not handles or not self.limits:
+            return False
+        new: Counter[str] = Counter()
+        for driver, handle in set(handles):
+            if handle not in self.attached.get(driver, ()):
+                new[driver] += 1
+        return any(
+            len(self.attached.get(driver, ())) + more > self.limits[driver]
+            for driver, more in new.items()
+            if driver in self.limits
+        )

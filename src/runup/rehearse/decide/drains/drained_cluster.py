@@ -1,0 +1,89 @@
+"""The input of a simulation: a cluster's objects, the pools in which nodes are updated, and how they are drained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta
+
+from kubekit.api.core_v1 import Node
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.scheduling.pod_spec import SchedulingPod
+from kubekit.scheduling.volume_spec import (
+    CsiNode,
+    PersistentVolumeClaim,
+    PodsOwner,
+    ResourceQuota,
+    SchedulingVolumeObject,
+    StorageClass,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Nodes that are updated together, in this order, `at_once` at a time, once the pools `after` are done.
+
+    With `surge`, that many new nodes come first, and each takes the place of an old one.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    at_once: int = 1
+    paused: bool = False
+    surge: int = 0
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The hours of each day, in UTC, in which drains may begin; it may go past midnight."""
+
+    opens: time
+    closes: time
+
+    def next_open(self, moment: datetime) -> datetime:
+        """Returns the moment itself if the window is open then, or when it opens next."""
+        at = moment.time()
+        is_open = self.opens <= at < self.closes if self.opens < self.closes else at >= self.opens or at < self.closes
+        if is_open:
+            return moment
+        opening = moment.replace(
+            hour=self.opens.hour, minute=self.opens.minute, second=self.opens.second, microsecond=0
+        )
+        return opening if opening > moment else opening + timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class DrainSettings:
+    """How nodes are drained, all times in seconds.
+
+    `forces` evicts pods without an owner, too, as the machine-config operator does. What is not evicted after
+    `drain_timeout_s` is taken to be deleted by hand. `nodes_lost` nodes of each pool do not come back.
+    """
+
+    forces: bool = True
+    drain_timeout_s: int = 3600
+    node_update_s: int = 600
+    default_start_s: int = 30
+    max_unavailable: int | None = None
+    window: Window | None = None
+    nodes_lost: int = 0
+    uncordons_all: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DrainedCluster:
+    """A cluster's objects. `missing` says of each kind that is not known, or not wholly, why."""
+
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[SchedulingPod, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    owners: tuple[PodsOwner, ...] = ()
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+    volumes: tuple[SchedulingVolumeObject, ...] = ()
+    classes: tuple[StorageClass, ...] = ()
+    csi_nodes: tuple[CsiNode, ...] = ()
+    quotas: tuple[ResourceQuota, ...] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    pools: tuple[Pool, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,141 @@
+"""Keeps all counts of a cluster up to date.
+
+Each distinct term of a cluster's pods is counted once. A pod that comes or goes changes only the counts of the terms
+that select it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from kubekit.api.meta_v1 import LabelSelector
+from kubekit.scheduling.node_rules import is_selected, untolerated
+from kubekit.scheduling.pod_spec import PodAffinityTerm, TopologySpreadConstraint
+from runup.rehearse.decide.drains.cluster_state import NodeRoom
+from runup.rehearse.decide.drains.pod_shapes import HARD, Shape, with_own_labels
+from runup.rehearse.decide.drains.term_counts import (
+    AffinityCount,
+    Count,
+    Namespaces,
+    Pair,
+    Place,
+    Selecting,
+    SpreadCount,
+)
+
+C = TypeVar("C")
+
+
+class Counts:
+    """All counts of a cluster: made from its shapes, before its pods are counted."""
+
+    def __init__(self, shapes: Iterable[Shape], namespaces: Namespaces) -> None:
+        self._namespaces = namespaces
+        self._counts: dict[object, Count | AffinityCount] = {}
+        self._holders: dict[object, Count] = {}
+        self._spreads: dict[object, SpreadCount] = {}
+        every = tuple(shapes)
+        for shape in every:
+            self._make(shape)
+        selected = _Index((each, _places(each)) for each in self._counts.values())
+        held = _Index((each, _places(each)) for each in self._holders.values())
+        spread = _Index((each, [(each.namespace, _pair(each.selector))]) for each in self._spreads.values())
+        for shape in every:
+            shape.counted = tuple(each for each in selected.near(shape) if each.selects(*shape.identity))
+            shape.held = tuple(each for each in held.near(shape) if each.selects(*shape.identity))
+            shape.spread_counted = tuple(each for each in spread.near(shape) if each.selects(*shape.identity))
+
+    def look_again(self, nodes: Iterable[NodeRoom], *, taints_alone: bool = False) -> None:
+        """Takes into account that nodes were added or removed, or that their taints alone have changed."""
+        listed = tuple(nodes)
+        for each in self._spreads.values():
+            if each.honors_taints or not taints_alone:
+                each.look_again(listed)
+
+    def _make(self, shape: Shape) -> None:
+        affinity = shape.spec.affinity
+        beside = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+        apart = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+        if beside:
+            key = (shape.namespace, msgspec.json.encode(beside, order="sorted"))
+            terms = tuple((Selecting(term, shape.namespace, self._namespaces), term.topology_key) for term in beside)
+            count = self._counts.setdefault(("beside", key), AffinityCount(terms))
+            assert isinstance(count, AffinityCount)
+            shape.affinity_count = count
+        if apart:
+            keyed = [(shape.namespace, msgspec.json.encode(term, order="sorted"), term) for term in apart]
+            counts = [self._counts.setdefault(("apart", ns, key), self._count(term, ns)) for ns, key, term in keyed]
+            shape.anti_counts = tuple(each for each in counts if isinstance(each, Count))
+            # The same terms the other way round: where are the pods that do not want others beside them?
+            shape.holds = tuple(self._holders.setdefault((ns, key), self._count(term, ns)) for ns, key, term in keyed)
+        hard = [each for each in shape.spec.topology_spread_constraints if each.when_unsatisfiable == HARD]
+        if hard:
+            keys = tuple(each.topology_key for each in hard)
+            shape.spread = tuple((each, self._spread(each, shape, keys)) for each in hard)
+            shape.self_matches = tuple(count.selects_itself(shape.labels) for _, count in shape.spread)
+
+    def _count(self, term: PodAffinityTerm, namespace: str) -> Count:
+        return Count(Selecting(term, namespace, self._namespaces), term.topology_key)
+
+    def _spread(self, constraint: TopologySpreadConstraint, shape: Shape, keys: tuple[str, ...]) -> SpreadCount:
+        selector = with_own_labels(constraint, shape.labels)
+        honors = (constraint.node_affinity_policy != "Ignore", constraint.node_taints_policy == "Honor")
+        encoded = msgspec.json.encode(selector, order="sorted")
+        own = shape.static if any(honors) else b""
+        key = (shape.namespace, encoded, constraint.topology_key, keys, honors, own)
+        found = self._spreads.get(key)
+        if found is None:
+            counts_node = _counting(shape, keys, *honors)
+            found = SpreadCount(
+                shape.namespace, selector, constraint.topology_key, counts_node, honors_taints=honors[1]
+            )
+            self._spreads[key] = found
+        return found
+
+
+def _counting(
+    shape: Shape, keys: tuple[str, ...], honors_affinity: bool, honors_taints: bool
+) -> Callable[[Place], bool]:
+    """Returns which nodes a constraint of the shape takes into account: those with all keys, by its policies."""
+    spec = shape.spec
+    affinity = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+
+    def counts_node(node: Place) -> bool:
+        if not all(key in node.labels for key in keys):
+            return False
+        if honors_affinity and not is_selected(node.labels, node.name, spec.node_selector, affinity):
+            return False
+        return not (honors_taints and untolerated(node.taints, spec.tolerations))
+
+    return counts_node
+
+
+def _pair(selector: LabelSelector | None) -> Pair:
+    return next(iter(selector.match_labels.items()), None) if selector else None
+
+
+def _places(count: Count | AffinityCount) -> list[tuple[str | None, Pair]]:
+    """Returns by which namespaces and label the shapes that may count are found."""
+    first = count.terms[0] if isinstance(count, AffinityCount) else count.selecting
+    if first.namespaces is None:
+        return [(None, first.pair)]
+    return [(namespace, first.pair) for namespace in first.namespaces]
+
+
+class _Index(Generic[C]):
+    """Counts by namespace and by one label that they demand, so that few have to be tried for each shape."""
+
+    def __init__(self, counts: Iterable[tuple[C, Iterable[tuple[str | None, Pair]]]]) -> None:
+        self._found: dict[tuple[str | None, Pair], list[C]] = {}
+        for count, places in counts:
+            for place in places:
+                self._found.setdefault(place, []).append(count)
+
+    def near(self, shape: Shape) -> Iterable[C]:
+        """Yields each count that may select the shape, once."""
+        for namespace in (shape.namespace, None):
+            for pair in (None, *shape.labels.items()):
+                yield from self._found.get((namespace, pair), ())

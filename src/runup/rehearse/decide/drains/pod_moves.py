@@ -1,0 +1,323 @@
+"""The pods of a simulation: evicted, ended, made again, placed, ready; and which workloads are down meanwhile."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from runup.rehearse.decide.drains import preemption
+from runup.rehearse.decide.drains.cluster_state import (
+    GONE,
+    PENDING,
+    RUNNING,
+    STARTING,
+    TERMINATING,
+    NodeRoom,
+    PodState,
+    Workload,
+)
+from runup.rehearse.decide.drains.drain_result import Outage, Preempted, Unplaced
+from runup.rehearse.decide.drains.starting_state import State
+
+# Nodes that are compared for one pod once they are found to fit; the scheduler samples, too.
+_COMPARED = 16
+
+
+class Agenda:
+    """What happens when, in seconds from the beginning; at one moment in the order in which it was added."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._number = 0
+
+    def at(self, moment: int, event: Callable[[], None]) -> None:
+        """Adds an event."""
+        self._number += 1
+        heapq.heappush(self._events, (max(moment, self.now), self._number, event))
+
+    def run(self, between: Callable[[], None]) -> None:
+        """Runs all events, and `between` after those of each moment."""
+        while self._events:
+            self.now = self._events[0][0]
+            while self._events and self._events[0][0] == self.now:
+                heapq.heappop(self._events)[2]()
+            between()
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """The pods of a shape that wait for a place."""
+
+    pods: deque[PodState] = field(default_factory=deque)
+    why: str = ""
+
+
+class PodMoves:
+    """Moves the pods of a state. `budget_grew` and `pod_gone` are called when a drain may go on."""
+
+    def __init__(self, state: State, agenda: Agenda) -> None:
+        self._state, self._agenda, self._filters = state, agenda, state.filters
+        self.budget_grew: Callable[[PodState], None] = lambda _pod: None
+        self.pod_gone: Callable[[PodState, NodeRoom], None] = lambda _pod, _node: None
+        self._waiting: dict[int, _Waiting] = {}
+        self._unmade: dict[str, list[PodState]] = defaultdict(list)
+        # Pods that come back to their node, by its name.
+        self._away: dict[str, list[PodState]] = defaultdict(list)
+        self._freed = dict(state.nodes)
+        self._moved = True
+        self._turn: dict[bytes, int] = {}
+        self._nominated: dict[int, NodeRoom] = {}
+        self._hopeless: tuple[int, set[int]] = (-1, set())
+        self._lowest = min((pod.shape.spec.priority for pod in state.pods), default=0)
+        self._unplaced: list[Unplaced] = []
+        self._preempted: list[Preempted] = []
+        self._next_id = len(state.pods)
+        self.evicted = 0
+        for pod in state.pods:
+            if pod.phase == PENDING:
+                self._wait(pod)
+            elif pod.phase == TERMINATING:
+                agenda.at(pod.shape.spec.termination_grace_period_seconds, lambda pod=pod: self._end(pod))  # type: ignore[misc]
+
+    def terminate(self, pod: PodState, why: str) -> None:
+        """Begins to end a running pod: a ReplicaSet makes the next one at once, a StatefulSet when this one is gone."""
+        node = pod.node
+        assert node is not None
+        self.evicted += 1
+        self._filters.count_spread(pod, node, -1)
+        pod.phase = TERMINATING
+        self._not_ready(pod, why)
+        now, grace = self._agenda.now, pod.shape.spec.termination_grace_period_seconds
+        self._agenda.at(now + grace, lambda: self._end(pod))
+        if pod.workload is not None and not (pod.workload.one_by_one or pod.workload.on_node):
+            self._make_again(pod)
+
+    def node_is_back(self, node: NodeRoom) -> None:
+        """Takes into account that a node takes pods again."""
+        self._freed[node.name] = node
+        for pod in self._away.pop(node.name, ()):
+            again = self._again(pod, node.name)
+            self._state.quotas.take(again.shape)
+            self._settle(again, node)
+
+    def place_waiting(self) -> None:
+        """Places pods that wait, the most important first, where something has changed."""
+        if not self._waiting or not (self._freed or self._moved):
+            return
+        freed, self._freed, self._moved = list(self._freed.values()), {}, False
+        ordered = sorted(self._waiting.values(), key=lambda each: -each.pods[0].shape.spec.priority)
+        for waiting in ordered:
+            shape = waiting.pods[0].shape
+            while waiting.pods:
+                # Only nodes on which something was freed can take a pod that depends on nothing else.
+                nodes = self._filters.admitting(shape) if shape.is_dynamic else freed
+                if not self._place(waiting.pods[0], nodes):
+                    break
+                self._found_place(waiting.pods.popleft(), waiting.why)
+            if not waiting.pods:
+                del self._waiting[shape.id]
+
+    def results(self) -> tuple[tuple[Unplaced, ...], tuple[Outage, ...], tuple[Preempted, ...]]:
+        """Returns what was found, with what has not ended."""
+        for waiting in self._waiting.values():
+            # What keeps it from a place at the end, not what did when it was evicted.
+            why = self._filters.explanation(waiting.pods[0].shape)
+            self._unplaced += [_unplaced(pod, None, why) for pod in waiting.pods]
+        for pods in self._unmade.values():
+            self._unplaced += [_unplaced(pod, None, pod.why) for pod in pods]
+        outages = [
+            Outage(workload.named, begun, ended, why)
+            for workload in self._state.workloads.values()
+            for begun, ended, why in (*workload.outages, *_still_down(workload))
+            # A pod that guards its node is down whenever its node is.
+            if ended != begun and not workload.on_node
+        ]
+        return tuple(together(self._unplaced)), tuple(outages), tuple(self._preempted)
+
+    def _end(self, pod: PodState) -> None:
+        node = pod.node
+        if pod.phase != TERMINATING or node is None:
+            return
+        self._filters.remove(pod, node)
+        self._state.quotas.take(pod.shape, -1)
+        pod.phase, pod.node = GONE, None
+        self._moved = True
+        self._freed[node.name] = node
+        if pod.workload is not None and pod.workload.on_node:
+            self._away[node.name].append(pod)
+        elif pod.workload is not None and pod.workload.one_by_one:
+            self._make_again(pod, node.name)
+        for unmade in self._unmade.pop(pod.shape.namespace, ()):
+            self._create(unmade)
+        self.pod_gone(pod, node)
+
+    def _make_again(self, pod: PodState, node: str = "") -> None:
+        assert pod.workload is not None
+        self._create(self._again(pod, node or (pod.node.name if pod.node else "")))
+
+    def _again(self, pod: PodState, node: str) -> PodState:
+        """Returns the next pod of the workload, as it is made when this one leaves the node."""
+        new = PodState(self._next_id, pod.name, pod.shape, pod.workload)
+        self._next_id += 1
+        new.moved_from = node
+        new.is_new = True
+        new.begun_s = pod.begun_s + self._agenda.now
+        new.since = self._agenda.now
+        return new
+
+    def _create(self, pod: PodState) -> None:
+        pod.why = self._state.quotas.why_not(pod.shape)
+        if pod.why:
+            self._unmade[pod.shape.namespace].append(pod)
+            return
+        self._state.quotas.take(pod.shape)
+        if not self._place(pod, self._filters.admitting(pod.shape)):
+            self._wait(pod)
+        elif pod.since != self._agenda.now:
+            self._found_place(pod, "a quota had no room for it")
+
+    def _wait(self, pod: PodState) -> None:
+        waiting = self._waiting.get(pod.shape.id)
+        if waiting is None:
+            waiting = self._waiting[pod.shape.id] = _Waiting(why=self._filters.explanation(pod.shape))
+        waiting.pods.append(pod)
+
+    def _found_place(self, pod: PodState, why: str) -> None:
+        self._nominated.pop(pod.id, None)
+        if not (pod.is_new or self._agenda.now):
+            return
+        self._unplaced.append(_unplaced(pod, self._agenda.now, why))
+
+    def _place(self, pod: PodState, nodes: list[NodeRoom]) -> bool:
+        node = self._find(pod, nodes)
+        if node is None:
+            self._preempt(pod)
+            return False
+        self._settle(pod, node)
+        return True
+
+    def _settle(self, pod: PodState, node: NodeRoom) -> None:
+        """Puts a pod on its node, where it starts."""
+        pod.phase, pod.node = STARTING, node
+        self._filters.add(pod, node)
+        self._moved = True
+        start = pod.workload.start_s if pod.workload is not None else 0
+        self._agenda.at(self._agenda.now + start, lambda: self._started(pod))
+
+    def _find(self, pod: PodState, nodes: list[NodeRoom]) -> NodeRoom | None:
+        """Returns the emptiest of some nodes that take the pod; where to begin to look goes round."""
+        shape, filters = pod.shape, self._filters
+        if not nodes or ((shape.claims or shape.spec.scheduling_gates) and filters.why_nowhere(shape)):
+            return None
+        count = len(nodes)
+        begin = self._turn.get(shape.static, 0) % count
+        best, best_room, seen = None, -1.0, 0
+        is_part = nodes is not filters.admitting(shape)
+        for index in range(begin, begin + count):
+            node = nodes[index - count if index >= count else index]
+            if not filters.takes(shape, node) or (is_part and not filters.admits(shape, node)):
+                continue
+            room = _share(node.cpu, node.allocatable.get("cpu", 0)) + _share(
+                node.memory, node.allocatable.get("memory", 0)
+            )
+            if room > best_room:
+                best, best_room = node, room
+            seen += 1
+            if seen >= _COMPARED:
+                self._turn[shape.static] = index + 1
+                break
+        return best
+
+    def _preempt(self, pod: PodState) -> None:
+        """Makes pods of lower priority end, where that gives the pod a place."""
+        shape = pod.shape
+        if shape.spec.priority <= self._lowest or self._waits_for_victims(pod):
+            return
+        if self._hopeless[0] != self._agenda.now:
+            self._hopeless = (self._agenda.now, set())
+        if shape.id in self._hopeless[1]:
+            return
+        found = preemption.best(preemption.candidates(shape, self._filters))
+        if found is None:
+            self._hopeless[1].add(shape.id)
+            return
+        self._nominated[pod.id] = found.node
+        for victim in found.victims:
+            if victim.phase in (RUNNING, STARTING):
+                self._preempted.append(Preempted(victim.key, _owner(pod), found.node.name, self._agenda.now))
+                self.terminate(victim, f"preempted by {_owner(pod)}")
+
+    def _waits_for_victims(self, pod: PodState) -> bool:
+        node = self._nominated.get(pod.id)
+        return node is not None and any(
+            each.phase == TERMINATING and each.shape.spec.priority < pod.shape.spec.priority
+            for each in node.pods.values()
+        )
+
+    def _started(self, pod: PodState) -> None:
+        if pod.phase != STARTING:
+            return
+        pod.phase, pod.ready = RUNNING, True
+        for budget in pod.shape.budgets:
+            budget.healthy += 1
+        workload = pod.workload
+        if workload is not None:
+            workload.ready += 1
+            if workload.down_since is not None:
+                begun, why = workload.down_since
+                workload.outages.append((begun, self._agenda.now, why))
+                workload.down_since = None
+        if pod.shape.budgets:
+            self.budget_grew(pod)
+
+    def _not_ready(self, pod: PodState, why: str) -> None:
+        if not pod.ready:
+            return
+        pod.ready = False
+        for budget in pod.shape.budgets:
+            budget.healthy -= 1
+        workload = pod.workload
+        if workload is not None:
+            workload.ready -= 1
+            workload.least = min(workload.least, workload.ready)
+            if not workload.ready:
+                workload.down_since = (self._agenda.now, why)
+
+
+def _share(free: int, of: int) -> float:
+    return free / of if of else 0.0
+
+
+def _owner(pod: PodState) -> str:
+    return pod.workload.named if pod.workload is not None else f"Pod {pod.key}"
+
+
+def _still_down(workload: Workload) -> Iterable[tuple[int, int | None, str]]:
+    return [(workload.down_since[0], None, workload.down_since[1])] if workload.down_since is not None else []
+
+
+def _unplaced(pod: PodState, to_s: int | None, why: str) -> Unplaced:
+    moved_from = (pod.moved_from,) if pod.moved_from else ()
+    return Unplaced(_owner(pod), 1, pod.since, to_s, why, moved_from, before=not pod.is_new)
+
+
+def together(unplaced: Iterable[Unplaced]) -> list[Unplaced]:
+    """Returns one entry for the pods of one workload that waited at the same time."""
+    groups: dict[tuple[str, int, int | None, bool], list[Unplaced]] = defaultdict(list)
+    for each in unplaced:
+        groups[each.workload, each.from_s, each.to_s, each.before].append(each)
+    return [
+        Unplaced(
+            workload,
+            len(some),
+            from_s,
+            to_s,
+            some[0].why,
+            tuple(sorted({node for each in some for node in each.moved_from})),
+            before,
+        )
+        for (workload, from_s, to_s, before), some in groups.items()
+    ]

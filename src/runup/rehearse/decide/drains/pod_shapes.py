@@ -1,0 +1,127 @@
+"""Pod shapes: what pods of one template have in common, computed once.
+
+A cluster of 30,000 pods has a few thousand shapes. Everything about a pod that the scheduler asks for depends on its
+shape alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kubekit.api.meta_v1 import LabelSelector, LabelSelectorRequirement
+from kubekit.scheduling.node_rules import CORDON, is_tolerated
+from kubekit.scheduling.pod_requests import pod_requests
+from kubekit.scheduling.pod_spec import SchedulingPod, SchedulingPodSpec, TopologySpreadConstraint
+from runup.rehearse.decide.drains.budget_state import BudgetState
+from runup.rehearse.decide.drains.term_counts import AffinityCount, Count, SpreadCount
+
+HARD = "DoNotSchedule"
+Port = tuple[str, str, int]
+
+
+class Shape:
+    """A namespace, labels and a spec, with what the scheduler needs of them. `id` is its number."""
+
+    __slots__ = (
+        "affinity_count",
+        "anti_counts",
+        "budgets",
+        "claims",
+        "counted",
+        "cpu",
+        "held",
+        "holds",
+        "id",
+        "identity",
+        "labels",
+        "memory",
+        "namespace",
+        "others",
+        "ports",
+        "requested",
+        "self_matches",
+        "spec",
+        "spread",
+        "spread_counted",
+        "static",
+        "tolerates_cordon",
+    )
+
+    def __init__(self, number: int, namespace: str, labels: dict[str, str], spec: SchedulingPodSpec) -> None:
+        self.id, self.namespace, self.labels, self.spec = number, namespace, labels, spec
+        requested = pod_requests(spec)
+        self.requested = requested
+        # What selectors ask for.
+        self.identity = (namespace, labels)
+        self.cpu = requested.get("cpu", 0)
+        self.memory = requested.get("memory", 0)
+        self.others = tuple(
+            (name, value) for name, value in requested.items() if name not in ("cpu", "memory", "pods") and value
+        )
+        self.ports: tuple[Port, ...] = tuple(
+            (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)  # noqa: S104 (an address of a pod's)
+            for container in (*spec.containers, *spec.init_containers)
+            for port in container.ports
+            if port.host_port
+        )
+        self.claims = tuple(
+            each.persistent_volume_claim.claim_name for each in spec.volumes if each.persistent_volume_claim
+        )
+        self.static = static_key(spec)
+        self.tolerates_cordon = is_tolerated(CORDON, spec.tolerations)
+        # Filled in by whoever keeps the counts and the budgets.
+        self.affinity_count: AffinityCount | None = None
+        self.anti_counts: tuple[Count, ...] = ()
+        self.holds: tuple[Count, ...] = ()
+        self.held: tuple[Count, ...] = ()
+        self.spread: tuple[tuple[TopologySpreadConstraint, SpreadCount], ...] = ()
+        self.self_matches: tuple[bool, ...] = ()
+        self.counted: tuple[Count | AffinityCount, ...] = ()
+        self.spread_counted: tuple[SpreadCount, ...] = ()
+        self.budgets: tuple[BudgetState, ...] = ()
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Returns whether pods elsewhere decide where this one may be."""
+        return bool(self.affinity_count or self.anti_counts or self.held or self.spread or self.claims)
+
+
+def static_key(spec: SchedulingPodSpec) -> bytes:
+    """Returns a key that is the same for specs which admit the same nodes by labels and taints."""
+    return msgspec.json.encode((spec.node_selector, spec.affinity.node_affinity, spec.tolerations), order="sorted")
+
+
+class Shapes:
+    """The shapes of a cluster."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[bytes, Shape] = {}
+
+    def of(self, pod: SchedulingPod) -> Shape:
+        """Returns the shape of a pod, as it would be made again: the node on which it is does not count."""
+        spec = msgspec.structs.replace(pod.spec, node_name="")
+        metadata = pod.metadata
+        key = msgspec.json.encode((metadata.namespace, metadata.labels, spec), order="sorted")
+        found = self._by_key.get(key)
+        if found is None:
+            found = self._by_key[key] = Shape(len(self._by_key), metadata.namespace, metadata.labels, spec)
+        return found
+
+    def all(self) -> Iterable[Shape]:
+        """Returns every shape so far."""
+        return self._by_key.values()
+
+
+def with_own_labels(constraint: TopologySpreadConstraint, labels: dict[str, str]) -> LabelSelector | None:
+    """Returns the selector of a spread constraint, with the pod's own values of `matchLabelKeys`."""
+    selector = constraint.label_selector
+    own = tuple(
+        LabelSelectorRequirement(key=key, operator="In", values=(labels[key],))
+        for key in constraint.match_label_keys
+        if key in labels
+    )
+    if selector is None or not own:
+        return selector
+    return LabelSelector(match_labels=selector.match_labels, match_expressions=(*selector.match_expressions, *own))

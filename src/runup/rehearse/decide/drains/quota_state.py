@@ -1,0 +1,71 @@
+"""What ResourceQuotas leave in a simulation: a pod that is made again while the old one ends counts twice.
+
+https://kubernetes.io/docs/concepts/policy/resource-quotas/. Quotas with scopes, and limits, are not simulated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from kubekit.scheduling.pod_requests import whole
+from kubekit.scheduling.volume_spec import ResourceQuota
+from runup.rehearse.decide.drains.cluster_state import PodState
+from runup.rehearse.decide.drains.pod_shapes import Shape
+
+_PODS = ("pods", "count/pods")
+
+
+def is_simulated(quota: ResourceQuota) -> bool:
+    """Returns whether the quota is over all pods of its namespace."""
+    return not quota.spec.scopes and quota.spec.scope_selector is None
+
+
+class Quotas:
+    """The quotas of a cluster, by namespace, and what the pods use of them."""
+
+    def __init__(self, quotas: Iterable[ResourceQuota], pods: Iterable[PodState]) -> None:
+        self._hard: dict[str, list[tuple[str, str, int]]] = defaultdict(list)
+        for quota in quotas:
+            if is_simulated(quota):
+                for name, value in quota.spec.hard.items():
+                    resource = _resource(name)
+                    if resource:
+                        hard = (quota.metadata.name, resource, whole(resource, value))
+                        self._hard[quota.metadata.namespace].append(hard)
+        self._used: dict[str, dict[str, int]] = {namespace: defaultdict(int) for namespace in self._hard}
+        for pod in pods:
+            self.take(pod.shape)
+
+    def why_not(self, shape: Shape) -> str:
+        """Returns which quota refuses one more pod of the shape, or an empty string."""
+        if shape.namespace not in self._hard:
+            return ""
+        used, wanted = self._used[shape.namespace], dict(_uses(shape))
+        for name, resource, hard in self._hard[shape.namespace]:
+            more = wanted.get(resource, 0)
+            if more and used[resource] + more > hard:
+                return f"exceeded quota: {name}"
+        return ""
+
+    def take(self, shape: Shape, by: int = 1) -> None:
+        """Counts a pod that was made or, with -1, is gone."""
+        used = self._used.get(shape.namespace)
+        if used is not None:
+            for resource, value in _uses(shape):
+                used[resource] += by * value
+
+
+def _resource(name: str) -> str:
+    """Returns the resource that a name in a quota limits the requests of, or an empty string."""
+    if name in _PODS:
+        return "pods"
+    if name in ("cpu", "memory", "ephemeral-storage"):
+        return name
+    resource = name.removeprefix("requests.")
+    return resource if resource != name and resource != "storage" else ""
+
+
+def _uses(shape: Shape) -> Iterator[tuple[str, int]]:
+    yield "pods", 1
+    yield from shape.requested.items()

@@ -1,0 +1,329 @@
+"""Simulates the drains of all pools: values in, a `DrainResult` out.
+
+A node is cordoned, its pods are evicted as their budgets allow, it is updated once they are gone, and takes pods again.
+Meanwhile what makes pods makes them again, the scheduler places them, and they become ready after as long as their
+workload's pods took before. Pools go on side by side, or one after another where they say so. An eviction that is
+refused is tried again whenever a pod of the budget has become ready. What is not gone when the time limit of the drain
+is over is taken to be deleted by hand, so that all nodes are seen and not only the first that is held up.
+
+Rules: the eviction API and kubectl's drain (`kubekit.scheduling.eviction_rules`), kube-scheduler (`placement_filters`,
+`preemption`), the machine-config operator (`pkg/controller/node`: nodes in the order of zone and age, unavailable nodes
+count against maxUnavailable).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from kubekit.api.conditions import status_of
+from kubekit.api.core_v1 import Node
+from kubekit.scheduling.eviction_rules import lets_go
+from runup.rehearse.decide.drains import critical_path, limits_of_knowledge
+from runup.rehearse.decide.drains.budget_state import BudgetState
+from runup.rehearse.decide.drains.cluster_state import RUNNING, STARTING, NodeRoom, PodState
+from runup.rehearse.decide.drains.drain_result import Blocked, DrainResult, NodeDrain, PoolTimeline
+from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings, Pool
+from runup.rehearse.decide.drains.pod_moves import Agenda, PodMoves
+from runup.rehearse.decide.drains.starting_state import State, starting_state
+
+NO_OWNER = "no owner makes it again, and the drain is not told to force it"
+SEVERAL = "more than one budget is over it, which the eviction API refuses"
+
+
+def simulate(cluster: DrainedCluster, settings: DrainSettings, now: datetime) -> DrainResult:
+    """Returns what the drains of all pools come to, if they begin now."""
+    return _Simulation(cluster, settings, now).result()
+
+
+@dataclass(slots=True)
+class _Drain:
+    """The drain of a node that is under way; `remaining` are its pods that are not gone."""
+
+    node: NodeRoom
+    pool: _PoolRun
+    from_s: int
+    after: str
+    remaining: dict[int, PodState] = field(default_factory=dict)
+    blocked: dict[int, Blocked] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+    evicted: int = 0
+    last: str = ""
+    let_go: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _PoolRun:
+    """A pool as it is updated; `free` are the nodes whose places others may take (empty text: from the beginning)."""
+
+    pool: Pool
+    limit: int
+    queue: deque[str]
+    free: deque[str]
+    held: str = ""
+    done: list[NodeDrain] = field(default_factory=list)
+    active: int = 0
+    to_lose: int = 0
+    is_begun: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Returns whether no node of the pool is drained any more, or ever."""
+        return not self.active and (not self.queue or bool(self.held) or self.pool.paused)
+
+
+class _Simulation:
+    def __init__(self, cluster: DrainedCluster, settings: DrainSettings, now: datetime) -> None:
+        self._cluster, self._settings, self._now = cluster, settings, now
+        self._state: State = starting_state(cluster, settings)
+        self._agenda = Agenda()
+        self._moves = PodMoves(self._state, self._agenda)
+        self._moves.budget_grew = self._budget_grew
+        self._moves.pod_gone = self._pod_gone
+        self._drains: dict[str, _Drain] = {}
+        # Pods whose eviction was refused, by the budget, in the order in which they asked.
+        self._asking: dict[BudgetState, dict[int, tuple[_Drain, PodState]]] = {}
+        by_name = {each.metadata.name: each for each in cluster.nodes}
+        self._pools = [self._pool_run(pool, by_name) for pool in cluster.pools]
+
+    def result(self) -> DrainResult:
+        """Runs the simulation."""
+        # Pods that have a place already, and only have not got it yet, get it before the first drain.
+        self._moves.place_waiting()
+        self._begin_pools()
+        self._agenda.run(self._moves.place_waiting)
+        unplaced, outages, preempted = self._moves.results()
+        pools = tuple(
+            PoolTimeline(run.pool.name, run.limit, run.pool.surge, run.pool.paused, tuple(run.done), run.held)
+            for run in self._pools
+        )
+        nodes = [node for pool in pools for node in pool.nodes]
+        return DrainResult(
+            started=self._now,
+            duration_s=max((node.back_s or node.drained_s for node in nodes), default=0),
+            pools=pools,
+            unplaced=tuple(sorted(unplaced, key=lambda each: (each.before, each.from_s, each.workload))),
+            outages=tuple(sorted(outages, key=lambda each: (each.to_s is not None, -(each.seconds or 0)))),
+            preempted=preempted,
+            path=critical_path.path(nodes),
+            unknown=limits_of_knowledge.unknown(self._cluster),
+            assumed=limits_of_knowledge.assumed(self._cluster, self._settings, self._state.without_history),
+            evicted=self._moves.evicted,
+        )
+
+    def _pool_run(self, pool: Pool, nodes: dict[str, Node]) -> _PoolRun:
+        limit = self._settings.max_unavailable or pool.surge or pool.at_once
+        # Nodes that are not ready count as unavailable, and cost places.
+        away = [name for name in pool.nodes if name in nodes and not _is_ready(nodes[name])]
+        places = limit if pool.surge else limit - len(away)
+        held = ""
+        if places < 1 and len(away) < len(pool.nodes):
+            held = f"{', '.join(sorted(away)[:3])} not ready, and at most {limit} of its nodes may be unavailable"
+        queue = deque(name for name in pool.nodes if name in self._state.nodes)
+        if not pool.surge:
+            # A node that is away anyway goes first: it costs no place.
+            queue = deque(sorted(queue, key=lambda name: name not in away))
+        free = deque([""] * max(places, len(away) if not held else 0))
+        return _PoolRun(pool, limit, queue, free, held, to_lose=self._settings.nodes_lost)
+
+    def _begin_pools(self) -> None:
+        over = {run.pool.name for run in self._pools if run.is_over}
+        for run in self._pools:
+            if not run.is_begun and not run.is_over and set(run.pool.after) & self._names() <= over:
+                run.is_begun = True
+                self._fill(run)
+
+    def _names(self) -> set[str]:
+        return {run.pool.name for run in self._pools}
+
+    def _fill(self, run: _PoolRun) -> None:
+        """Begins the drains of as many nodes of the pool as have a place, within the window."""
+        while run.queue and run.free and not run.held:
+            window = self._settings.window
+            if window is not None:
+                moment = self._now + timedelta(seconds=self._agenda.now)
+                opens = window.next_open(moment)
+                if opens > moment:
+                    self._agenda.at(self._seconds(opens), lambda: self._fill(run))
+                    return
+            node, after = self._state.nodes[run.queue.popleft()], run.free.popleft()
+            run.active += 1
+            if run.pool.surge:
+                self._add_surge_node(run, node, after)
+            else:
+                self._begin(run, node, after)
+
+    def _seconds(self, moment: datetime) -> int:
+        return int(-((self._now - moment).total_seconds() // 1))
+
+    def _add_surge_node(self, run: _PoolRun, old: NodeRoom, after: str) -> None:
+        """Adds a new node like the old one, which is drained when the new one is ready."""
+        begun = self._agenda.now
+
+        def arrive() -> None:
+            new = NodeRoom(_renamed(old.source), None, f"{old.name} (new)")
+            new.cordoned = False
+            new.limits = dict(old.limits)
+            self._state.nodes[new.name] = new
+            self._state.filters.nodes.append(new)
+            self._state.filters.nodes_changed()
+            for pod in tuple(old.pods.values()):
+                if pod.id in self._state.staying:
+                    self._copy_daemon(pod, new)
+            self._moves.node_is_back(new)
+            self._begin(run, old, after, begun)
+
+        self._agenda.at(begun + self._settings.node_update_s, arrive)
+
+    def _copy_daemon(self, pod: PodState, node: NodeRoom) -> None:
+        # A DaemonSet's pod on the new node: it takes its room, and stays.
+        copy = PodState(-1 - len(self._state.staying), pod.name, pod.shape, None)
+        copy.phase, copy.node = RUNNING, node
+        self._state.staying.add(copy.id)
+        self._state.filters.add(copy, node)
+
+    def _begin(self, run: _PoolRun, node: NodeRoom, after: str, begun: int | None = None) -> None:
+        now = self._agenda.now
+        drain = self._drains[node.name] = _Drain(node, run, now if begun is None else begun, after)
+        node.cordoned = True
+        self._state.filters.cordons_changed()
+        # All nodes that begin at one moment are cordoned before the first pod is evicted.
+        self._agenda.at(now, lambda: self._evict_all(drain))
+
+    def _evict_all(self, drain: _Drain) -> None:
+        now, node = self._agenda.now, drain.node
+        leaving = [pod for pod in node.pods.values() if pod.id not in self._state.staying]
+        drain.remaining = {pod.id: pod for pod in leaving}
+        if not leaving:
+            self._drained(drain)
+            return
+        for pod in sorted(leaving, key=lambda each: each.key):
+            self._evict(drain, pod)
+        self._agenda.at(now + self._settings.drain_timeout_s, lambda: self._time_is_over(drain))
+
+    def _evict(self, drain: _Drain, pod: PodState) -> bool:
+        """Evicts a pod, or notes what refuses it; returns whether it goes."""
+        if pod.phase not in (RUNNING, STARTING):
+            return True
+        why, by = self._refusal(pod)
+        if not why:
+            old = drain.blocked.get(pod.id)
+            if old is not None:
+                drain.blocked[pod.id] = replace(old, to_s=self._agenda.now)
+            drain.evicted += 1
+            if pod.workload is None:
+                drain.lost.append(pod.key)
+            self._moves.terminate(pod, f"{drain.node.name} was drained")
+            return True
+        if pod.id not in drain.blocked:
+            drain.blocked[pod.id] = Blocked(pod.key, why, tuple(map(str, by)), self._agenda.now, None)
+        if len(by) == 1:
+            self._asking.setdefault(by[0], {})[pod.id] = (drain, pod)
+        return False
+
+    def _refusal(self, pod: PodState) -> tuple[str, tuple[BudgetState, ...]]:
+        """Returns why the pod cannot be evicted now, and which budgets refuse it; empty if it can."""
+        if pod.workload is None and not self._settings.forces:
+            return NO_OWNER, ()
+        budgets = pod.shape.budgets
+        if len(budgets) > 1:
+            return SEVERAL, budgets
+        if not budgets or lets_go(budgets[0].now(), ready=pod.ready):
+            return "", ()
+        return budgets[0].refusal, budgets
+
+    def _budget_grew(self, pod: PodState) -> None:
+        """Tries the evictions again that the pod's budgets refused before the pod was ready."""
+        for budget in pod.shape.budgets:
+            asking = self._asking.get(budget)
+            for each in tuple(asking or ()):
+                assert asking is not None
+                drain, waiting = asking[each]
+                if not self._evict(drain, waiting):
+                    # Others that are not ready may go even so.
+                    continue
+                drain.let_go[each] = f"budget {budget} let it go when {pod.key} was ready on {_name(pod.node)}"
+                asking.pop(each, None)
+
+    def _pod_gone(self, pod: PodState, node: NodeRoom) -> None:
+        drain = self._drains.get(node.name)
+        if drain is None or drain.remaining.pop(pod.id, None) is None:
+            return
+        if drain.remaining:
+            return
+        grace = pod.shape.spec.termination_grace_period_seconds
+        why = drain.let_go.get(pod.id, "")
+        drain.last = f"pod {pod.key} ended last (grace period {grace} s{'; ' + why if why else ''})"
+        self._drained(drain)
+
+    def _time_is_over(self, drain: _Drain) -> None:
+        """Deletes what was never evicted, as somebody would have to."""
+        for pod in tuple(drain.remaining.values()):
+            if pod.phase in (RUNNING, STARTING):
+                for budget in pod.shape.budgets:
+                    self._asking.get(budget, {}).pop(pod.id, None)
+                drain.let_go[pod.id] = "deleted by hand when the time of the drain was over"
+                if pod.workload is None:
+                    drain.lost.append(pod.key)
+                self._moves.terminate(pod, f"deleted by hand: {drain.node.name} could not be drained")
+
+    def _drained(self, drain: _Drain) -> None:
+        run, node, now = drain.pool, drain.node, self._agenda.now
+        del self._drains[node.name]
+        is_lost = bool(run.pool.surge) or run.to_lose > 0
+        if is_lost:
+            run.to_lose -= not run.pool.surge
+            self._remove(node)
+        back = None if is_lost else now + self._settings.node_update_s
+        record = NodeDrain(
+            node.name,
+            run.pool.name,
+            drain.from_s,
+            now,
+            back,
+            drain.evicted,
+            drain.after,
+            drain.last,
+            tuple(drain.blocked.values()),
+            tuple(drain.lost),
+        )
+        run.done.append(record)
+        self._agenda.at(now if back is None else back, lambda: self._back(run, node, is_lost=is_lost))
+
+    def _remove(self, node: NodeRoom) -> None:
+        for pod in tuple(node.pods.values()):
+            self._state.filters.remove(pod, node)
+        node.removed = True
+        self._state.filters.nodes.remove(node)
+        self._state.filters.nodes_changed()
+
+    def _back(self, run: _PoolRun, node: NodeRoom, *, is_lost: bool) -> None:
+        run.active -= 1
+        run.free.append(node.name)
+        if not is_lost:
+            node.cordoned = node.was_cordoned and not self._settings.uncordons_all
+            self._state.filters.cordons_changed()
+            if not node.cordoned:
+                self._moves.node_is_back(node)
+        self._moves.place_waiting()
+        self._fill(run)
+        if run.is_over:
+            self._begin_pools()
+
+
+def _is_ready(node: Node) -> bool:
+    return status_of(node.status.conditions, "Ready") in ("True", None)
+
+
+def _name(node: NodeRoom | None) -> str:
+    return node.name if node is not None else "no node"
+
+
+def _renamed(node: Node) -> Node:
+    """Returns the node as a new one of its group: its hostname label is its own."""
+    from msgspec.structs import replace as changed
+
+    name = f"{node.metadata.name} (new)"
+    labels = node.metadata.labels | {"kubernetes.io/hostname": name}
+    return changed(node, metadata=changed(node.metadata, name=name, labels=labels))

@@ -1,0 +1,216 @@
+"""Builds the state in which a simulation begins: nodes with their pods, workloads, budgets, counts."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import OwnerReference
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.scheduling.eviction_rules import ENDED, MIRROR
+from kubekit.scheduling.pod_spec import SchedulingPod
+from runup.rehearse.decide.drains.budget_state import BudgetState
+from runup.rehearse.decide.drains.claim_rules import ClaimRules
+from runup.rehearse.decide.drains.cluster_state import PENDING, RUNNING, TERMINATING, NodeRoom, PodState, Workload
+from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings
+from runup.rehearse.decide.drains.placement_filters import Filters
+from runup.rehearse.decide.drains.pod_counts import Counts
+from runup.rehearse.decide.drains.pod_shapes import Shape, Shapes
+from runup.rehearse.decide.drains.quota_state import Quotas
+
+# A start that took longer was something else: a pod that failed, and became ready much later.
+_LONGEST_START_S = 3600
+_MADE_ANEW = "StatefulSet"
+
+
+@dataclass(slots=True)
+class State:
+    """A cluster as it is simulated."""
+
+    nodes: dict[str, NodeRoom]
+    filters: Filters
+    pods: list[PodState]
+    staying: set[int]
+    workloads: dict[tuple[str, str, str], Workload]
+    budgets: tuple[BudgetState, ...]
+    quotas: Quotas
+    without_history: int
+
+
+def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> State:
+    """Returns the state of the cluster before the first drain."""
+    csi = {each.metadata.name: each for each in cluster.csi_nodes}
+    nodes = {each.metadata.name: NodeRoom(each, csi.get(each.metadata.name)) for each in cluster.nodes}
+    shapes, workloads = Shapes(), _Workloads(cluster)
+    pods: list[PodState] = []
+    sources: list[SchedulingPod] = []
+    staying: set[int] = set()
+    for source in cluster.pods:
+        if source.status.phase in ENDED:
+            continue
+        owner = controller(source)
+        pod = PodState(len(pods), source.metadata.name, shapes.of(source), workloads.of(source, owner))
+        pod.begun_s = _seconds(source.status.start_time or source.metadata.creation_timestamp)
+        if stays(source, owner):
+            staying.add(pod.id)
+        pods.append(pod)
+        sources.append(source)
+    budgets = tuple(BudgetState(each) for each in cluster.budgets if not _of_machine(each))
+    _give_budgets(shapes.all(), budgets)
+    filters = Filters(nodes.values(), Counts(shapes.all(), cluster.namespaces), ClaimRules(cluster))
+    for pod, source in zip(pods, sources, strict=True):
+        _put(pod, source, nodes, filters)
+    _expect(budgets, pods, workloads)
+    without_history = workloads.learn_starts(pods, sources, settings.default_start_s)
+    return State(
+        nodes, filters, pods, staying, workloads.by_key, budgets, Quotas(cluster.quotas, pods), without_history
+    )
+
+
+def stays(pod: SchedulingPod, owner: OwnerReference | None) -> bool:
+    """Returns whether a drain leaves the pod where it is: a DaemonSet's, or the mirror of a static pod."""
+    return MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in ("DaemonSet", "Node"))
+
+
+def is_guard(pod: SchedulingPod) -> bool:
+    """Returns whether an operator of OpenShift's control plane makes the pod again on its node.
+
+    Such a pod has no owner; its budget keeps two nodes from being drained at once (openshift/library-go,
+    `pkg/operator/staticpod/controller/guard`).
+    """
+    metadata = pod.metadata
+    return (
+        metadata.labels.get("app") == "guard"
+        and metadata.namespace.startswith("openshift-")
+        and bool(pod.spec.node_name)
+        and metadata.name.endswith(f"-guard-{pod.spec.node_name}")
+    )
+
+
+def controller(pod: SchedulingPod) -> OwnerReference | None:
+    """Returns the owner that makes the pod again, or None."""
+    return next((each for each in pod.metadata.owner_references if each.controller), None)
+
+
+def is_ready(pod: SchedulingPod) -> bool:
+    """Returns whether the pod's condition Ready is true."""
+    ready = find(pod.status.conditions, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+def _of_machine(budget: PodDisruptionBudget) -> bool:
+    """Returns whether the budget is that of a virtual machine, which is moved when its pod is to be evicted.
+
+    KubeVirt makes it, and answers the eviction (kubevirt, pkg/virt-controller/watch/drain/disruptionbudget).
+    """
+    return any(each.kind == "VirtualMachineInstance" for each in budget.metadata.owner_references)
+
+
+def _put(pod: PodState, source: SchedulingPod, nodes: dict[str, NodeRoom], filters: Filters) -> None:
+    node = nodes.get(source.spec.node_name)
+    if node is None:
+        pod.phase, pod.is_new = PENDING, False
+        return
+    pod.phase = TERMINATING if source.metadata.deletion_timestamp is not None else RUNNING
+    pod.ready = pod.phase == RUNNING and is_ready(source)
+    pod.node = node
+    filters.add(pod, node)
+    if pod.ready:
+        for budget in pod.shape.budgets:
+            budget.healthy += 1
+        if pod.workload is not None:
+            pod.workload.ready += 1
+
+
+class _Workloads:
+    """The workloads of a cluster by namespace, kind and name: those of ReplicaSets are their Deployments."""
+
+    def __init__(self, cluster: DrainedCluster) -> None:
+        self.by_key: dict[tuple[str, str, str], Workload] = {}
+        self._owners = {(each.metadata.namespace, each.kind, each.metadata.name): each for each in cluster.owners}
+        # Of each workload the owners of its pods: their replicas are the scale of budgets with shares.
+        self.scales: dict[int, dict[tuple[str, str, str], int]] = defaultdict(dict)
+
+    def of(self, pod: SchedulingPod, owner: OwnerReference | None) -> Workload | None:
+        """Returns the workload of the pod, or None if nothing makes it again."""
+        namespace = pod.metadata.namespace
+        if owner is None:
+            return self._guard(pod) if is_guard(pod) else None
+        made_by = (namespace, owner.kind, owner.name)
+        source = self._owners.get(made_by)
+        key = made_by
+        if source is not None:
+            above = next((each for each in source.metadata.owner_references if each.controller), None)
+            if above is not None:
+                key = (namespace, above.kind, above.name)
+        found = self.by_key.get(key)
+        if found is None:
+            named = f"{key[1]} {namespace}/{key[2]}"
+            found = self.by_key[key] = Workload(named, one_by_one=owner.kind == _MADE_ANEW)
+        found.pods += 1
+        self.scales[id(found)][made_by] = source.spec.replicas if source is not None else -1
+        return found
+
+    def _guard(self, pod: SchedulingPod) -> Workload:
+        key = (pod.metadata.namespace, "Pod", pod.metadata.name)
+        guard = self.by_key[key] = Workload(f"Pod {key[0]}/{key[2]}", one_by_one=False, on_node=True)
+        guard.pods = 1
+        return guard
+
+    def scale(self, workload: Workload) -> int:
+        """Returns how many pods the workload is to have; the number of its pods where its owner is not known."""
+        scales = self.scales[id(workload)].values()
+        return sum(scales) if all(each >= 0 for each in scales) else workload.pods
+
+    def learn_starts(self, pods: Iterable[PodState], sources: Iterable[SchedulingPod], default_s: int) -> int:
+        """Sets how long the pods of each workload take to be ready; returns how many workloads say nothing of it."""
+        for pod, source in zip(pods, sources, strict=True):
+            if pod.workload is not None and (seconds := _start_s(source)) is not None:
+                pod.workload.started_s.append(seconds)
+        silent = 0
+        for workload in self.by_key.values():
+            silent += not workload.started_s
+            workload.start_s = int(statistics.median(workload.started_s)) if workload.started_s else default_s
+            workload.least = workload.ready
+        return silent
+
+
+def _start_s(pod: SchedulingPod) -> int | None:
+    """Returns how long the pod took from being scheduled to being ready, or None if its conditions do not tell."""
+    if any(each.restart_count for each in pod.status.container_statuses):
+        return None
+    scheduled, ready = find(pod.status.conditions, "PodScheduled"), find(pod.status.conditions, "Ready")
+    if scheduled is None or ready is None or ready.status != "True":
+        return None
+    if scheduled.last_transition_time is None or ready.last_transition_time is None:
+        return None
+    seconds = int((ready.last_transition_time - scheduled.last_transition_time).total_seconds())
+    return seconds if 0 <= seconds <= _LONGEST_START_S else None
+
+
+def _give_budgets(shapes: Iterable[Shape], budgets: Sequence[BudgetState]) -> None:
+    by_namespace: dict[str, list[BudgetState]] = defaultdict(list)
+    for budget in budgets:
+        by_namespace[budget.namespace].append(budget)
+    for shape in shapes:
+        shape.budgets = tuple(each for each in by_namespace.get(shape.namespace, ()) if each.selects(*shape.identity))
+
+
+def _expect(budgets: Iterable[BudgetState], pods: Iterable[PodState], workloads: _Workloads) -> None:
+    selected: Counter[BudgetState] = Counter()
+    over: dict[BudgetState, set[Workload]] = defaultdict(set)
+    for pod in pods:
+        for budget in pod.shape.budgets:
+            selected[budget] += 1
+            if pod.workload is not None:
+                over[budget].add(pod.workload)
+    for budget in budgets:
+        budget.expect(selected[budget], sum(workloads.scale(each) for each in over[budget]))
+
+
+def _seconds(moment: datetime | None) -> float:
+    return moment.timestamp() if moment is not None else 0.0

@@ -1,0 +1,250 @@
+"""Simulated drains: what is evicted when, what refuses it, what is down, and how long it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import time
+from typing import Any
+
+import pytest
+from tests.rehearse.drained import HOST, NOW, ZONE, budget, cluster, node, owner, pod
+
+from kubekit.api import codec
+from kubekit.scheduling.volume_spec import ResourceQuota
+from runup.rehearse.decide.drains.drain_result import DrainResult
+from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings, Pool, Window
+from runup.rehearse.decide.drains.simulation import NO_OWNER, SEVERAL, simulate
+
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
+        ]
+    }
+}
+A, B, C = node("a"), node("b"), node("c")
+
+
+def drained(state: DrainedCluster, **settings: Any) -> DrainResult:
+    return simulate(state, DrainSettings(**settings), NOW)
+
+
+def test_nodes_are_drained_one_after_another() -> None:
+    """Each node takes as long as its slowest pod and its update, and the next one begins then."""
+    result = drained(cluster(A, B, pods=(pod("web-1", "a"), pod("web-2", "b", terminationGracePeriodSeconds=40))))
+    # On `b` is also the pod that left `a`: both are evicted there.
+    assert [(each.node, each.from_s, each.drained_s, each.back_s, each.evicted) for each in result.nodes] == [
+        ("a", 0, 10, 610, 1),
+        ("b", 610, 650, 1250, 2),
+    ]
+    assert result.duration_s == 1250
+
+
+def test_several_at_once() -> None:
+    """A pool with maxUnavailable 2 begins with two nodes, and the third takes the place of the first that is back."""
+    result = drained(cluster(A, B, C, pods=(pod("web-1", "a"),), at_once=2))
+    assert [(each.node, each.from_s, each.after) for each in result.nodes] == [
+        ("b", 0, ""),
+        ("a", 0, ""),
+        ("c", 600, "b"),
+    ]
+
+
+STUCK = {
+    "a budget that never allows an eviction": (
+        (pod("web-1", "a"),),
+        (budget(maxUnavailable=0),),
+        {},
+        [("shop/web-1", "maxUnavailable 0: 1 of 1 healthy, 1 demanded", ("shop/web",))],
+    ),
+    "two budgets over one pod": (
+        (pod("web-1", "a"),),
+        (budget(maxUnavailable=1), budget("tier", maxUnavailable=1)),
+        {},
+        [("shop/web-1", SEVERAL, ("shop/web", "shop/tier"))],
+    ),
+    "no owner, and no force": ((pod("tool", "a", owner=""),), (), {"forces": False}, [("shop/tool", NO_OWNER, ())]),
+    "no owner, with force": ((pod("tool", "a", owner=""),), (), {}, []),
+    "a share of one replica is the whole of it": (
+        (pod("web-1", "a"),),
+        (budget(minAvailable="1%"),),
+        {},
+        [("shop/web-1", "minAvailable 1%: 1 of 1 healthy, 1 demanded", ("shop/web",))],
+    ),
+    "a budget of two replicas lets one go": ((pod("web-1", "a"), pod("web-2", "b")), (budget(minAvailable=1),), {}, []),
+    "not ready, and others are too few": (
+        (pod("web-1", "a", ready="False"), pod("web-2", "b", ready="False")),
+        (budget(minAvailable=1),),
+        {},
+        [("shop/web-1", "minAvailable 1: 0 of 2 healthy, 1 demanded", ("shop/web",))],
+    ),
+    "not ready, and the policy always allows it": (
+        (pod("web-1", "a", ready="False"),),
+        (budget(minAvailable=1, unhealthyPodEvictionPolicy="AlwaysAllow"),),
+        {},
+        [],
+    ),
+    "a DaemonSet's pod stays": ((pod("agent", "a", owner="DaemonSet/agent"),), (budget(maxUnavailable=0),), {}, []),
+}
+
+
+@pytest.mark.parametrize(("pods", "budgets", "settings", "expected"), STUCK.values(), ids=STUCK)
+def test_what_cannot_be_evicted(pods: Any, budgets: Any, settings: Any, expected: Any) -> None:
+    """Pods that a drain of their node never evicts are named with the budgets that refuse it at that moment."""
+    state = cluster(A, B, pods=pods, budgets=budgets)
+    only_a = replace(state, pools=(Pool("worker", ("a",)),))
+    result = drained(only_a, **settings)
+    assert [(each.pod, each.why, each.by) for _, each in result.stuck] == expected
+
+
+def test_budgets_of_a_pool_together() -> None:
+    """Two nodes at once share the one disruption that a budget allows: the second waits for the first one's pod."""
+    pods = (pod("web-1", "a"), pod("web-2", "b"), pod("web-3", "c"))
+    result = drained(cluster(A, B, C, node("d"), pods=pods, budgets=(budget(maxUnavailable=1),), at_once=2))
+    held = {each.node: [(one.pod, one.from_s, one.to_s) for one in each.blocked] for each in result.nodes}
+    # The pod that makes up for web-1 is ready 20 s after the eviction.
+    assert held["b"] == [("shop/web-2", 0, 20)]
+    assert result.stuck == ()
+
+
+def test_a_pod_without_a_place_holds_up_the_next_node() -> None:
+    """With a pod on each node and one allowed away, what left the first node comes back when that is back."""
+    pods = tuple(pod(f"web-{name}", name, affinity=APART) for name in "ab")
+    result = drained(cluster(A, B, pods=pods, budgets=(budget(maxUnavailable=1),)))
+    (late,) = [each for each in result.unplaced if each.to_s != each.from_s and each.from_s == 0]
+    assert (late.workload, late.from_s, late.to_s) == ("ReplicaSet shop/web", 0, 610)
+    assert late.why == (
+        "0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) were unschedulable."
+    )
+    # Node b begins at 610 s; its pod may go when the other one is ready, 20 s later.
+    assert [(each.pod, each.from_s, each.to_s) for each in result.nodes[1].blocked] == [("shop/web-b", 610, 630)]
+
+
+def test_without_a_place_at_the_end() -> None:
+    """A pod that no node takes is told with the scheduler's words once all nodes are back."""
+    state = cluster(A, B, pods=(pod("web-1", "a", nodeSelector={"disk": "fast"}),))
+    assert [(each.workload, each.why) for each in drained(state).homeless] == [
+        ("ReplicaSet shop/web", "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")
+    ]
+
+
+OUTAGES = {
+    "a ReplicaSet makes the next pod at once": ("ReplicaSet/web", 20),
+    "a StatefulSet makes it when the last one has ended": ("StatefulSet/web", 30),
+}
+
+
+@pytest.mark.parametrize(("maker", "expected"), OUTAGES.values(), ids=OUTAGES)
+def test_how_long_a_single_replica_is_down(maker: str, expected: int) -> None:
+    """It is down for as long as its pods took to start before, after its grace period where that comes first."""
+    state = replace(cluster(A, B, pods=(pod("web-0", "a", owner=maker),)), pools=(Pool("worker", ("a",)),))
+    assert [each.seconds for each in drained(state).outages] == [expected]
+
+
+def test_a_deployment_is_named() -> None:
+    """A ReplicaSet's pods are told by their Deployment."""
+    state = cluster(A, B, pods=(pod("web-1", "a"),), owners=(owner("web", 1, above="shopfront"),))
+    assert {each.workload for each in drained(state).outages} == {"Deployment shop/shopfront"}
+
+
+def test_preemption() -> None:
+    """A pod of higher priority makes lesser ones end where there is no other room."""
+    pods = (pod("lesser", "b", cpu="3", owner="ReplicaSet/batch"), pod("web-1", "a", cpu="3", priority=1000))
+    result = drained(cluster(A, B, pods=pods))
+    assert [(each.pod, each.by, each.node, each.at_s) for each in result.preempted][0] == (
+        "shop/lesser",
+        "ReplicaSet shop/web",
+        "b",
+        0,
+    )
+
+
+def test_a_quota_delays_the_next_pod() -> None:
+    """Where a quota has room for one pod, the next one is made when the last has ended."""
+    quota = codec.convert(
+        ResourceQuota, {"metadata": {"name": "few", "namespace": "shop"}, "spec": {"hard": {"pods": "1"}}}
+    )
+    state = replace(cluster(A, B, pods=(pod("web-1", "a"),), quotas=(quota,)), pools=(Pool("worker", ("a",)),))
+    result = drained(state)
+    assert [(each.from_s, each.to_s, each.why) for each in result.unplaced] == [(0, 10, "a quota had no room for it")]
+    assert [each.seconds for each in result.outages] == [30]
+
+
+def test_the_guard_of_a_node_comes_back_with_it() -> None:
+    """OpenShift makes the pod that guards a node of the control plane again on that node."""
+    guard = pod("etcd-guard-a", "a", owner="", labels={"app": "guard"})
+    at_home = codec.convert(
+        type(guard),
+        codec.to_dict(guard) | {"metadata": codec.to_dict(guard)["metadata"] | {"namespace": "openshift-etcd"}},
+    )
+    result = drained(cluster(A, B, pods=(at_home,)))
+    assert (result.nodes[0].lost, result.homeless, result.outages) == ((), (), ())
+
+
+POOLS = {
+    "a paused pool": (replace(Pool("worker", ("a", "b")), paused=True), {}, (True, "", [])),
+    "another limit": (Pool("worker", ("a", "b")), {"max_unavailable": 2}, (False, "", [0, 0])),
+    "a window": (
+        Pool("worker", ("a", "b")),
+        {"window": Window(time(22), time(6))},
+        # It is 10:00: twelve hours until it opens.
+        (False, "", [43200, 43800]),
+    ),
+    "nodes that do not come back": (Pool("worker", ("a", "b")), {"nodes_lost": 1}, (False, "", [0, 0])),
+    "new nodes first": (Pool("worker", ("a", "b"), surge=1), {}, (False, "", [0, 600])),
+}
+
+
+@pytest.mark.parametrize(("pool", "settings", "expected"), POOLS.values(), ids=POOLS)
+def test_pools(pool: Pool, settings: Any, expected: Any) -> None:
+    """A pool is drained by its limit, its window and its surge, or not at all if it is paused."""
+    (timeline,) = drained(replace(cluster(A, B), pools=(pool,)), **settings).pools
+    assert (timeline.paused, timeline.held, [each.from_s for each in timeline.nodes]) == expected
+
+
+def test_a_node_that_is_not_ready_takes_the_place_of_another() -> None:
+    """The machine-config operator drains no other node while as many as it may are unavailable."""
+    result = drained(cluster(A, node("b", ready="False")))
+    assert (result.pools[0].held, result.nodes) == (
+        "b not ready, and at most 1 of its nodes may be unavailable",
+        (),
+    )
+
+
+def test_pools_one_after_another() -> None:
+    """A group waits for those that it comes after; the critical path leads through both."""
+    pools = (Pool("control-plane", ("a",)), Pool("workers", ("b",), after=("control-plane",)))
+    # Node b has no room for the pod of a.
+    result = drained(replace(cluster(A, node("b", cpu="50m"), C, pods=(pod("web-1", "a"),)), pools=pools))
+    assert [(step.from_s, step.to_s, step.what) for step in result.path] == [
+        (0, 10, "drain of a"),
+        (10, 610, "update of a"),
+        (610, 1210, "update of b"),
+    ]
+
+
+def test_what_is_missing_is_unknown() -> None:
+    """Without budgets nothing is known of what they refuse; a kind that would change nothing is not told."""
+    state = cluster(A, pods=(pod("web-1", "a"),), missing={"PodDisruptionBudget": "forbidden", "CSINode": "forbidden"})
+    assert drained(state).unknown == ("which evictions are refused: PodDisruptionBudget: forbidden",)
+
+
+def test_zones_of_spread() -> None:
+    """A constraint of spread over zones leaves only the nodes of the emptier zone."""
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    nodes = (node("a", zone="x"), node("b", zone="x"), node("c", zone="y", cpu="100m"))
+    pods = (
+        pod("web-1", "a", topologySpreadConstraints=[constraint]),
+        pod("web-2", "b", topologySpreadConstraints=[constraint]),
+        pod("web-3", "c", topologySpreadConstraints=[constraint]),
+    )
+    # While a is away: one pod in each zone, so b may have another; and when c is away its pod has no place, since
+    # zone y still counts as one without pods, and its only node is cordoned.
+    result = drained(cluster(*nodes, pods=pods))
+    late = [each for each in result.unplaced if each.to_s != each.from_s]
+    assert [(each.moved_from, each.to_s) for each in late] == [(("c",), result.nodes[2].back_s)]

@@ -1,0 +1,91 @@
+"""Builds small clusters for the tests of simulated drains: a test states only what matters."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import Node
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.scheduling.pod_spec import SchedulingPod
+from kubekit.scheduling.volume_spec import PodsOwner
+from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, Pool
+
+NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+JSON = dict[str, Any]
+
+
+def node(name: str, *, zone: str = "", cpu: str = "4", pods: str = "10", ready: str = "True", **spec: Any) -> Node:
+    """A ready node with 4 cores, 8 GiB and places for 10 pods; `labels` are besides its hostname and zone."""
+    labels = {HOST: name, **({ZONE: zone} if zone else {}), **spec.pop("labels", {})}
+    raw = {
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": {
+            "allocatable": {"cpu": cpu, "memory": "8Gi", "pods": pods},
+            "conditions": [{"type": "Ready", "status": ready}],
+        },
+    }
+    return codec.convert(Node, raw)
+
+
+def pod(
+    name: str,
+    on: str = "",
+    *,
+    owner: str = "ReplicaSet/web",
+    labels: JSON | None = None,
+    cpu: str = "100m",
+    ready: str = "True",
+    start_s: int = 20,
+    **spec: Any,
+) -> SchedulingPod:
+    """A running pod of namespace `shop` that took `start_s` to become ready, and takes 10 s to end."""
+    kind, _, owner_name = owner.partition("/")
+    scheduled = NOW - timedelta(days=1)
+    status: JSON = {
+        "phase": "Running" if on else "Pending",
+        "conditions": [
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": scheduled.isoformat()},
+            {
+                "type": "Ready",
+                "status": ready,
+                "lastTransitionTime": (scheduled + timedelta(seconds=start_s)).isoformat(),
+            },
+        ],
+    }
+    metadata: JSON = {"name": name, "namespace": "shop", "labels": labels or {"app": "web"}}
+    if kind:
+        metadata["ownerReferences"] = [{"kind": kind, "name": owner_name, "controller": True}]
+    containers = [{"resources": {"requests": {"cpu": cpu}}, "ports": spec.pop("ports", [])}]
+    raw = {
+        "metadata": metadata,
+        "spec": {"nodeName": on, "terminationGracePeriodSeconds": 10, "containers": containers, **spec},
+        "status": status,
+    }
+    return codec.convert(SchedulingPod, raw)
+
+
+def budget(name: str = "web", app: str = "web", **spec: Any) -> PodDisruptionBudget:
+    """A budget over the pods of namespace `shop` with the label `app`."""
+    raw = {
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": app}}, **spec},
+    }
+    return codec.convert(PodDisruptionBudget, raw)
+
+
+def owner(name: str, replicas: int, kind: str = "ReplicaSet", above: str = "") -> PodsOwner:
+    """A ReplicaSet of namespace `shop`, or what `kind` says; `above` is the Deployment that has made it."""
+    metadata: JSON = {"name": name, "namespace": "shop"}
+    if above:
+        metadata["ownerReferences"] = [{"kind": "Deployment", "name": above, "controller": True}]
+    return codec.convert(PodsOwner, {"kind": kind, "metadata": metadata, "spec": {"replicas": replicas}})
+
+
+def cluster(*nodes: Node, pods: tuple[SchedulingPod, ...] = (), at_once: int = 1, **fields: Any) -> DrainedCluster:
+    """A cluster whose nodes are one pool, in their order."""
+    pools = fields.pop("pools", (Pool("worker", tuple(each.metadata.name for each in nodes), at_once=at_once),))
+    return DrainedCluster(nodes=nodes, pods=pods, pools=pools, **fields)
