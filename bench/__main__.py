@@ -23,7 +23,10 @@ NAMES = (
     "kernel_modules",
     "live",
     "peers",
+    "drains",
 )
+# Those that are run by name alone: they need programs that are built once.
+BY_NAME = ("placements",)
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),
@@ -31,10 +34,13 @@ COUNTS = {
     "kills": ("hostile", "kills of the operator"),
     "expressions": ("hostile", "random CEL expressions"),
     "seed": ("hostile", "which of them"),
+    "first": ("placements", "the seed of the first cluster"),
     "window": ("applying", "seconds of steady state"),
     "nodes": ("live", "nodes, with thirty pods each"),
     "foreign": ("applying", "ConfigMaps of others, and as many Secrets"),
     "megabytes": ("kernel_modules", "size of the huge layer"),
+    "clusters": ("placements", "seeded clusters"),
+    "minutes": ("placements", "an end after these, whatever is left"),
     "servers": ("applying", "2 for both servers, 1 for the sandbox alone"),
 }
 
@@ -42,14 +48,14 @@ COUNTS = {
 def main(argv: list[str]) -> int:
     """Run the named benchmarks, all of them by default."""
     parser = argparse.ArgumentParser(prog="python -m bench")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*NAMES, *BY_NAME)))
     for count, (name, what) in COUNTS.items():
         parser.add_argument(f"--{count}", type=int, metavar="N", help=f"{name}: {what}")
     given = vars(parser.parse_args(argv))
     names = given.pop("names")
-    unknown = sorted(set(names) - set(NAMES))
+    unknown = sorted(set(names) - {*NAMES, *BY_NAME})
     if unknown:
-        print(f"error: no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)
+        print(f"error: no benchmark {', '.join(unknown)}; there are {', '.join((*NAMES, *BY_NAME))}", file=sys.stderr)
         return 1
     results: dict[str, Any] = {"python": platform.python_version(), "machine": platform.machine()}
     for name in names or NAMES:

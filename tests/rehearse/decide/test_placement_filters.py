@@ -244,6 +244,10 @@ def _class(mode: str, provisioner: str = "csi.example.com", **more: Any) -> Stor
 
 
 LATE = "WaitForFirstConsumer"
+NONE_ATTACHED = codec.convert(
+    CsiNode,
+    {"metadata": {"name": "n"}, "spec": {"drivers": [{"name": "csi.example.com", "allocatable": {"count": 0}}]}},
+)
 ONLY_Y = [{"matchLabelExpressions": [{"key": ZONE, "values": ["y"]}]}]
 VOLUMES: dict[str, tuple[JSON, str]] = {
     "a volume in the node's zone": (
@@ -252,7 +256,7 @@ VOLUMES: dict[str, tuple[JSON, str]] = {
     ),
     "a volume in another zone": (
         {"claims": (_claim("data", volumeName="v"),), "volumes": (_volume("v", "y"),)},
-        "node(s) had volume node affinity conflict",
+        "node(s) didn't match PersistentVolume's node affinity",
     ),
     "a volume whose label names another zone": (
         {"claims": (_claim("data", volumeName="v"),), "volumes": (_volume("v", labels={ZONE: "y"}),)},
@@ -284,19 +288,19 @@ VOLUMES: dict[str, tuple[JSON, str]] = {
         },
         "node(s) didn't find available persistent volumes to bind",
     ),
+    "more volumes than the driver attaches, one of them still to be made": (
+        {
+            "claims": (_claim("data", storageClassName="fast"),),
+            "classes": (_class(LATE),),
+            "csi_nodes": (NONE_ATTACHED,),
+        },
+        "node(s) exceed max volume count",
+    ),
     "more volumes than the driver attaches": (
         {
             "claims": (_claim("data", volumeName="v"),),
             "volumes": (_volume("v"),),
-            "csi_nodes": (
-                codec.convert(
-                    CsiNode,
-                    {
-                        "metadata": {"name": "n"},
-                        "spec": {"drivers": [{"name": "csi.example.com", "allocatable": {"count": 0}}]},
-                    },
-                ),
-            ),
+            "csi_nodes": (NONE_ATTACHED,),
         },
         "node(s) exceed max volume count",
     ),

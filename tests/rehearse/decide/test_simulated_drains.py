@@ -151,7 +151,7 @@ def test_preemption() -> None:
     """A pod of higher priority makes lesser ones end where there is no other room."""
     pods = (pod("lesser", "b", cpu="3", owner="ReplicaSet/batch"), pod("web-1", "a", cpu="3", priority=1000))
     result = drained(cluster(A, B, pods=pods))
-    assert [(each.pod, each.by, each.node, each.at_s) for each in result.preempted][0] == (
+    assert next((each.pod, each.by, each.node, each.at_s) for each in result.preempted) == (
         "shop/lesser",
         "ReplicaSet shop/web",
         "b",

@@ -20,7 +20,7 @@ from runup.rehearse.decide.drains.cluster_state import NodeRoom
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster
 from runup.rehearse.decide.drains.pod_shapes import Shape
 
-CONFLICT = "node(s) had volume node affinity conflict"
+CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 NO_ZONE = "node(s) had no available volume zone"
 ONE_POD = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
@@ -101,6 +101,11 @@ class ClaimRules:
             volume = self._volumes.get(claim.spec.volume_name) if claim else None
             if volume is not None and volume.spec.csi is not None:
                 found.append((volume.spec.csi.driver, volume.spec.csi.volume_handle or volume.metadata.name))
+            elif claim is not None and not claim.spec.volume_name:
+                # A volume that is still to be made counts for the driver that will make it.
+                kind = self._classes.get(claim.spec.storage_class_name or "")
+                if kind is not None:
+                    found.append((kind.provisioner, f"{shape.namespace}/{name}"))
         return tuple(found)
 
     def _single_claims(self, shape: Shape) -> tuple[tuple[str, str], ...]:
