@@ -24,6 +24,7 @@ NAMES = (
     "live",
     "peers",
     "drains",
+    "fleet",
 )
 # Those that are run by name alone: they need programs that are built once.
 BY_NAME = ("placements",)
@@ -36,6 +37,7 @@ COUNTS = {
     "seed": ("hostile", "which of them"),
     "first": ("placements", "the seed of the first cluster"),
     "window": ("applying", "seconds of steady state"),
+    "dumps": ("fleet", "dumps; the aim is for 1000"),
     "nodes": ("live", "nodes, with thirty pods each"),
     "foreign": ("applying", "ConfigMaps of others, and as many Secrets"),
     "megabytes": ("kernel_modules", "size of the huge layer"),

@@ -16,7 +16,7 @@ from runup.release.cli.shared import access, guarded, registry_options
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from runup.fleet.cli.members import Named
+    from runup.fleet.cli.fleet_members import Named
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SECTIONS = (("Clusters", ("contexts", "kubeconfigs", "dumps", "inventories", "selector", "parallel", "timeout")),)
@@ -83,7 +83,7 @@ def _member_options(function: F) -> F:
 
 
 def _named(members: dict[str, Any]) -> Named:
-    from runup.fleet.cli.members import Named
+    from runup.fleet.cli.fleet_members import Named
 
     contexts = tuple(name for part in members["contexts"] for name in part.split(",") if name)
     return Named(

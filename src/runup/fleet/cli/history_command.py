@@ -15,7 +15,7 @@ from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import machine, out, timestamp
-from runup.fleet.cli.members import warnings
+from runup.fleet.cli.fleet_members import warnings
 from runup.fleet.decide.trend import Day, Step, days, steps
 from runup.preflight.control import report_store
 

@@ -19,7 +19,7 @@ from kubekit.kube.clock import SystemClock
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import machine, out
-from runup.fleet.cli.members import Named, connection_to, members_of, problem_of, read_all, warnings
+from runup.fleet.cli.fleet_members import Named, connection_to, members_of, problem_of, read_all, warnings
 from runup.fleet.cli.render import fleet_forms, fleet_page, fleet_text
 from runup.fleet.decide.matrix import Matrix, matrix
 from runup.preflight.cli import evaluate, outputs, run_command

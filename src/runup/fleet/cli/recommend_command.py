@@ -13,7 +13,7 @@ from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import machine, out
-from runup.fleet.cli.members import Named, connection_to, members_of, problem_of, read_all, warnings
+from runup.fleet.cli.fleet_members import Named, connection_to, members_of, problem_of, read_all, warnings
 from runup.fleet.decide.alike import alike
 
 if TYPE_CHECKING:

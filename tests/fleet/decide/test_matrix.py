@@ -1,0 +1,84 @@
+"""Many clusters side by side: risks with their clusters, groups, and those that nobody could judge."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubekit.api.meta_v1 import Condition
+from runup.fleet.decide.matrix import Group, matrix
+from runup.preflight.decide.findings import Findings, Risk
+from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
+
+DONE = Condition(type=COMPLETED, status="True", reason="ChecksCompleted")
+
+
+def risk(name: str, applies: str = "True", *, accepted: bool = False, severity: str = "warning") -> Risk:
+    """A risk."""
+    return Risk(name, applies, accepted, f"{name} is so.", "", severity=severity)  # type: ignore[arg-type]
+
+
+def judged(*risks: Risk) -> Findings:
+    """A cluster's findings."""
+    return Findings("4.15.0", "4.16.0", conditions=(DONE,), risks=risks)
+
+
+def failed(why: str) -> Findings:
+    """A cluster that could not be judged."""
+    return Findings("", "", conditions=(Condition(type=FAILED, status="True", reason="NotJudged", message=why),))
+
+
+def test_each_risk_has_the_clusters_where_it_is() -> None:
+    """Applies, could not be told and accepted are three things; the gravest that applies somewhere comes first."""
+    table = matrix(
+        [
+            ("a", judged(risk("Ack", severity="critical"), risk("Paused"))),
+            ("b", judged(risk("Ack", "Unknown"), risk("Paused", accepted=True))),
+            ("c", judged(risk("Paused"), risk("Gone", "False"))),
+            ("d", judged(risk("SkewUnknown", "Unknown"))),
+            ("e", failed("it is empty")),
+        ]
+    )
+    assert [(row.name, row.applies, row.unknown, row.accepted) for row in table.rows] == [
+        ("Ack", ("a",), ("b",), ()),
+        ("Paused", ("a", "c"), (), ("b",)),
+        ("SkewUnknown", (), ("d",), ()),
+    ]
+    assert table.failed == (("e", "it is empty"),)
+    assert dict(table.results) == {"a": 2, "b": 3, "c": 2, "d": 3, "e": 1}
+    assert [table.number(code) for code in (0, 1, 2, 3)] == [0, 1, 2, 2]
+    assert [table.rows[0].mark(name) for name in "abcd"] == ["applies", "unknown", "", ""]
+
+
+def test_clusters_with_the_same_open_risks_are_one_group() -> None:
+    """What is accepted makes no difference to what is left to do; the largest group comes first."""
+    table = matrix(
+        [
+            ("a", judged(risk("Ack"))),
+            ("b", judged()),
+            ("c", judged(risk("Ack"), risk("Paused", accepted=True))),
+            ("d", failed("gone")),
+        ]
+    )
+    assert table.groups == (Group(("a", "c"), ("Ack",), (), 2), Group(("b",), (), (), 0))
+
+
+NAMES = st.sampled_from(["Ack", "Paused", "Skew-a", "Skew-b"])
+RISKS = st.lists(
+    st.builds(risk, NAMES, st.sampled_from(["True", "Unknown", "False"]), accepted=st.booleans()),
+    unique_by=lambda each: each.name,
+)
+FOUND = st.one_of(RISKS.map(lambda risks: judged(*risks)), st.just(failed("no")))
+
+
+@given(st.lists(FOUND, max_size=8))
+def test_no_cluster_is_lost_or_counted_twice(found: list[Findings]) -> None:
+    """Each is in one group or told as not judged, and once in a risk's row if it has the risk."""
+    results = [(f"c{number}", each) for number, each in enumerate(found)]
+    table = matrix(results)
+    grouped = [name for group in table.groups for name in group.clusters]
+    assert sorted([*grouped, *(name for name, _ in table.failed)]) == sorted(name for name, _ in results)
+    for row in table.rows:
+        told = (*row.applies, *row.unknown, *row.accepted, *row.informs)
+        having = [name for name, each in results if any(r.name == row.name and r.applies != "False" for r in each.risks)]
+        assert sorted(told) == sorted(having)

@@ -1,0 +1,78 @@
+"""What came and went in kept reports; what a check could not tell is not gone."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+from runup.fleet.decide.trend import Day, Step, days, steps
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
+
+MONDAY, TUESDAY = datetime(2026, 11, 23, 6, tzinfo=UTC), datetime(2026, 11, 24, 6, tzinfo=UTC)
+
+
+def report(*risks: str, target: str = "4.16.0", status: str = "completed", unknown: tuple[str, ...] = ()) -> Report:
+    """A report with these risks, and checks that could not tell."""
+    return Report(
+        format=FORMAT,
+        target_version=target,
+        execution_status=status,  # type: ignore[arg-type]
+        risks=tuple(
+            ReportedRisk(name=name, message="so", applies="Unknown" if name.endswith("Unknown") else "True")
+            for name in risks
+        ),
+        checks=tuple(ReportedCheck(name=name, result="Unknown") for name in unknown),
+    )
+
+
+def test_a_risk_comes_and_goes() -> None:
+    """Beside the last report of the same cluster and target; the first one says nothing of before."""
+    found = steps([("a", TUESDAY, report("Ack", "Skew")), ("a", MONDAY, report("Paused-x", "Ack"))])
+    assert found == (
+        Step("a", MONDAY, "4.16.0", completed=True, applies=2, first=True),
+        Step("a", TUESDAY, "4.16.0", completed=True, applies=2, new=("Skew",), gone=("Paused-x",)),
+    )
+
+
+def test_what_could_not_be_told_is_not_gone() -> None:
+    """By the risk that says so, and by the check's own result."""
+    by_risk = steps([("a", MONDAY, report("Paused-x")), ("a", TUESDAY, report("PausedUnknown"))])[1]
+    assert (by_risk.new, by_risk.gone, by_risk.unknown) == (("PausedUnknown",), (), 1)
+    by_check = steps([("a", MONDAY, report("Paused-x")), ("a", TUESDAY, report(unknown=("Paused",)))])[1]
+    assert by_check.gone == ()
+    other = steps([("a", MONDAY, report("Paused-x")), ("a", TUESDAY, report(unknown=("Skew",)))])[1]
+    assert other.gone == ("Paused-x",)
+
+
+def test_a_report_that_failed_is_told_and_skipped() -> None:
+    """The next one is beside the last that was completed."""
+    wednesday = datetime(2026, 11, 25, 6, tzinfo=UTC)
+    found = steps(
+        [("a", MONDAY, report("Ack")), ("a", TUESDAY, report(status="failed")), ("a", wednesday, report("Skew"))]
+    )
+    assert [step.completed for step in found] == [True, False, True]
+    assert (found[2].new, found[2].gone) == (("Skew",), ("Ack",))
+
+
+def test_two_targets_of_a_cluster_are_apart() -> None:
+    """A risk of the further one is not new because the nearer one does not have it."""
+    found = steps([("a", MONDAY, report("Ack")), ("a", TUESDAY, report("Ack", "Skew", target="4.17.0"))])
+    assert (found[1].new, found[1].first) == ((), True)
+
+
+def test_a_day_counts_the_newest_report_of_each_cluster() -> None:
+    """And all that came and went, each cluster once."""
+    later = datetime(2026, 11, 24, 18, tzinfo=UTC)
+    found = steps(
+        [
+            ("a", MONDAY, report("Ack")),
+            ("b", MONDAY, report("Ack")),
+            ("a", TUESDAY, report("Ack", "Skew")),
+            ("a", later, report("Skew")),
+            ("b", TUESDAY, report("Skew")),
+            ("c", TUESDAY, report(status="failed")),
+        ]
+    )
+    assert days(found) == (
+        Day(date(2026, 11, 23), 2, 0, 2, 0, (), ()),
+        Day(date(2026, 11, 24), 3, 1, 2, 0, (("Skew", 2),), (("Ack", 2),)),
+    )
