@@ -8,8 +8,8 @@ module k8s.io/api does not have any more. So the table is made of that module's 
 (`go` must be installed): a kind goes in the minor version that the newest module with the kind names, or in the one
 whose module lacks it, whichever comes first. `DATED` has what no module tells, each with its source.
 
-A second table has the life of each version that is or will be removed, is deprecated, or came after the first module:
-the minor version that introduces it (by its method, or the first module that has it), the one that deprecates it, and what takes its place, as its methods say. Where the named
+A second table has the life of each version that is or will be removed, and of each that is deprecated: the minor
+version that introduces it, the one that deprecates it, and what takes its place, as its methods say. Where the named
 replacement goes itself, it is the next one that stays; where none is named, the same kind in a more stable version.
 
 What was read of a module is kept in `$XDG_CACHE_HOME/runup/kubernetes-api`. `--check` writes nothing, prints how the
@@ -191,20 +191,16 @@ def removals(modules: Mapping[int, Registered], dated: Mapping[Kind, int]) -> di
 
 def lives(modules: Mapping[int, Registered], removed: Mapping[Kind, int]) -> dict[Kind, Life]:
     """Returns the life of each kind that is removed, will be, or is deprecated, with a replacement that stays."""
-    newest, first = modules[max(modules)], min(modules)
+    newest = modules[max(modules)]
     said = {kind: life for minor in sorted(modules) for kind, life in modules[minor].items()}
-    since = {kind: minor for minor in sorted(modules, reverse=True) for kind in modules[minor]}
-    # Of what the first module has already, only a method tells when it came.
-    introduced = {kind: life.introduced or (since[kind] if since[kind] > first else None) for kind, life in said.items()}
-    told = {kind for kind, minor in introduced.items() if minor is not None and minor > first}
     return {
         kind: Life(
-            introduced.get(kind),
+            said.get(kind, Life()).introduced,
             said.get(kind, Life()).deprecated,
             removed.get(kind),
             _replacement(kind, said, removed, newest),
         )
-        for kind in sorted({*removed, *told, *(kind for kind in newest if newest[kind].deprecated is not None)})
+        for kind in sorted({*removed, *(kind for kind in newest if newest[kind].deprecated is not None)})
     }
 
 

@@ -80,5 +80,7 @@ def test_no_cluster_is_lost_or_counted_twice(found: list[Findings]) -> None:
     assert sorted([*grouped, *(name for name, _ in table.failed)]) == sorted(name for name, _ in results)
     for row in table.rows:
         told = (*row.applies, *row.unknown, *row.accepted, *row.informs)
-        having = [name for name, each in results if any(r.name == row.name and r.applies != "False" for r in each.risks)]
+        having = [
+            name for name, each in results if any(r.name == row.name and r.applies != "False" for r in each.risks)
+        ]
         assert sorted(told) == sorted(having)

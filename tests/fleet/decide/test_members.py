@@ -88,9 +88,7 @@ clusters:
 def test_an_inventory_names_clusters_and_where_they_are_read() -> None:
     """Paths are relative to its file."""
     assert members_in(kyaml.load(INVENTORY), "fleets/all.yaml") == (
-        Member(
-            "harbour", context="admin@harbour", labels={"env": "production", "edge": "false", "rack": "7"}
-        ),
+        Member("harbour", context="admin@harbour", labels={"env": "production", "edge": "false", "rack": "7"}),
         Member("light", kubeconfig="fleets/light.kubeconfig"),
         Member("island", dump="/dumps/island.tar.gz"),
     )

@@ -21,7 +21,7 @@ class Support:
     """Until when minor versions are supported: the last days, those of paid support, and who says so, as of when."""
 
     source: str
-    date: str
+    as_of: str
     ends: Mapping[int, date]
     paid: Mapping[int, date]
 

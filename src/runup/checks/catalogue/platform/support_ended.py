@@ -29,7 +29,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     longer = f", paid support {'ended' if paid < today else 'ends'} on {paid}" if paid else ""
     yield risk(
         NAME,
-        f"Support of {distribution.name} 1.{minor} {ends} on {end}{longer} ({support.source}, as of {support.date}).",
+        f"Support of {distribution.name} 1.{minor} {ends} on {end}{longer} ({support.source}, as of {support.as_of}).",
         severity="warning" if end < today else "info",
         fix=_fix(support, minor, context),
     )
