@@ -19,6 +19,12 @@ _GROUPS = 10
 _NAMED_RISKS = 6
 _MARKS = {"applies": "X", "unknown": "?", "accepted": "a", "informs": "i", "": "."}
 _LEGEND = "X applies, ? could not be told, a accepted, i informs, . not found"
+_COUNTED = {
+    COULD_NOT_RUN: "could not be judged",
+    APPLY: "with risks that apply",
+    UNKNOWN: "not all known",
+    EXIT_CLEAR: "with nothing in the way",
+}
 _SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -48,11 +54,7 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
 
 def headline(table: Matrix) -> str:
     """Returns one sentence with the number of clusters by their result, the worst first."""
-    parts = [
-        f"{table.number(code)} {RESULTS[code]}"
-        for code in (COULD_NOT_RUN, APPLY, UNKNOWN, EXIT_CLEAR)
-        if table.number(code)
-    ]
+    parts = [f"{table.number(code)} {words}" for code, words in _COUNTED.items() if table.number(code)]
     total = len(table.clusters)
     return f"Preflight of {total} {'cluster' if total == 1 else 'clusters'}: {', '.join(parts)}"
 

@@ -1,0 +1,96 @@
+"""`runup fleet` as it is typed: the commands of its page, what they write, and how one cluster costs itself alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import tarfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from tests.cli.commands import Run
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "fleets.md").read_text()
+TYPED = [
+    line for block in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL) for line in block.splitlines()
+]
+# Exit codes by how a line begins: the first that fits. A dump for `rehearse` has no rows of operators for `status`.
+CODES = (
+    ("runup fleet status", 1),
+    ("runup fleet recommend", 0),
+    ("runup fleet history", 0),
+    ("runup preflight compare yesterday", 1),
+    ("runup preflight compare", 0),
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the examples, in which everything is typed."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_what_the_page_types(run: Run) -> None:
+    """Every line of the page in its order, since later ones read what earlier ones wrote."""
+    assert len(TYPED) > 9
+    for line in TYPED:
+        words = shlex.split(line)
+        ran = run(*words[1:])
+        baseline = "--baseline" in words
+        wanted = next((code for start, code in CODES if line.startswith(start)), 0 if baseline else 2)
+        assert ran.code == wanted, (line, ran.out, ran.err)
+
+
+def test_what_the_page_shows(run: Run) -> None:
+    """The lines that the page shows are printed."""
+    (shown,) = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert set(shown.splitlines()) <= set(
+        run("fleet", "preflight", "--inventory", "examples/fleet.yaml").out.splitlines()
+    )
+
+
+def test_several_forms_in_one_run(run: Run, folder: Path) -> None:
+    """Each in its file, and one on the standard output; all of the same clusters."""
+    ran = run("fleet", "preflight", "--inventory", "examples/fleet.yaml", "-o", "json,html=a.html", "-o", "junit=a.xml")
+    names = [each["cluster"] for each in json.loads(ran.out)["clusters"]]
+    assert names == ["harbour", "lighthouse", "orchard"]
+    assert "orchard" in (folder / "a.html").read_text()
+    assert len(ElementTree.parse(folder / "a.xml").getroot().findall(".//testsuite")) == 3
+
+
+def test_an_archive_of_dumps_and_a_cluster_that_is_none(run: Run, folder: Path) -> None:
+    """The archive is a fleet like its folder; what cannot be judged is named, and decides the exit code."""
+    (folder / "dumps" / "ruin").mkdir(parents=True)
+    (folder / "dumps" / "ruin" / "nodes.json").write_text("{")
+    shutil.copytree(folder / "examples" / "plain-kubernetes", folder / "dumps" / "orchard")
+    with tarfile.open(folder / "dumps.tar.gz", "w:gz") as tar:
+        tar.add(folder / "dumps", "dumps")
+    for dumps in ("dumps", "dumps.tar.gz"):
+        ran = run("fleet", "preflight", "--dumps", dumps)
+        assert ran.code == 1
+        assert "1 could not be judged, 1 with risks that apply" in ran.out
+        assert re.search(r"nothing is known of them:\n +ruin: ", ran.out)
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        (("--dumps", "nowhere"), "--dumps nowhere: does not exist"),
+        (("--dumps", "examples/skip-level"), "is one dump; give the folder that it is in"),
+        (("--inventory", "examples/fleet.yaml", "-l", "env=nowhere"), "env=nowhere"),
+        (("--inventory", "examples/fleet.yaml", "--inventory", "examples/fleet.yaml"), "is given twice"),
+        ((), "--contexts"),
+        (("--context", "a", "--contexts", "a"), "a fleet is named by --contexts"),
+    ],
+)
+def test_fleets_that_nobody_could_read(run: Run, typed: tuple[str, ...], says: str) -> None:
+    """One error that names the input and the way out, and nothing printed."""
+    ran = run("fleet", "preflight", *typed)
+    assert (ran.code, ran.out) == (1, "")
+    assert says in ran.err
